@@ -200,6 +200,7 @@ def damage(folder, name, content):
         ("state.json", {"_data_files": [{"filename": "/etc/passwd"}]}, "not the name of a file"),
         ("state.json", {"_data_files": [{"filename": "a\nb"}]}, "is missing"),
         ("state.json", {"_data_files": [{"filename": 7}]}, "not the name of a file"),
+        ("state.json", {"_data_files": [{"filename": "1" * 5000}]}, "not the name of a file"),
         ("state.json", {"_data_files": []}, "no list '_data_files'"),
         ("state.json", [], "should be an object"),
         ("state.json", b"{", "not JSON"),

@@ -28,6 +28,7 @@ from .sources import Source, open_source
 
 FOLDER = "dataset"  # the format of such a source
 _SPLIT = re.compile(r"([\w.]+?)(-\d{5}-of-\d{5}(-\w+)?)?\.parquet")
+_LONGEST = 200  # characters of a file's name
 _NO_CLASS = -1  # what `datasets` stores for an unknown class
 
 Read = Callable[[Source, int | None], pl.DataFrame]
@@ -118,12 +119,8 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 def _inside(folder: Path, name: Any) -> Path:
     """Return a file or folder in this folder; refuse a name that leads out of it."""
-    if (
-        not isinstance(name, str)
-        or name in ("", ".", "..")
-        or "\0" in name
-        or Path(name).name != name
-    ):
+    odd = not isinstance(name, str) or len(name) > _LONGEST or "\0" in name
+    if odd or name in ("", ".", "..") or Path(name).name != name:
         raise DataError(f"{folder}: {str(name)[:80]!r} is not the name of a file in it")
     if not (folder / name).exists():
         raise DataError(f"{folder}: {name!r} is missing; copy the whole folder")

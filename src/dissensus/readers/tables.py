@@ -129,11 +129,12 @@ def line_of_row(source: Source | None, row: int) -> str:
     if source is not None and source.format in _TEXT:
         rows = csv.reader((f"{line}\n" for line in source.lines()), delimiter=source.separator)
         start, count = 1, -1
-        for fields in rows:
-            count += bool(fields)
-            if count == row + 1:
-                break
-            start = rows.line_num + 1
+        with suppress(csv.Error):  # polars takes some line breaks that Python does not
+            for fields in rows:
+                count += bool(fields)
+                if count == row + 1:
+                    break
+                start = rows.line_num + 1
         return f"line {start}"
     lines = source is not None and source.format == "jsonl"
     return f"{'line' if lines else 'row'} {row + 1}"
