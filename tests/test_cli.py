@@ -344,7 +344,7 @@ def test_demo_prints_and_writes(tmp_path):
         (("aggregate", "answers.csv", "--columns", "item=photo"), "no column 'photo' for item"),
         (("aggregate", "answers.csv", "--gold", "answers.csv"), "item 'a' has two true labels"),
         (("aggregate", "--nonsense"), "No such option"),
-        (("aggregate", "."), ".: no answers.json in this folder; name the file itself"),
+        (("aggregate", "."), ".: no answers.json in this folder, nor files of a known tool"),
         (("nothing",), "no verb 'nothing'; there are demo"),
         (("evaluate", "answers.csv"), "score against what?"),
         (("simulate", "--ratio", "2"), "ratio = 2.0, but it must be at least 0 and at most 1"),
