@@ -132,8 +132,8 @@ def compare(
     annotations: Annotations | str | Path | Any,
     methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
-    truth: Mapping[Any, Any] | str | Path | None = None,
-    gold: Mapping[Any, Any] | str | Path | None = None,
+    truth: Any = None,
+    gold: Any = None,
     folds: int = 5,
     seeds: int = 1,
     seed: int = 0,
@@ -149,9 +149,10 @@ def compare(
     methods
         Methods, or their specifications.
     truth
-        Known classes, `{item: class}`, to evaluate with, or a file. No method sees them.
+        Known classes to evaluate with, as `{item: class}`, a pandas Series, a table or a file. No
+        method sees them.
     gold
-        Known classes that methods may use, or a file.
+        Known classes that methods may use, given likewise.
     folds
         Number of folds of the held-out likelihood.
     seeds
@@ -177,10 +178,7 @@ def compare(
     annotations.check_classes(
         "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
     )
-    if isinstance(truth, (str, Path)):
-        truth = as_truth(truth)
-    if isinstance(gold, (str, Path)):
-        gold = as_truth(gold)
+    truth, gold = as_truth(truth), as_truth(gold)
     chosen = [as_method(method) for method in methods]
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):

@@ -241,32 +241,38 @@ class Aggregation(_Result):
         np.put_along_axis(inside, order, before < confidence - _ROUNDING, axis=1)
         return inside
 
-    def predict(self, annotations: Annotations, *, features: Floats | None = None) -> Aggregation:
+    def predict(
+        self, annotations: Annotations | Any, *, features: Floats | None = None
+    ) -> Aggregation:
         """Return labels of other items under the parameters of this result.
 
         Annotators that this result does not have count as its average annotator; methods without
         parameters are fitted. Features describe the other items, (item, feature), for methods that
         use them.
         """
+        from .readers import as_annotations
         from .registry import aggregators
 
-        return aggregators.create(self.method).predict(self, annotations, features=features)
+        method = aggregators.create(self.method)
+        return method.predict(self, as_annotations(annotations), features=features)
 
     def update(
         self,
-        more: Annotations,
+        more: Annotations | Any,
         *,
-        gold: Mapping[Any, Any] | None = None,
+        gold: Any = None,
         seed: int = 0,
         engine: Engine | None = None,
         progress: Callable[[int, float], None] | None = None,
     ) -> Aggregation:
         """Return the result of a fit to these and more annotations, started from this result."""
+        from .readers import as_annotations, as_truth
         from .registry import aggregators
 
-        method, merged = aggregators.create(self.method), self.annotations.merge(more)
+        method = aggregators.create(self.method)
+        merged = self.annotations.merge(as_annotations(more))
         return method.fit(
-            merged, start=self, gold=gold, seed=seed, engine=engine, progress=progress
+            merged, start=self, gold=as_truth(gold), seed=seed, engine=engine, progress=progress
         )
 
 

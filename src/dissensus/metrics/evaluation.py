@@ -27,12 +27,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._names import text
 from .._plain import as_plain
 from .._relation import Array, Floats, Integers
 from ..errors import DataError, OptionError
@@ -101,8 +99,8 @@ class Evaluation:
 
 
 def evaluate(
-    predicted: Aggregation | Estimation | Predictions | Values | str | Path,
-    truth: Mapping[Any, Any] | str | Path,
+    predicted: Aggregation | Estimation | Predictions | Values | Any,
+    truth: Any,
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
@@ -113,10 +111,11 @@ def evaluate(
     Parameters
     ----------
     predicted
-        A result, predictions, or a file with them.
+        A result, predictions, or a file, table, mapping or pandas Series with them.
     truth
-        `{item: class}`, `{item: number}`, or a file. It may lack items, have more of them, and have
-        classes that are never predicted; only items that are in both are scored.
+        `{item: class}`, `{item: number}`, a pandas Series, a table or a file. It may lack items,
+        have more of them, and have classes that are never predicted; only items that are in both
+        are scored.
     resamples
         Number of bootstrap samples of the items; with 0, there are no intervals.
     confidence
@@ -141,14 +140,12 @@ def evaluate(
         raise OptionError(f"resamples = {resamples}, but it must be at least 0")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    if isinstance(predicted, (str, Path)):
-        predicted = read_predictions(predicted)
-    elif isinstance(predicted, (Aggregation, Estimation)):
+    if isinstance(predicted, (Aggregation, Estimation)):
         predicted = predicted.predictions
+    elif not isinstance(predicted, (Predictions, Values)):
+        predicted = read_predictions(predicted)
     _check_names(predicted.items.tolist())
-    if isinstance(truth, (str, Path)):
-        truth = as_truth(truth)
-    known = {text(item): label for item, label in truth.items()}
+    known = as_truth(truth) or {}
     random = np.random.default_rng(seed)
     samples: dict[str, Floats]
     names: tuple[str, ...]

@@ -15,8 +15,10 @@ from .._names import Names
 from .._relation import Array
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
+from ..readers import as_truth
 from ..readers.exports import MARK, Kind
-from ..readers.reading import Reading
+from ..readers.frames import as_frame
+from ..readers.reading import Reading, examine
 from ..result import Aggregation, Estimation
 
 Writable = Annotations | Numbers | Aggregation | Estimation
@@ -108,16 +110,19 @@ class Content:
 
 
 def content_of(
-    what: Writable | Reading,
-    gold: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | pl.DataFrame | None = None,
+    what: Writable | Reading | Any,
+    gold: Any = None,
+    texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
+    if not isinstance(what, (Annotations, Numbers, Aggregation, Estimation, Reading)):
+        what = examine(what)
+    gold = as_truth(gold)
     if texts is None and isinstance(what, Reading):
         texts = what.texts
-    if isinstance(texts, pl.DataFrame):
-        texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
+    if texts is not None and not isinstance(texts, Mapping):
+        texts = dict(as_frame(texts).select("item", "text").drop_nulls("text").iter_rows())
     if isinstance(what, Reading):
         return Content(
             what.annotations,

@@ -25,12 +25,12 @@ from .targets import TARGETS, destination_of
 
 
 def write(
-    what: Writable | Reading,
+    what: Writable | Reading | Any,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
-    gold: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | pl.DataFrame | None = None,
+    gold: Any = None,
+    texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
 ) -> None:
     """Write annotations or results; the ending gives the format, `-` is standard output as CSV.
@@ -38,7 +38,7 @@ def write(
     Parameters
     ----------
     what
-        Annotations, numbers, a result, or a reading with its gold and texts.
+        Annotations, numbers, a result, a reading with its gold and texts, or what `read` takes.
     path
         A file ending in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also
         .zst); a folder (no ending, or a slash) gets the layout of peerannot.
