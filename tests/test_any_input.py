@@ -89,12 +89,12 @@ TAKING_TRUTH = {
     "check, gold": lambda truth, _: ds.check(ANNOTATIONS, gold=truth).n_gold,
     "compare, gold": lambda truth, _: ds.compare(ANNOTATIONS, folds=2, gold=truth).verdict,
     "compare, truth": lambda truth, _: [
-        one.evaluation for one in ds.compare(ANNOTATIONS, folds=2, truth=truth).methods
+        one.evaluation.scores for one in ds.compare(ANNOTATIONS, folds=2, truth=truth).methods
     ],
     "estimate, gold": lambda truth, _: ds.estimate(NUMBERS, gold=truth).value.tolist(),
     "evaluate, predicted": lambda truth, _: ds.evaluate(truth, CROWD.truths).scores["accuracy"],
-    "evaluate, truth": lambda truth, _: ds.evaluate(RESULT, truth),
-    "evaluate, truth of numbers": lambda truth, _: ds.evaluate(ESTIMATION, truth),
+    "evaluate, truth": lambda truth, _: ds.evaluate(RESULT, truth).as_dict(),
+    "evaluate, truth of numbers": lambda truth, _: ds.evaluate(ESTIMATION, truth).as_dict(),
     "identify, gold": lambda truth, _: ds.identify(ANNOTATIONS, gold=truth).as_dict(),
     "plan, truth": lambda truth, _: (
         ds.plan(ANNOTATIONS, budget=5, draws=0, truth=truth).errors.accuracy
@@ -107,7 +107,9 @@ TAKING_TRUTH = {
     ),
     "report_numbers, gold": lambda truth, _: ds.report_numbers(NUMBERS, gold=truth).sentences,
     "report_numbers, truth": lambda truth, _: ds.report_numbers(NUMBERS, truth=truth).sentences,
-    "summarise, truth": lambda truth, _: ds.summarise(ANNOTATIONS, RESULT, truth=truth).evaluation,
+    "summarise, truth": lambda truth, _: ds.summarise(
+        ANNOTATIONS, RESULT, truth=truth
+    ).evaluation.as_dict(),
     "write, gold": lambda truth, folder: written(ANNOTATIONS, folder, gold=truth),
 }
 TAKING_NEITHER = {"demo", "install", "read_probabilities", "simulate"}

@@ -20,6 +20,7 @@ import numpy as np
 
 from ._plain import as_plain
 from ._relation import Floats
+from ._tables import Drawable, Table, columns_of
 from .aggregation import Aggregator, as_method
 from .annotations import Annotations
 from .diagnosis import data_warnings
@@ -67,8 +68,8 @@ class ContestedItem(NamedTuple):
     labels: dict[str, list[str]]  # label → the methods that give it
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Drawable):
     """A comparison of methods, by held-out likelihood.
 
     Attributes
@@ -94,6 +95,22 @@ class Comparison:
     n_scored: int
     warnings: tuple[str, ...]
     results: Mapping[str, Aggregation]
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.method for one in self.methods)
+        return f"<Comparison of {names}: they differ on {self.n_contested} of {self.n_items} items>"
+
+    def _table(self) -> Table:
+        rows = []
+        for one in self.methods:
+            row = one._asdict()
+            evaluation: Evaluation | None = row.pop("evaluation")
+            score = None if evaluation is None else evaluation.scores.get("accuracy")
+            if score is not None:
+                row |= {"accuracy": score.value}
+                row |= {"accuracy_low": score.low, "accuracy_high": score.high}
+            rows.append(row)
+        return columns_of(rows)
 
     @property
     def verdict(self) -> str:

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ._names import Names, decode, text
-from ._relation import Array, Floats, FrozenArrays, Integers, Relation
+from ._relation import Floats, FrozenArrays, Integers, Relation
 from ._serialization import loading_state, relation_of, save_state, with_prefix
+from ._tables import Drawable, Tabular
+from ._tables import Table as Table
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .calibration import temper
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 _ROUNDING = 1e-12  # tolerance of a sum of probabilities
-
-Table = Mapping[str, Array]  # column name → values, all of one length
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Values(FrozenArrays):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Result(FrozenArrays):
+class _Result(Tabular, FrozenArrays):
     """What results for classes and for numbers have in common."""
 
     relation_type: ClassVar[type[Relation]]
@@ -104,7 +104,7 @@ _JSON = ("method", "trace", "converged", "notes", "n_gold", "gold_errors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Aggregation(_Result):
+class Aggregation(Drawable, _Result):
     """The labels that a method inferred, and the quality of annotators.
 
     Attributes
@@ -198,6 +198,15 @@ class Aggregation(_Result):
             "label": self.labels,
             "confidence": self.confidence,
             "n_labels": self.annotations.labels_per_item,
+        }
+
+    def _table(self) -> Table:
+        posterior = zip(self.classes.tolist(), self.probabilities.T, strict=True)
+        return {
+            "item": self.annotations.items,
+            "label": self.labels,
+            "confidence": self.confidence,
+            **{f"p:{name}": probability for name, probability in posterior},
         }
 
     @property
@@ -329,6 +338,9 @@ class Estimation(_Result):
             "deviation": self.deviation,
             "n_labels": self.annotations.labels_per_item,
         }
+
+    def _table(self) -> Table:
+        return {"item": self.annotations.items, "label": self.value, "deviation": self.deviation}
 
     @property
     def annotators(self) -> Table:

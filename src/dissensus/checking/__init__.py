@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from .._names import as_names
 from .._plain import as_plain
 from .._relation import Integers
+from .._tables import Table, Tabular, columns_of
 from ..annotations import Annotations, Scale
 from ..answers.numbers import Numbers
 from ..errors import DataError
@@ -42,8 +44,8 @@ class Spread(NamedTuple):
     most: int
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Tabular):
     """The size of the data, and findings.
 
     Attributes
@@ -72,6 +74,18 @@ class Check:
     reason: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        other = len(self.findings) - len(self.serious)
+        return (
+            f"<Check of {self.n_labels} labels by {self.n_annotators} annotators on "
+            f"{self.n_items} items: {len(self.serious)} serious findings, {other} worth knowing>"
+        )
+
+    def _table(self) -> Table:
+        names = ("severity", "code", "count", "sentence", "remedy")
+        rows = [{name: getattr(one, name) for name in names} for one in self.findings]
+        return columns_of(rows) if rows else dict.fromkeys(names, as_names([]))
 
     @property
     def serious(self) -> tuple[Finding, ...]:

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from .._names import Names, decode
 from .._probabilities import as_models
 from .._relation import Floats, FrozenArrays, Integers
+from .._tables import Tabular
 from ..annotations import Annotations
 from ..readers import as_annotations
 from ..result import Table
@@ -53,7 +54,7 @@ _NO_OVERLAP = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Crowdlab(FrozenArrays):
+class Crowdlab(Tabular, FrozenArrays):
     """The consensus of annotators and classifiers, and the quality of each of them.
 
     Attributes
@@ -138,6 +139,9 @@ class Crowdlab(FrozenArrays):
             "worst_class": decode(self.annotations.classes, self.worst_class),
             "annotator_weight": self.annotator_weight,
         }
+
+    def _table(self) -> Table:
+        return self.items
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers."""

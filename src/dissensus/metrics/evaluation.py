@@ -33,6 +33,7 @@ import numpy as np
 
 from .._plain import as_plain
 from .._relation import Array, Floats, Integers
+from .._tables import Table, Tabular, columns_of
 from ..errors import DataError, OptionError
 from ..readers import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
@@ -68,8 +69,8 @@ class Score(NamedTuple):
         return self._replace(low=max(self.low - bias, 0.0), high=max(self.high - bias, 0.0))
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Tabular):
     """Scores, and the number of items behind them.
 
     Attributes
@@ -92,6 +93,15 @@ class Evaluation:
     n_without_prediction: int
     resamples: int
     confidence: float
+
+    def __repr__(self) -> str:
+        known = [(name, one.value) for name, one in self.scores.items() if one is not None]
+        values = ", ".join(f"{name} {value:.3f}" for name, value in known)
+        return f"<Evaluation of {self.n_scored} items: {values}>"
+
+    def _table(self) -> Table:
+        known = [(name, one) for name, one in self.scores.items() if one is not None]
+        return columns_of([{"score": name, **one._asdict()} for name, one in known])
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""

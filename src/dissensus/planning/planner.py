@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .._plain import as_plain, as_rows
 from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
+from .._tables import Drawable
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..label_errors import LabelErrors, checks_needed, label_errors
@@ -28,7 +29,7 @@ _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Drawable):
     """Labels to request, their expected gain, and when to stop.
 
     Attributes
@@ -97,6 +98,9 @@ class Plan:
             "accuracy_before": self.before,
             "accuracy_after": self.after,
         }
+
+    def _table(self) -> Table:
+        return self.table
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers."""
