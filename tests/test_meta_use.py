@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="FewShotCrowd needs scikit-learn")
 
 from sklearn.base import clone

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-pytest.importorskip("torch", reason="estimators need torch: pip install 'dissensus[deep]'")
+pytest.importorskip("torch", reason="estimators need torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 
 from sklearn.base import clone

@@ -21,7 +21,8 @@
   of `training.seed`.
 - `fit(X, y)` takes inputs (an array, a sparse matrix, texts, paths, `Inputs` or `Features`) and
   `Annotations`, a matrix (item, annotator) with -1 or NaN for unlabelled, or one label per item, in
-  the order of the inputs; there, -1 is a class as any other. It sets `classes_`, `annotators_`, `kind_`, `shape_` and, last, `model_`.
+  the order of the inputs; there, -1 is a class as any other. It sets `classes_`, `annotators_`,
+  `kind_`, `shape_` and, last, `model_`.
 - Labels come back in the dtype they came in: a matrix of integers gives integers, `Annotations`
   give texts.
 - Inputs of another kind or shape than those of `fit` are a DataError, and so are missing numbers.

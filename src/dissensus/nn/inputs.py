@@ -20,6 +20,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from .._extras import install_command
 from .._relation import Array
 from ..annotations import Integers
 from ..errors import DataError, OptionError
@@ -120,7 +121,7 @@ class Images(Files):
         try:
             from PIL import Image, UnidentifiedImageError
         except ImportError:
-            raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+            raise OptionError(f"images need Pillow: {install_command('deep')}") from None
         errors = (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError)
         try:
             with Image.open(path) as image:
