@@ -31,7 +31,7 @@ def completion(shell: str | None) -> None:
 
     \b
     Example:
-        dissensus completion bash >> ~/.bashrc
+      dissensus completion bash >> ~/.bashrc
     """
     from click.shell_completion import get_completion_class
 
