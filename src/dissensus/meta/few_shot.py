@@ -168,11 +168,11 @@ class FewShotCrowd(Estimator):
         """
         inputs = self._inputs(X, fitting=True)
         _, self.classes_ = class_codes(y)
-        if len(self.classes_) < 2:
-            raise DataError("1 class in y; source tasks have two or more")
         self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
         x = in_memory(self.encoding_.prepare(inputs, progress))
         tasks = as_tasks(x, y, task, self.rotations, annotations)
+        if len(self.classes_) < 2:
+            raise DataError("1 class in y; source tasks have two or more")
         names = [name.strip() for name in self.adapter.split(";")]
         names = list(AUTO) if names == ["auto"] else names
         joint = [name for name in names if adapters.create(name).joint]
