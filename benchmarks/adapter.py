@@ -19,8 +19,7 @@ used here, and weighted votes to the first in sorted order; we always to the lat
 with a vote, the skill of MajorityVote, Wawa and ZeroBasedSkill, differs on tied tasks. In KOS a
 worker who answered a task twice hears their own answer back from crowd-kit; with us both are one.
 The errors of crowd-kit's Dawid-Skene have no row for a label that a worker never gave; ours are
-near zero there. crowd-kit's M-MSR starts at random, ours with equal skills. Its MACE returns what
-depends on names and order; ours does not.
+near zero there. M-MSR starts at random in both, with the first worker of the rows or of the names.
 
 crowd-kit's Wawa and ZeroBasedSkill ask scikit-learn whether they are fitted, which current versions
 refuse to say of what is no estimator of theirs. They run here with that question taken out.

@@ -12,8 +12,9 @@ Results differ from crowd-kit 1.4.2 where it has errors: its MACE depends on how
 are called, restarts from one seed ten times and ignores `smoothing`; its Wawa, ZeroBasedSkill and
 GoldMajorityVote fail with current scikit-learn; its Dawid-Skene counts the prior once for every
 answer in its bound; its KOS fails where the votes of a task cancel out; its HRRASA compares words
-with letters. And by choice: in KOS, who answers a task twice is heard once; models stop by our
-rule. `benchmarks/ADAPTER.md` has the differences, and which of crowd-kit's tests pass.
+with letters; its Bradley-Terry stops at the second iteration, and the noisy one has a wrong
+gradient. And by choice: in KOS, who answers a task twice is heard once; models stop by our rule.
+`benchmarks/ADAPTER.md` has the differences, and which of crowd-kit's tests pass.
 """
 
 from __future__ import annotations
@@ -26,12 +27,18 @@ from .aggregation import (
     MACE,
     MMSR,
     RASA,
+    ROVER,
     BinaryRelevance,
+    BradleyTerry,
     ClosestToAverage,
     DawidSkene,
     GoldMajorityVote,
     MajorityVote,
+    NoisyBradleyTerry,
     OneCoinDawidSkene,
+    SegmentationEM,
+    SegmentationMajorityVote,
+    SegmentationRASA,
     TextHRRASA,
     TextRASA,
     Wawa,
@@ -45,12 +52,18 @@ __all__ = [
     "MACE",
     "MMSR",
     "RASA",
+    "ROVER",
     "BinaryRelevance",
+    "BradleyTerry",
     "ClosestToAverage",
     "DawidSkene",
     "GoldMajorityVote",
     "MajorityVote",
+    "NoisyBradleyTerry",
     "OneCoinDawidSkene",
+    "SegmentationEM",
+    "SegmentationMajorityVote",
+    "SegmentationRASA",
     "TextHRRASA",
     "TextRASA",
     "Wawa",

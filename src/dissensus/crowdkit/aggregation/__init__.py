@@ -1,11 +1,6 @@
-"""crowd-kit's aggregators, under its module path.
-
-The classes for comparisons, masks and ROVER are not here: those answers have methods of their own.
-"""
+"""crowd-kit's aggregators, under its module path."""
 
 from __future__ import annotations
-
-from typing import NoReturn
 
 from . import base
 from .classification import (
@@ -21,8 +16,10 @@ from .classification import (
     ZeroBasedSkill,
 )
 from .embeddings import HRRASA, RASA, ClosestToAverage
+from .image_segmentation import SegmentationEM, SegmentationMajorityVote, SegmentationRASA
 from .multilabel import BinaryRelevance
-from .texts import TextHRRASA, TextRASA
+from .pairwise import BradleyTerry, NoisyBradleyTerry
+from .texts import ROVER, TextHRRASA, TextRASA
 
 __all__ = [
     "GLAD",
@@ -31,31 +28,21 @@ __all__ = [
     "MACE",
     "MMSR",
     "RASA",
+    "ROVER",
     "BinaryRelevance",
+    "BradleyTerry",
     "ClosestToAverage",
     "DawidSkene",
     "GoldMajorityVote",
     "MajorityVote",
+    "NoisyBradleyTerry",
     "OneCoinDawidSkene",
+    "SegmentationEM",
+    "SegmentationMajorityVote",
+    "SegmentationRASA",
     "TextHRRASA",
     "TextRASA",
     "Wawa",
     "ZeroBasedSkill",
     "base",
 ]
-
-_ELSEWHERE = {
-    "BradleyTerry": "comparisons",
-    "NoisyBradleyTerry": "comparisons",
-    "ROVER": "texts",
-    "SegmentationEM": "masks",
-    "SegmentationMajorityVote": "masks",
-    "SegmentationRASA": "masks",
-}
-
-
-def __getattr__(name: str) -> NoReturn:
-    """Say where to go for what is not here."""
-    if name in _ELSEWHERE:
-        raise ImportError(f"no {name} here; dissensus.aggregate takes {_ELSEWHERE[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -251,8 +251,8 @@ class KOS(BaseClassificationAggregator):
 class MMSR(BaseClassificationAggregator):
     """Skills from the agreements of pairs of workers, robust against a few who lie.
 
-    `scores_` are sums of skills for a label, divided by that for all labels of the task. No step
-    is random here: every `random_state` gives the same.
+    `scores_` are sums of skills for a label, divided by that for all labels of the task. With few
+    answers, skills depend on `random_state`, as in crowd-kit.
     """
 
     _fitted: ClassVar[tuple[str, ...]] = ("labels_", "probas_", "skills_", "scores_")
@@ -262,7 +262,7 @@ class MMSR(BaseClassificationAggregator):
     random_state: int = 0
 
     def _method(self) -> Aggregator:
-        return MMsr(max_iter=self.n_iter, tol=self.tol)
+        return MMsr(max_iter=self.n_iter, tol=self.tol, begin="random")
 
     def fit_predict_score(self, data: pd.DataFrame) -> pd.DataFrame:
         """Return the score of every task and label."""

@@ -45,34 +45,38 @@ class MajorityVote(BaseClassificationAggregator):
         """Fit to a table of task, worker and label, with skills by worker if given."""
         if skills is None:
             return self._fit(data)
-        data = self._with_skill(complete(data), skills)
+        given = self.on_missing_skill, self.default_skill
+        data = answers_that_count(complete(data), skills, *given)
         if data.empty:
             return self._fit_nothing()
         annotations, names = coded(data)
         weighted = Weighted(skills=_by_code(skills, names), default=self.default_skill)
         return self._set(weighted.fit(annotations), annotations, names)
 
-    def _with_skill(self, data: pd.DataFrame, skills: pd.Series) -> pd.DataFrame:
-        """Return the answers that count, as `on_missing_skill` has it."""
-        choices = ("error", "ignore", "value")
-        if self.on_missing_skill not in choices:
-            found = f"on_missing_skill = {self.on_missing_skill!r}"
-            raise OptionError(f"{found}, but it must be {' or '.join(choices)}")
-        if (self.on_missing_skill == "value") != (self.default_skill is not None):
-            raise OptionError("default_skill and on_missing_skill='value' need each other")
-        unknown = ~data["worker"].isin(skills.dropna().index)
-        if not unknown.any() or self.on_missing_skill == "value":
-            return data
-        if self.on_missing_skill == "error":
-            worker = data.loc[unknown, "worker"].iloc[0]
-            raise DataError(f"no skill for worker {worker!r}; set on_missing_skill")
-        lost = set(data["task"]) - set(data.loc[~unknown, "task"])
-        if lost:
-            raise DataError(f"{len(lost)} tasks have no worker with a skill; set default_skill")
-        return data[~unknown]
-
     def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:
         self.skills_ = names.by_worker(_agreement(annotations, result.label), "skill")
+
+
+def answers_that_count(
+    data: pd.DataFrame, skills: pd.Series, on_missing_skill: str, default_skill: float | None
+) -> pd.DataFrame:
+    """Return the answers of workers with a skill, as `on_missing_skill` has it."""
+    choices = ("error", "ignore", "value")
+    if on_missing_skill not in choices:
+        found = f"on_missing_skill = {on_missing_skill!r}"
+        raise OptionError(f"{found}, but it must be {' or '.join(choices)}")
+    if (on_missing_skill == "value") != (default_skill is not None):
+        raise OptionError("default_skill and on_missing_skill='value' need each other")
+    unknown = ~data["worker"].isin(skills.dropna().index)
+    if not unknown.any() or on_missing_skill == "value":
+        return data
+    if on_missing_skill == "error":
+        worker = data.loc[unknown, "worker"].iloc[0]
+        raise DataError(f"no skill for worker {worker!r}; set on_missing_skill")
+    lost = set(data["task"]) - set(data.loc[~unknown, "task"])
+    if lost:
+        raise DataError(f"{len(lost)} tasks have no worker with a skill; set default_skill")
+    return data[~unknown]
 
 
 @dataclass
