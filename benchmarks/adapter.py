@@ -46,7 +46,7 @@ METHODS = (
     *("MMSR", "MACE", "GLAD"),
 )
 SLOW = ("MMSR", "MACE", "GLAD")  # crowd-kit's take minutes on large sets
-QUICK = ("bluebirds", "bm", "face4", "weather_amt", "one coin")
+QUICK = ("bluebirds", "bm", "face4", "one coin")
 TABLES = ("probas_", "skills_", "priors_", "errors_")
 SETS = (
     *("bluebirds", "bm", "rte", "sp_amt", "zencrowd_in"),  # of two classes
