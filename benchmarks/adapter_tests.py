@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _counts(theirs: dict[str, bool], ours: dict[str, bool], file: str) -> list[object]:
-    names = [name for name in theirs if name.startswith(file)]
+    names = [name for name in theirs if not file or name.split("::")[0] == file]
     there, here = (sum(found.get(name, False) for name in names) for found in (theirs, ours))
     both = sum(theirs[name] and ours.get(name, False) for name in names)
     return [len(names), there, here, both, f"{100 * both / there:.1f}" if there else None]
