@@ -363,7 +363,6 @@ def test_consensus_is_the_vote_of_predictions():
     assert all(summary[votes < 3] == 0)
     probability = estimator.predict_annotator_proba(x[:50])
     np.testing.assert_allclose(estimator.predict_proba(x[:50], "soft"), probability.mean(axis=1))
-    np.testing.assert_allclose(estimator.predict_proba(x[:50], "confidence").sum(axis=1), 1)
 
 
 def test_scores_are_the_mean_log_likelihood():

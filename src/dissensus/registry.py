@@ -158,6 +158,21 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
+def from_peerannot(spec: str) -> str:
+    """Return a specification written for peerannot as ours, without what has no effect here.
+
+    >>> from_peerannot("IWMV[sparse=True]")
+    'iterative-wawa'
+    >>> from_peerannot("DSWC[L=5]")
+    'DSWC[L=5]'
+    """
+    name, settings = split_spec(spec)
+    name = "iterative-wawa" if _plain(name) == "iwmv" else name  # one name of two methods
+    used = {key: value for key, value in settings.items() if key not in ("sparse", "parrots")}
+    inside = ",".join(f"{key}={format_value(value)}" for key, value in used.items())
+    return f"{name}[{inside}]" if inside else name
+
+
 def _value(text: str) -> Any:
     try:
         return ast.literal_eval(text)
@@ -202,7 +217,8 @@ aggregators: Registry[Aggregator] = Registry(
         auto majority naive-soft two-thirds weighted gold-majority wawa iwmv log-odds zbs
         plantnet kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc one-coin diagonal
         fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
-        minimax-entropy lfc ordinal-distance ordinal-split ordinal-latent
+        minimax-entropy vi-mf vi-bp multidimensional lfc ordinal-distance ordinal-split
+        ordinal-latent
         """,
     ),
     {
@@ -225,7 +241,8 @@ aggregators: Registry[Aggregator] = Registry(
         "VB": "bcc",
         "one-coin-dawid-skene": "one-coin",
         "HDS": "one-coin",
-        "ZC": "one-coin[prevalence=uniform]",
+        # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
+        "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
         # As published: no smoothing, and the first of tied classes.
         "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
         "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
@@ -235,12 +252,14 @@ aggregators: Registry[Aggregator] = Registry(
         "dawid-skene-clust": "dswc",
         "community-BCC": "cbcc",
         "MMCE": "minimax-entropy",
+        "multi": "multidimensional",
+        "CUBAM": "multidimensional",
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
 )
 
 # The method that reduces a kind to classes, and takes any aggregator.
-_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects"}
+_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
 _CONSENSUS = {
@@ -248,6 +267,9 @@ _CONSENSUS = {
     "boxes": "objects medoid",
     "points": "objects medoid",
     "masks": "weighted-masks staple medoid",
+    "sets": "joint-sets per-option medoid",
+    "rankings": "bradley-terry plackett-luce borda",
+    "texts": "auto rover medoid",
 }
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
@@ -311,7 +333,7 @@ adapters: Registry[AdapterSettings] = Registry(
     _table(
         "meta",
         """
-        em-full em-one-coin em-shrink em-kinds em-item-confusion prototypes ridge cnp maml
+        em-full em-one-coin em-kinds em-item-confusion prototypes ridge cnp maml
         """,
     ),
     {

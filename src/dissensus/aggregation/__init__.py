@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .mace import Mace as Mace
     from .majority import Majority as Majority
     from .minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from .multidimensional import Multidimensional as Multidimensional
     from .naive_soft import NaiveSoft as NaiveSoft
     from .one_coin import OneCoin as OneCoin
     from .ordinal_distance import OrdinalDistance as OrdinalDistance
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from .pm import Pm as Pm
     from .two_level import TwoLevel as TwoLevel
     from .two_thirds import TwoThirds as TwoThirds
+    from .vi_bp import ViBp as ViBp
+    from .vi_mf import ViMf as ViMf
     from .wawa import Wawa as Wawa
     from .wds import Wds as Wds
     from .weighted import Weighted as Weighted

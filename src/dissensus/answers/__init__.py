@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .numbers import Numbers as Numbers
 
 KINDS: Mapping[str, str] = {  # kind → module:Class
+    "sets": "sets:Sets",
+    "rankings": "rankings:Rankings",
+    "texts": "texts:Texts",
     "spans": "marks:Spans",
     "boxes": "marks:Boxes",
     "points": "marks:Points",

@@ -47,8 +47,10 @@ def read_annotations(path: str, **reading: Any) -> Annotations:
 
 
 def is_data_folder(path: str, answers: str | None = None) -> bool:
-    """Return whether a path is a data set folder in the layout of peerannot."""
-    return Path(path).is_dir() and (answers is not None or (Path(path) / "answers.json").exists())
+    """Return whether a path is a data set folder in the layout of peerannot, or taken for one."""
+    usual = "answers.json"
+    named = answers not in (None, usual)
+    return Path(path).is_dir() and (named or (Path(path) / usual).exists())
 
 
 def examine_folder(
@@ -60,22 +62,25 @@ def examine_folder(
     n_classes: int | None = None,
 ) -> Reading:
     """Read the annotations of a data set folder, or of any other path."""
-    from .._names import numbered
-    from ..readers import Reading
-    from ..readers.folders import read_folder
-    from ..readers.reading import with_scale
-
-    classes = None if n_classes is None else numbered(n_classes).tolist()
     if not is_data_folder(path, answers):
-        given = reading["classes"] or (",".join(classes) if classes else None)
-        return examine_annotations(path, **reading | {"classes": given})
+        from .._names import numbered
+
+        classes = None if n_classes is None else ",".join(numbered(n_classes).tolist())
+        return examine_annotations(path, **reading | {"classes": reading["classes"] or classes})
     file = Path(answers or "answers.json")
     # As in peerannot, a path is relative to the working directory, a name to the folder.
     file = file.resolve() if answers and file.exists() else file
-    annotations = read_folder(
-        path, answers=file, metadata=metadata, classes=classes, duplicates=reading["duplicates"]
-    )
-    return with_scale(Reading(annotations, "folder"), reading["scale"])
+    return read_data_folder(path, reading, answers=file, metadata=metadata, n_classes=n_classes)
+
+
+def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Reading:
+    """Read the annotations of a data set folder, with options of `readers.examine_folder`."""
+    from ..readers.reading import examine_folder, with_scale
+
+    found = examine_folder(path, duplicates=reading["duplicates"], **given)
+    for sentence in found.notes:
+        note(sentence)
+    return with_scale(found, reading["scale"])
 
 
 def read_known(path: str | None) -> dict[str, str] | None:

@@ -11,9 +11,9 @@ import polars as pl
 from .._names import as_names
 from ..errors import DataError
 from .columns import TRUTH, find_columns
-from .folders import is_folder, load_array
+from .folders import load_array
 from .frames import as_frame, names_of
-from .sources import open_source
+from .sources import is_folder, open_source
 from .tables import read_roles
 
 

@@ -29,7 +29,7 @@ from .metadata import Metadata, Table
 from .own_majority import label_marginals
 from .scores import TendencyScores, score, vote
 
-Voting = Literal["hard", "soft", "confidence"]
+Voting = Literal["hard", "soft"]
 
 
 class TendencyClassifier(Estimator):
@@ -141,7 +141,7 @@ class TendencyClassifier(Estimator):
             Inputs.
         voting
             `hard`: the share of annotators whose most probable label is the class; `soft`: the mean
-            of their probabilities; `confidence`: that mean weighted by one minus the entropy.
+            of their probabilities.
         """
         features = self._fitted_features(X)
         n_classes = len(self.classes_)
@@ -270,13 +270,8 @@ class TendencyClassifier(Estimator):
 
 def _consensus(log: Floats, voting: str) -> Floats:
     """Return the consensus of annotators' log-probabilities (item, annotator, class)."""
-    probability = np.exp(log)
     if voting == "hard":
         return np.eye(log.shape[2])[log.argmax(axis=2)].mean(axis=1)
     if voting == "soft":
-        return probability.mean(axis=1)
-    if voting == "confidence":
-        entropy = -(probability * log).sum(axis=2, keepdims=True) / np.log(max(log.shape[2], 2))
-        weight = np.maximum(1 - entropy, 1e-6)
-        return (weight * probability).sum(axis=1) / weight.sum(axis=1)
-    raise OptionError(f"no voting {voting!r}; there are hard, soft and confidence")
+        return np.exp(log).mean(axis=1)
+    raise OptionError(f"no voting {voting!r}; there are hard and soft")

@@ -20,6 +20,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
 from ..readers.sources import format_for
+from .cards import Card
 from .content import Content, Writable, as_column, content_of, table_of
 from .targets import TARGETS, destination_of
 
@@ -32,6 +33,7 @@ def write(
     gold: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | pl.DataFrame | None = None,
     reading: Reading | None = None,
+    card: Card | None = None,
 ) -> None:
     """Write annotations or results; the ending gives the format, `-` is standard output as CSV.
 
@@ -43,19 +45,20 @@ def write(
         A file ending in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also
         .zst); a folder (no ending, or a slash) gets the layout of peerannot.
     format
-        `long`, `nested`, `wide`, `crowd-kit`, `label-studio`, `argilla`, `huggingface` or
-        `peerannot`, or a kind of file where the ending does not show it.
+        `long`, `nested`, `wide`, `crowd-kit`, `label-studio`, `argilla`, `huggingface`,
+        `huggingface-folder` or `peerannot`, or a kind of file where the ending does not show it.
     gold, texts
         Known classes and texts of items, by item, for formats that hold them.
     reading
         For a result, the reading it is based on, for its question, gold and texts.
+    card
+        For `huggingface-folder`, what its card has beside the data.
     """
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)
     if destination.kind == "folder":
-        from .folders import save
-
-        save(content, path)
+        more = {"card": card} if destination.target == "huggingface-folder" else {}
+        TARGETS[destination.target].module.save(content, path, **more)
         return
     if destination.target in ("long", "crowd-kit"):
         names = {"item": "task", "annotator": "worker"} if destination.target != "long" else {}
