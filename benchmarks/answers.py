@@ -175,8 +175,8 @@ def choice_table(section: Section) -> None:
         "F1 of exact spans. 200, 1000 and 2000 texts with 4 spans on average, 5 annotators each, "
         "who find a span with probability Beta(6, 3), place it right in 80 % and label it right in "
         "90 %. "
-        "The threshold of the pool was chosen here, with ner_conll left out; that it is better than "
-        "its two parts was seen on both."
+        "The threshold of the pool was chosen here, with ner_conll left out; that it is better "
+        "than its two parts was seen on both."
     )
     section.add(Table("Spans: simulated", columns, rows, note))
 
