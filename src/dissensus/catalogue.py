@@ -47,7 +47,7 @@ class Entry:
     def command(self) -> str:
         """The command that takes the methods of this family."""
         if self.family == "consensus":
-            return "dissensus aggregate -s … on spans, boxes, points or masks"
+            return "dissensus aggregate -s … on answers of another kind"
         return f"dissensus {self.family} -s …"
 
     def as_dict(self) -> dict[str, Any]:
