@@ -16,22 +16,23 @@ import polars as pl
 
 from .._files import atomic_file, write_stdout
 from .._relation import Array
+from .._tables import Tabular
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
 from ..readers.sources import format_for
 from .cards import Card
-from .content import Content, Writable, as_column, content_of, table_of
+from .content import Content, Writable, content_of, frame_of_table, table_of
 from .targets import TARGETS, destination_of
 
 
 def write(
-    what: Writable | Reading,
+    what: Writable | Reading | Any,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
-    gold: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | pl.DataFrame | None = None,
+    gold: Any = None,
+    texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
     card: Card | None = None,
 ) -> None:
@@ -40,7 +41,8 @@ def write(
     Parameters
     ----------
     what
-        Annotations, numbers, a result, or a reading with its gold and texts.
+        Annotations, numbers, a result of any kind, a reading with its gold and texts, or what
+        `read` takes.
     path
         A file ending in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also
         .zst); a folder (no ending, or a slash) gets the layout of peerannot.
@@ -54,6 +56,9 @@ def write(
     card
         For `huggingface-folder`, what its card has beside the data.
     """
+    if isinstance(what, Tabular) and not isinstance(what, Writable):
+        write_columns(what._table(), path)
+        return
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)
     if destination.kind == "folder":
@@ -73,8 +78,7 @@ def write_columns(columns: Mapping[str, Array], path: str | Path) -> None:
 
     NaN is left empty.
     """
-    frame = pl.DataFrame({name: as_column(values) for name, values in columns.items()})
-    frame = frame.with_columns(pl.selectors.float().fill_nan(None))
+    frame = frame_of_table(columns)
     kind, compression = ("csv", "uncompressed") if str(path) == "-" else format_for(path)
     _save(frame, path, kind, compression)
 
