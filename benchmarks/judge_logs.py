@@ -211,7 +211,7 @@ def write_openai_evals(folder: Path) -> None:
     path = folder / "openai_evals.jsonl"
     recorder = LocalRecorder(str(path), spec)
     with recorder.as_default_recorder("joke.dev.0"):
-        recorder.record_sampling("tell me a joke", ["a joke"])
+        recorder.record_sampling("a prompt", ["a joke"])
         recorder.record_metrics(choice="4", score=4.0, metascore=True)
         recorder.record_match(True, expected="a", picked="a")
     with recorder.as_default_recorder("joke.dev.1"):

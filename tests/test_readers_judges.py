@@ -143,6 +143,14 @@ def test_mlflow_rows_of_search_traces_are_read(tmp_path):
     assert len(found.annotations) == 3
 
 
+def test_a_single_mlflow_trace_with_long_spans_is_recognised(tmp_path):
+    trace = json.loads((FIXTURES / "mlflow_traces.jsonl").read_text("utf-8").splitlines()[1])
+    trace["data"] = {"spans": ["x" * 200_000]}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(trace, indent=1), encoding="utf-8")
+    assert len(examine(path).annotations) == 2
+
+
 def test_mlflow_times_in_milliseconds_and_old_names_are_understood(tmp_path):
     source = {"source_type": "AI_JUDGE", "source_id": "m"}
     one = {"name": "q", "trace_id": "t", "source": source, "feedback": {"value": "x"}}

@@ -99,7 +99,8 @@ def recognises(head: Head) -> bool:
         given = whole.get(name)
         if isinstance(given, list) and given:
             return all(isinstance(one, dict) and _is_ours(one) for one in given)
-    return head.all_records(_is_ours) and (head.shape == "object" or any(map(_some, head.records)))
+    some = [whole] if head.shape == "object" else head.records
+    return head.all_records(_is_ours) and any(map(_some, some))
 
 
 def _is_ours(record: dict[str, Any]) -> bool:
@@ -117,7 +118,7 @@ def _is_assessment(record: Any) -> bool:
 def _given(record: dict[str, Any]) -> list[Any] | None:
     """Return the assessments of a trace, which may be none."""
     info = record.get("info")
-    if isinstance(info, dict) and "data" in record and ("trace_id" in info or "request_id" in info):
+    if isinstance(info, dict) and ("trace_id" in info or "request_id" in info):
         given = info.get("assessments") or []
     else:
         given = record.get("assessments") if "trace_id" in record else None

@@ -3,10 +3,10 @@
 An item is one output: test, prompt and provider; the column `system` has the provider, `test` the
 test. Every assertion is an annotator who answers the question `pass`, with pass or fail: `human`
 is the person who rated outputs in the viewer, `model:<type>` an assertion that asks a model
-(`llm-rubric`, `g-eval`, `factuality`, …), `code:<type>` any other. With a metric or a number they
-are told apart, `model:llm-rubric/tone`. If some score is neither 0 nor 1, scores are a second
-question, `score`. What a grader could not grade, and outputs that failed with an error, is left
-out.
+(`llm-rubric`, `g-eval`, `factuality`, …), `code:<type>` any other. A metric or a number follows
+where there is more than one, `model:llm-rubric/tone`. If some score is neither 0 nor 1, scores are
+a second question, `score`. What a grader could not grade, and outputs that failed with an error, is
+left out.
 """
 
 from __future__ import annotations
