@@ -12,7 +12,7 @@ from dissensus import DataError
 from dissensus.readers import examine
 from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
 from dissensus.readers.sources import Source, open_source
-from tests.support import benchmark
+from tests.support import benchmark, rows_of, shared
 from tests.test_readers_json import FIXTURES, OURS, column, export_of, rows, write_json
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -352,3 +352,51 @@ def test_names_with_line_ends_stay_names_and_messages_one_line(tmp_path):
     with pytest.raises(DataError) as problem:
         examine(write_json(tmp_path / "b.json", [one, one | {"name": "r"}]))
     assert "\n" not in str(problem.value)
+
+
+def as_alt_test(answers, folder):
+    files = {"human": {}, "llm": {}}
+    for item, annotator, label in answers:
+        kind = "llm" if annotator.startswith("model:") else "human"
+        files[kind].setdefault(annotator.removeprefix("model:"), {})[item] = label
+    return alt_test(folder, *(json.dumps(files[kind]) for kind in ("human", "llm")))
+
+
+def as_mlflow(answers, folder):
+    def one(item, annotator, label):
+        kind = "LLM_JUDGE" if annotator.startswith("model:") else "HUMAN"
+        source = {"source_type": kind, "source_id": annotator.removeprefix("model:")}
+        about = {"assessment_name": "q", "trace_id": item, "source": source}
+        return about | {"feedback": {"value": label}}
+
+    return write_json(folder / "mlflow.json", [one(*row) for row in answers])
+
+
+def as_inspect(answers, folder):
+    samples, models = {}, {}
+    for item, annotator, label in answers:
+        scores = samples.setdefault(item, {})
+        model = annotator.startswith("model:")
+        key = annotator.removeprefix("model:") if model else "judged"
+        if model:
+            models[key] = {"name": key, "options": {"model": key}}
+            scores[key] = {"value": label}
+        else:
+            edit = {"value": label, "provenance": {"author": annotator}}
+            scores.setdefault(key, {"value": label, "history": []})["history"].append(edit)
+    spec = {"task": "t", "model": "m", "scorers": [*models.values(), {"name": "judged"}]}
+    path = folder / "log.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": spec}))
+        for number, (item, scores) in enumerate(samples.items()):
+            archive.writestr(f"samples/{number}.json", json.dumps({"id": item, "scores": scores}))
+    return path
+
+
+@pytest.mark.parametrize("write", [as_alt_test, as_mlflow, as_inspect])
+def test_a_published_set_is_the_same_in_every_log(write, tmp_path):
+    answers = rows_of(shared("alt_framing"))
+    found = examine(write(answers, tmp_path))
+    assert sorted(rows_of(found.annotations)) == sorted(answers)
+    kinds = found.annotations.columns["source"].tolist()
+    assert kinds.count("model") == sum(one[1].startswith("model:") for one in answers) > 0

@@ -27,6 +27,7 @@ from .sources import Source
 _HEADERS = ("header.json", "_journal/start.json")  # of a finished and of a running evaluation
 _SAMPLES = "samples/"
 _UNCHANGED = "UNCHANGED"
+_GRADED = "model_graded_"  # inspect's own scorers that ask a model
 _MODELS = ("model", "models", "grader", "judge")  # options that name a model
 _ATTACHED = "attachment://"  # a text that is kept elsewhere in the log
 
@@ -101,13 +102,17 @@ def read(source: Source) -> Export:
             header = next((name for name in _HEADERS if name in archive.members), None)
             if header is None:
                 raise source.fail("a zip without header.json, which every log of inspect has")
-            log = _decoded(source, archive, header, Log)
+            spec = _decoded(source, archive, header, Log).eval or Spec()
+            scorers = _scorers(spec)
             for name in filter(_is_sample, archive.members):
-                _add(collected, source, log, _decoded(source, archive, name, Sample))
+                sample = _decoded(source, archive, name, Sample)
+                _add(collected, source, spec.model, scorers, sample)
     else:
         for _, log in records(source, Log):
+            spec = log.eval or Spec()
+            scorers = _scorers(spec)
             for sample in log.samples or ():
-                _add(collected, source, log, sample)
+                _add(collected, source, spec.model, scorers, sample)
     return collected.export()
 
 
@@ -122,9 +127,14 @@ def _decoded(source: Source, archive: Archive, name: str, kind: type[Any]) -> An
     raise inner.fail("empty")
 
 
-def _add(collected: Collected, source: Source, log: Log, sample: Sample) -> None:
+def _add(
+    collected: Collected,
+    source: Source,
+    system: str | None,
+    scorers: dict[str, bool],
+    sample: Sample,
+) -> None:
     """Add the scores of one sample."""
-    spec = log.eval or Spec()
     item = collected.items.name(sample.id, _text(sample.input))
     if item is None:
         raise source.fail("a sample without an id")
@@ -136,17 +146,22 @@ def _add(collected: Collected, source: Source, log: Log, sample: Sample) -> None
         collected.left[what] += 1
         return
     for name, score in sample.scores.items():
-        for scorer, value, time in _answers(name, score, spec):
+        for scorer, value, time in _answers(name, score, scorers):
             when = sample.completed_at if time is None else time
-            about: Any = {"epoch": sample.epoch, "system": spec.model}
-            made = score.history and score.history[0].provenance and not _is_scorer(name, spec)
+            about: Any = {"epoch": sample.epoch, "system": system}
+            made = score.history and score.history[0].provenance
+            made = made and _listed(name, scorers) not in scorers
             for question, one in _questions(value, name if made else None):
                 add_score(collected, question, scorer, item, one, when, **about)
 
 
-def _answers(name: str, score: Score, spec: Spec) -> Iterator[tuple[Scorer, Any, Any]]:
+def _answers(
+    name: str, score: Score, scorers: dict[str, bool]
+) -> Iterator[tuple[Scorer, Any, Any]]:
     """Yield scorer, value and time: the scorer's own value, and the last of every editor."""
-    own = Scorer("model" if _is_model(name, spec) else "code", name)
+    listed = _listed(name, scorers)
+    model = listed.startswith(_GRADED) or scorers.get(listed, False)
+    own = Scorer("model" if model else "code", name)
     if not score.history:
         yield own, score.value, None
         return
@@ -173,28 +188,17 @@ def _questions(value: Any, question: str | None) -> Iterator[tuple[str, Any]]:
         yield "number" if number else "score", value
 
 
-def _is_scorer(name: str, spec: Spec) -> bool:
-    return any(_plain(one.name) == _plain(name) for one in spec.scorers or ())
+def _scorers(spec: Spec) -> dict[str, bool]:
+    """Return scorer → whether it asks a model."""
+    known: dict[str, bool] = {}
+    for one in spec.scorers or ():
+        options = one.options if isinstance(one.options, dict) else {}
+        name = (one.name or "").rpartition("/")[2]
+        known[name] = known.get(name, False) or any(map(options.get, _MODELS))
+    return known
 
 
-def _is_model(name: str, spec: Spec) -> bool:
-    """Return whether a scorer asks a model."""
-    if _plain(name).startswith("model_graded_"):
-        return True
-    same = [one.options for one in spec.scorers or () if _plain(one.name) == _plain(name)]
-    return any(isinstance(one, dict) and any(map(one.get, _MODELS)) for one in same)
-
-
-def _plain(name: str | None) -> str:
-    """Return the name of a scorer without its package, and the number that a second one has."""
-    return re.sub(r"\d+$", "", (name or "").rpartition("/")[2])
-
-
-def _text(given: Any) -> str | None:
-    """Return the text of an input: a text, or the last message with one."""
-    if isinstance(given, list):
-        contents = [one.get("content") for one in given if isinstance(one, dict)]
-        given = next((one for one in reversed(contents) if isinstance(one, str)), None)
-    if not isinstance(given, str) or given.startswith(_ATTACHED):
-        return None
-    return given
+def _listed(name: str, scorers: dict[str, bool]) -> str:
+    """Return the name that a scorer has in the list: without its package, or a second's number."""
+    short = name.rpartition("/")[2]
+    return short if short in scorers else re.sub(r"\d+$", "", short)
