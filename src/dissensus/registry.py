@@ -172,7 +172,8 @@ aggregators: Registry[Aggregator] = Registry(
         fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
         minimax-entropy lfc ordinal-distance ordinal-split ordinal-latent
         """,
-    ),
+    )
+    | _table("judging", "judge-pool"),
     {
         "MV": "majority",
         "majority-voting": "majority",
