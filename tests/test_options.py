@@ -127,7 +127,7 @@ FORMER = {
     "check": "--labels",
     "compare": "--seeds",
     "evaluate": "--labels --ordered --resamples",
-    "identify": "--strategy --most --models --no-models",
+    "identify": "--strategy --most --no-models",
     "meta adapt": "--model --ask",
     "meta fit": "--adapter --annotators --per-item --teach --turns",
     "next": "--policy --least --annotators --gold",

@@ -11,8 +11,8 @@ import click
 from .._progress import iterations, progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known, without_removed
-from .options import READING, Computed, options
+from ._reading import examine_annotations, read_known, with_kinds, without_removed
+from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -31,7 +31,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @options(
     *("output", "to", "hard", "gold", "save", "address", "work", "resume"),
     *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-    *(*READING, "scale --labels", "json", "seed"),
+    *(*READING, *KINDS, "scale --labels", "json", "seed"),
     strategy=Computed("auto; mean for numbers"),
     engine="local",
     memory=Computed("half of the machine's"),
@@ -96,6 +96,11 @@ def aggregate(
         note(
             f"{repeats} labels repeat those of the same annotator on the same item, and all count; "
             "--duplicates first or last keeps one"
+        )
+    if annotations.mixed_kinds and (strategy or "auto").partition("[")[0] != "judge-pool":
+        note(
+            "the labels of models count like those of people here, and models share errors; "
+            "-s judge-pool weights them"
         )
     if path_remove:
         annotations = without_removed(annotations, path_remove)
@@ -170,7 +175,8 @@ def _read_folder(path: str, answers: str, metadata: str | None, reading: Any) ->
     annotations = read_folder(
         path, answers=answers, metadata=metadata, duplicates=reading["duplicates"]
     )
-    return with_scale(Reading(annotations, "folder"), reading["scale"])
+    found = with_scale(Reading(annotations, "folder"), reading["scale"])
+    return with_kinds(found, reading["models"], reading["people"])
 
 
 def _aggregate_classes(

@@ -80,11 +80,13 @@ def _replacement(found: Judging) -> Iterator[str]:
             + f" The test needs two people with {MIN_ITEMS} items each that others labelled, too."
         )
         return
+    candidates = _candidates(test.n_people_pass, test.n_people_tested)  # in the first sentence
     for one in test.models:
         if one.verdict == "unknown":
             yield f"May {one.judge} replace an annotator? {too_few(one.most_items, ENOUGH)}"
         else:
-            yield _verdict(one) + _candidates(test.n_people_pass, test.n_people_tested)
+            yield _verdict(one) + candidates
+            candidates = ""
 
 
 def _verdict(one: Replacement) -> str:
@@ -180,7 +182,7 @@ def _chosen(found: Judging) -> list[Share] | list[Mean]:
     """Return what sentences are about: the most frequent classes, or one class of every group."""
     if found.means:
         return list(found.means[:_MOST_GROUPS])
-    shares = [one for one in found.shares if one.judge_share > 0 or one.estimate > 0]
+    shares = [one for one in found.shares if one.judge_share > 0.005 or one.estimate > 0.005]
     if not len(found.data.groups):
         shares.sort(key=lambda one: -(one.judge_share if one.problem else one.estimate))
         return shares[: 2 if found.data.n_classes == 2 else _MOST]

@@ -35,6 +35,7 @@ from ..identification import (
 )
 from ..identification.items import item_causes
 from ..identification.verdicts import FLAGGED, LEFT_OUT
+from ..judging import Judging, judge
 from ..label_errors import LabelErrors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
@@ -88,6 +89,8 @@ class Report(PageReport):
         Where images that texts name are looked for.
     predictions
         Results of `tendency evaluate`, if given.
+    judging
+        Results of `judge`, where people and models labelled.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Report(PageReport):
     seed: int = 0
     folder: Path | None = None
     predictions: Predictions | None = None
+    judging: Judging | None = None
 
     @property
     def annotations(self) -> Annotations:
@@ -254,6 +258,7 @@ class Report(PageReport):
             "target": self.target,
             "stop": self.should_stop,
             "tendency": None if self.predictions is None else self.predictions.scores,
+            "judging": None if self.judging is None else self.judging.to_dict(),
             "samples": list(self.samples),
         }
 
@@ -393,6 +398,7 @@ def report(
         seed,
         place.parent if place is not None and place.is_file() else folder,
         predictions,
+        judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
     )
 
 
