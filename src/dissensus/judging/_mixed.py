@@ -154,13 +154,18 @@ class Mixed:
         """The known class, or else the one that most people chose; -1 where they are tied."""
         return np.where(self.truth >= 0, self.truth, unique_majority(self.person_votes))
 
-    @cached_property
-    def panel_label(self) -> Integers:
-        """The class that most judges chose, of tied classes the first; -1 without judges."""
+    def chosen(self, judge: int | None) -> Floats:
+        """Return the class that a judge, or most of the panel, chose, tied ones in parts.
+
+        Rows are NaN without an answer: (item, class).
+        """
         votes = self.judge_votes
-        return np.where(
-            self.n_judges > 0, (votes > votes.max(axis=1)[:, None] - 1e-9).argmax(1), -1
-        )
+        if judge is not None:
+            votes = weighted_votes(self.judges.keep(self.judges.annotator == judge))
+        most = votes.max(axis=1, initial=0)[:, None]
+        top = (votes > most - 1e-9) & (most > 0)
+        with np.errstate(invalid="ignore"):
+            return top / np.where(most > 0, top.sum(axis=1)[:, None], np.nan)
 
     @cached_property
     def panel_value(self) -> Floats:

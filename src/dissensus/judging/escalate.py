@@ -43,7 +43,8 @@ class Escalation:
     gain
         What a person's answer adds to the probability that the label is right.
     accuracy
-        Expected accuracy with the first k of them asked, k = 0 … all: (item + 1).
+        Expected agreement of the label with a person, with the first k of them asked, k = 0 … all:
+        (item + 1).
     enough
         How many of them do 95 % as much as all.
     chosen, audit

@@ -179,19 +179,25 @@ def _out_of_fold(
     """Return s of every item, and the coefficients on all labelled items."""
     n_features, n_classes = features.shape[1], votes.shape[1]
     start = np.zeros((n_features, n_classes))
-    fitted = fit_ridge(features[labelled], votes[labelled], penalty, start)
-    predicted = _softmax(features @ fitted)
     groups, group = np.unique(cluster[labelled], return_inverse=True)
     count = min(folds, len(groups))
     if count < 2:  # one labelled item: nothing is learned without it
+        fitted = fit_ridge(features[labelled], votes[labelled], penalty, start)
+        predicted = _softmax(features @ fitted)
         predicted[labelled] = 1 / max(n_classes, 1)
         return predicted, fitted
+    held_out = np.empty((len(labelled), n_classes))
+    parts = []
     fold = np.random.default_rng(seed).permutation(len(groups)) % count
     for number in range(count):
         held = fold[group] == number
-        inside, outside = labelled[~held], labelled[held]
-        part = fit_ridge(features[inside], votes[inside], penalty, fitted)
-        predicted[outside] = _softmax(features[outside] @ part)
+        inside = labelled[~held]
+        parts.append(fit_ridge(features[inside], votes[inside], penalty, start))
+        held_out[held] = _softmax(features[labelled[held]] @ parts[-1])
+    middle = np.mean(parts, axis=0)
+    fitted = fit_ridge(features[labelled], votes[labelled], penalty, middle)
+    predicted = _softmax(features @ fitted)
+    predicted[labelled] = held_out
     return predicted, fitted
 
 

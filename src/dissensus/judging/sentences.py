@@ -119,7 +119,8 @@ def _candidates(passed: int, tested: int) -> str:
 
 
 def _judges(found: Judging) -> Iterator[str]:
-    for one in (*found.judges, *found.code):
+    best = sorted(found.judges, key=lambda one: -np.nan_to_num(one.agreement, nan=-1.0))
+    for one in (*best, *found.code):
         if not one.n_items:
             yield f"How good is {one.judge}? {too_few(0, ENOUGH)}"
             continue
@@ -244,9 +245,9 @@ def _saved(found: Judging, first: Share | Mean) -> Iterator[str]:
         r = first.correlation
     else:
         data, code = found.data, found.data.classes.tolist().index(first.label)
-        given = data.panel_label
-        used = data.known & (given >= 0)
-        y, f = data.target_shares[used][:, code], (given[used] == code).astype(float)
+        given = data.chosen(None)[:, code]
+        used = data.known & ~np.isnan(given)
+        y, f = data.target_shares[used][:, code], given[used]
         r = float(np.corrcoef(y, f)[0, 1]) if np.ptp(y) and np.ptp(f) else 0.0
     if r < LEAST_CORRELATION:
         yield f"The models save no human labels here: their correlation with people is {r:.2f}."

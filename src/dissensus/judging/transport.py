@@ -2,8 +2,9 @@
 
 A line g is fitted on the reference group, from the judge's value to people's. In any other group
 with labels of its own, the mean of y - g(f) should be zero. The intervals are those of a t-test
-over clusters, and the false discovery rate over groups is controlled (Benjamini & Hochberg). Over
-time, periods are the groups and the first one is the reference.
+over clusters. An alarm also counts that g was estimated, and the false discovery rate over groups
+is controlled (Benjamini & Hochberg). Over time, periods are the groups and the first one is the
+reference.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from .._relation import Floats
+from .._relation import Floats, Integers
 from ..identification.copying import discoveries
 from ._mixed import Mixed
 
@@ -70,7 +71,8 @@ def transport(
             if number == home or here.sum() < 3:
                 continue
             error = y[here] - _at(line, f[here])
-            mean, low, high, p_value = _interval(error, data.cluster[here], confidence)
+            more = _line_variance(line, f[base], y[base], data.cluster[base], float(f[here].mean()))
+            mean, low, high, p_value = _interval(error, data.cluster[here], confidence, more)
             everywhere = (data.group == number) & ~np.isnan(f)
             own = _interval(y[here], data.cluster[here], confidence)
             found.append(
@@ -109,12 +111,11 @@ def _targets(data: Mixed, judge: int | None) -> list[tuple[str, Floats, Floats]]
     if data.ordered:
         f = data.panel_value if judge is None else data.judge_value(judge)
         return [("", np.where(data.known, data.target_value, np.nan), f)]
-    given = data.panel_label if judge is None else data.judge_repeats[judge][0].label
+    given = data.chosen(judge)
     out = []
     classes = data.classes.tolist()
     for code in range(1, 2) if len(classes) == 2 else range(len(classes)):
-        says = np.where(given >= 0, (given == code).astype(float), np.nan)
-        out.append((classes[code], data.target_shares[:, code], says))
+        out.append((classes[code], data.target_shares[:, code], given[:, code]))
     return out
 
 
@@ -129,17 +130,32 @@ def _at(line: tuple[float, float], f: Floats) -> Floats:
     return line[0] + line[1] * f
 
 
+def _line_variance(
+    line: tuple[float, float], f: Floats, y: Floats, cluster: Integers, at: float
+) -> float:
+    """Return the variance of the line at a mean value of the judge."""
+    residual, apart = y - _at(line, f), f - f.mean()
+    spread = float((apart**2).sum())
+    added = residual * (1 / len(f) + ((at - f.mean()) * apart / spread if spread > 0 else 0.0))
+    sums = np.bincount(np.unique(cluster, return_inverse=True)[1], added)
+    return float((sums**2).sum()) * len(sums) / max(len(sums) - 1, 1)
+
+
 def _interval(
-    value: Floats, cluster: np.ndarray, confidence: float
+    value: Floats, cluster: Integers, confidence: float, more: float = 0.0
 ) -> tuple[float, float, float, float]:
-    """Return a mean with its interval over clusters, and the p-value of zero."""
+    """Return a mean with its interval over clusters, and the p-value of zero.
+
+    The p-value is that of the mean with `more` variance.
+    """
     n, mean = len(value), float(value.mean())
     codes = np.unique(cluster, return_inverse=True)[1]
     sums = np.bincount(codes, value - mean)
     many = len(sums)
     error = float(np.sqrt((sums**2).sum() * many / max(many - 1, 1))) / n
     reach = float(stdtrit(max(many - 1, 1), (1 + confidence) / 2)) * error
-    p_value = (
-        float(2 * stdtr(max(many - 1, 1), -abs(mean) / error)) if error > 0 else float(mean == 0)
-    )
+    total = float(np.sqrt(error**2 + more))
+    p_value = float(mean == 0)
+    if total > 0:
+        p_value = float(2 * stdtr(max(many - 1, 1), -abs(mean) / total))
     return mean, mean - reach, mean + reach, p_value

@@ -53,8 +53,7 @@ def true_difference(
     else:
         code = data.classes.tolist().index(label)
         y = data.target_shares[:, code]
-        given = data.panel_label if judge is None else data.judge_repeats[judge][0].label
-        f = np.where(given >= 0, (given == code).astype(float), np.nan)
+        f = data.chosen(judge)[:, code]
     names = data.groups.tolist()
     sides = [data.group == names.index(name) for name in (one, other)]
     y, f = np.where(data.known, y, np.nan), f

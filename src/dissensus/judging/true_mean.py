@@ -219,12 +219,26 @@ def stratified_mean(
     means = [float(one @ value / one.sum()) if one.sum() else overall for one in counts]
     residual = shares @ value - np.where(f >= middle, *means)
     effect = 1.0 if cluster is None else design_effect(residual, cluster, confidence)
+    effect *= _averaged(value, shares, residual, np.where(f >= middle, *means), pooled)
     drawn = [_dirichlet(rng, one / effect + _PRIOR * pooled, draws) @ value for one in counts]
     mixture = _dirichlet(rng, weight, draws)
     values = (mixture * np.stack(drawn, axis=1)).sum(axis=1)
     tail = (1 - confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
     return float(weight @ means / weight.sum()), float(low), float(high)
+
+
+def _averaged(
+    value: Floats, shares: Floats, residual: Floats, center: Floats, pooled: Floats
+) -> float:
+    """Return the variance of items' means relative to that of single labels, at most 1.
+
+    Where several people labelled an item, its mean varies less than one label. The prior counts
+    for both.
+    """
+    prior = _PRIOR * float(pooled @ (value - pooled @ value) ** 2)
+    labels = float((shares * (value - center[:, None]) ** 2).sum()) + prior
+    return min((float((residual**2).sum()) + prior) / labels, 1.0) if labels > 0 else 1.0
 
 
 def _dirichlet(rng: np.random.Generator, counts: Floats, draws: int) -> Floats:

@@ -3,7 +3,7 @@
 Which estimator is right depends only on how the items that people labelled were chosen.
 
 At random, or by what the judge answered: post-stratification. For class c, stratum k is where the
-judge chose c, or another class:
+judge chose c (of a panel: most judges, perhaps tied), or another class:
 
     w ~ Dirichlet(counts of strata over all items)
     p_k ~ Beta(s_k + 1/2, n_k - s_k + 1/2)      s_k: labelled items of stratum k with label c
@@ -89,10 +89,10 @@ def true_shares(
     seed: int = 0,
 ) -> tuple[Share, ...]:
     """Return the share of every class in every group; the judge is one, or the panel's majority."""
-    given = data.panel_label if judge is None else _first(data, judge)
+    given = data.chosen(judge)
     out = []
     for group, items in data.per_group():
-        inside = items & (given >= 0)
+        inside = items & ~np.isnan(given).any(axis=1)
         for number, name in enumerate(data.classes.tolist()):
             out.append(
                 _share(data, name, group, number, given, inside, sampled, confidence, draws, seed)
@@ -100,24 +100,12 @@ def true_shares(
     return tuple(out)
 
 
-def _first(data: Mixed, judge: int) -> Integers:
-    """Return the class that a judge chose most often, of tied ones the first; -1 for none."""
-    repeats = data.judge_repeats[judge]
-    if len(repeats) == 1:
-        return repeats[0].label
-    votes = np.zeros((data.n_items, data.n_classes))
-    for one in repeats:
-        used = np.flatnonzero(one.label >= 0)
-        votes[used, one.label[used]] += one.weight[used]
-    return np.where(votes.sum(axis=1) > 0, votes.argmax(axis=1), -1)
-
-
 def _share(
     data: Mixed,
     name: str,
     group: str,
     number: int,
-    given: Integers,
+    given: Floats,
     inside: Mask,
     sampled: Sampled,
     confidence: float,
@@ -125,10 +113,10 @@ def _share(
     seed: int,
 ) -> Share:
     labelled = inside & data.known
-    y, says = data.target_shares[labelled][:, number], given[labelled] == number
-    everywhere = given[inside] == number
+    y, says = data.target_shares[labelled][:, number], given[labelled, number] > 0
+    everywhere = given[inside, number] > 0
     n, nan = len(y), float("nan")
-    judge_share = float(everywhere.mean()) if inside.any() else nan
+    judge_share = float(given[inside, number].mean()) if inside.any() else nan
     alone = (nan, nan, nan)
     if sampled == "random" and n:
         effect = design_effect(y - y.mean(), data.cluster[labelled])

@@ -116,7 +116,7 @@ def _sections(found: Judging, drawn: Mapping[str, Figure]) -> list[Section]:
     """Return a section for every question that the data have an answer to."""
     sentences = found.sections
     shown: list[tuple[str, str, list[list[Table | str]], SortableTable | None]] = [
-        ("judges", "How good is each judge?", [["judges"]], _judges_table(found)),
+        ("judges", "How good is each judge?", [], _judges_table(found)),
         ("replacement", "May a model replace an annotator?", [[_replacement_table(found)]], None),
         ("rates", "What is the true rate?", [["shares"]], _rates_table(found)),
         ("panel", "What is the panel worth?", [["correlation"]], None),
@@ -315,7 +315,8 @@ def _escalation_figure(found: Judging) -> Figure | None:
     ]
     palette = {"most doubtful first": BLUE, "random order": GREY}
     x = charts.number("checked", "items that a person checked")
-    y = charts.number("accuracy", "expected accuracy", axis=charts.PERCENT, scale={"zero": False})
+    axis = {"format": ".1%", "tickCount": 6}
+    y = charts.number("accuracy", "agreement with a person", axis=axis, scale={"zero": False})
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "line"},
