@@ -19,8 +19,8 @@ def check_kinds(annotations: Annotations) -> Iterator[Finding]:
     names = annotations.annotators[model]
     yield Finding(
         "kinds",
-        f"{many(len(names), 'annotator')} {verb(len(names), 'are')} models, with "
-        f"{int(given.sum())} of {len(annotations)} labels.",
+        f"Models gave {int(given.sum())} of {len(annotations)} labels: "
+        f"{many(len(names), 'annotator')} {'is a model' if len(names) == 1 else 'are models'}.",
         len(names),
         tuple(quoted(name) for name in names[:3].tolist()),
         "`dissensus judge` compares them with people; to aggregate, -s judge-pool",
