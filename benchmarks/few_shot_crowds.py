@@ -32,7 +32,6 @@ ADAPTERS = (
     "protonet-ds",
     "soft-votes",
     "em-full",
-    "em-shrink[steps=2]",
     "em-one-coin[steps=2]",
     "em-kinds[steps=2]",
     "em-item-confusion",

@@ -52,7 +52,7 @@ def model_of(target: str, head: str = "linear") -> FewShotCrowd:
         label += found.label
         task += [name] * len(found.label)
     model = FewShotCrowd(
-        "em-full;em-shrink;em-one-coin;em-kinds[steps=3];em-kinds[steps=3,starts=everyone]",
+        "em-full;em-one-coin;em-kinds[steps=3];em-kinds[steps=3,starts=everyone]",
         head=head,  # type: ignore[arg-type]
         objective="em-full",
         sizes=Sizes(ways=(2,), shots=(5, 10, 25, 75), annotators=(5, 20, 80), queries=15),

@@ -122,7 +122,7 @@ SETS: dict[str, Callable[[], Data]] = {
 
 def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, Any]:
     """Train once, and look at the test set once."""
-    from dissensus.learning.choice import choose
+    from choosing import choose
     from dissensus.learning.classifier import CrowdClassifier
 
     annotations, summary = data.annotations, {}

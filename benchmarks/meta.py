@@ -19,7 +19,7 @@ import torch
 
 from dissensus.meta.adapter import Adapter
 from dissensus.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.meta.evaluation import embedded, score
+from dissensus.meta.evaluation import Scores, embedded, score
 from dissensus.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.meta.tasks import Tasks
 from dissensus.meta.tuning import choose
@@ -36,15 +36,14 @@ CROWD = PseudoAnnotators()
 WIDE = Sizes(pool_classes=10**6, pool_items=20)  # of episodes out of all classes of a split
 CANDIDATES = (
     "em-full",
-    "em-shrink[steps=5]",
     "em-one-coin[steps=5]",
     "em-kinds[steps=3]",
     "em-full[steps=3,starts=everyone]",
-    "em-shrink[steps=3,starts=everyone]",
     "em-one-coin[steps=3,starts=everyone]",
     "em-kinds[steps=3,starts=everyone]",
 )
 MORE = ("soft-votes", "ridge", "protonet-mv", "protonet-ds")
+BINS = 15  # of confidences
 EPISODES = 100  # in every cell of the grid of 36
 
 
@@ -88,12 +87,18 @@ def on_grid(
                     "ratio": ratio,
                     "accuracy": np.round(found.accuracy, 4).tolist(),
                     "log_loss": float(found.log_loss.mean()),
-                    "gaps": found.gaps.tolist(),
+                    "gaps": gaps_of(found).tolist(),
                 }
             )
         return {"rows": rows}
 
     return kept(STUDY, f"grid {name} {spec} {condition}", measure)
+
+
+def gaps_of(scores: Scores) -> Any:
+    """Return correctness less confidence, summed by bins of the confidence: (bin)."""
+    bins = np.clip(np.ceil(scores.confidence * BINS).astype(int), 1, BINS) - 1
+    return np.bincount(bins, scores.right - scores.confidence, minlength=BINS)
 
 
 class Cells:

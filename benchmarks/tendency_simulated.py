@@ -20,13 +20,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from attentive_crowds import TendencySimulation, simulate_tendency
 from crowds import OUT
 from dissensus import Annotations
 from dissensus.nn.encoders import encoder_for
 from dissensus.nn.features import Features, features_of
 from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
-from dissensus.simulation.tendency import TendencySimulation, simulate_tendency
 from dissensus.tendency import FitOptions
 from dissensus.tendency.dic import dic, split_half
 from dissensus.tendency.faithfulness import deletion

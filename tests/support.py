@@ -69,9 +69,11 @@ class Done(NamedTuple):
 
 def benchmark(name: str) -> ModuleType:
     """Return a module of the benchmarks that needs no other one."""
+    if name in sys.modules:
+        return sys.modules[name]
     path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

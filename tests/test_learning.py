@@ -15,7 +15,6 @@ from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
 from dissensus.learning._confusion import count_confusion, trusting
 from dissensus.learning.base import BuildParts, at_label
-from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.geo_crowdnet import log_volume
 from dissensus.learning.madl import weights
@@ -25,6 +24,8 @@ from dissensus.learning.raykar import expect
 from dissensus.nn.batches import Examples
 from dissensus.nn.settings import Training
 from dissensus.registry import learners
+
+from .support import benchmark
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
@@ -563,6 +564,7 @@ def test_trust_is_the_probability_of_being_right_at_the_start():
 
 def test_a_method_that_predicts_labels_better_is_chosen_and_ties_go_to_the_last():
     torch.set_default_dtype(torch.float32)
+    choose = benchmark("choosing").choose
     x, annotations, *_ = blobs(n=200)
     settings = {"hidden": 8, "training": Training(epochs=6, lr=1e-2)}
     found = choose(
@@ -576,6 +578,7 @@ def test_a_method_that_predicts_labels_better_is_chosen_and_ties_go_to_the_last(
 
 
 def test_choosing_wants_methods_and_parts():
+    choose = benchmark("choosing").choose
     x, annotations, *_ = blobs(n=20)
     with pytest.raises(OptionError, match="folds = 1, but it must be 2 to 20"):
         choose(["raykar"], x, annotations, folds=1)

@@ -17,12 +17,14 @@ from dissensus.nn import Texts, as_inputs, encoder_for
 from dissensus.nn.features import Features, features_of
 from dissensus.reporting.attention_images import heat
 from dissensus.reporting.attention_maps import attention_report
-from dissensus.simulation.tendency import simulate_tendency
 from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_correlation
 from dissensus.tendency.maps import attention_maps, query_model, word_maps, word_spans
 from dissensus.tendency.own_majority import OwnMajority
 from dissensus.tendency.query import Query
 
+from .support import benchmark
+
+simulate_tendency = benchmark("attentive_crowds").simulate_tendency
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 SMALL = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=2, epochs=15, lr=1e-2)
 NAMES = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "x" * 90, "שלום"]

@@ -14,12 +14,10 @@ from dissensus.meta.em_full import EmFull
 from dissensus.meta.em_item_confusion import EmItemConfusion
 from dissensus.meta.em_kinds import EmKinds
 from dissensus.meta.em_one_coin import EmOneCoin
-from dissensus.meta.em_shrink import EmShrink
 from dissensus.meta.items import Items
 from dissensus.registry import aggregators
 
-ADAPTERS = [EmFull, EmOneCoin, EmShrink, EmKinds, EmItemConfusion]
-MONOTONE = [adapter for adapter in ADAPTERS if adapter is not EmShrink]
+ADAPTERS = [EmFull, EmOneCoin, EmKinds, EmItemConfusion]
 NONE = 1e-30  # of a prior
 
 
@@ -75,7 +73,7 @@ def climbed(model, steps):
     return torch.stack(trace).diff(dim=0)
 
 
-@pytest.mark.parametrize("adapter", MONOTONE)
+@pytest.mark.parametrize("adapter", ADAPTERS)
 def test_the_objective_never_falls(adapter):
     model = built(adapter, b=0.7, tau=0.3)
     gain = climbed(model, [*range(1, 12), *range(12, 62, 7)])
@@ -171,17 +169,6 @@ def test_one_coin_and_equal_embeddings_leave_the_one_coin_aggregator():
     model = built(EmOneCoin, 1, 3, steps=9, b=1e12, c=0.4, right=0.8, tau=NONE)
     task = adapted(model, torch.zeros(1, 40, 1), torch.from_numpy(annotations)[None])
     np.testing.assert_allclose(task.posterior[0].detach(), expected.posterior, atol=1e-8)
-
-
-def test_full_shrinkage_is_one_coin_and_none_is_a_free_matrix():
-    u, label = drawn()
-    shared = {"steps": 4, "b": 2.0, "tau": 0.1}
-    leaning = adapted(built(EmShrink, c=0.3, right=1.5, pooled=1e12, **shared), u, label)
-    coins = adapted(built(EmOneCoin, c=0.3, right=1.5, **shared), u, label)
-    assert torch.allclose(leaning.posterior, coins.posterior, atol=1e-8)
-    free = adapted(built(EmShrink, pooled=1e-9, **shared), u, label)
-    counted = adapted(built(EmFull, c=1e-12, right=1e-12, **shared), u, label)
-    assert torch.allclose(free.posterior, counted.posterior, atol=1e-6)
 
 
 def test_items_without_guesses_leave_plain_matrices():

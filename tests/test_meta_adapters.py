@@ -240,7 +240,6 @@ def test_scores_are_those_of_their_queries():
     )
     assert result.mean == 0.75
     assert result.half == pytest.approx(1.96 * 0.25 * 2**0.5 / 2**0.5)
-    assert result.ece == pytest.approx((2 * 0.1 + 2 * 0.1) / 4)
 
 
 def test_a_classifier_of_all_classes_learns_rotations_too():

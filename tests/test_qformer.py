@@ -13,10 +13,11 @@ from safetensors.torch import save_file
 
 from dissensus.errors import DataError
 from dissensus.nn.features import Features
-from dissensus.simulation.tendency import simulate_tendency
 from dissensus.tendency.pretrained import load_qformer
 from dissensus.tendency.qformer import QFormer, Shape
 from dissensus.tendency.qumatl import Qumatl
+
+from .support import benchmark
 
 SMALL = Shape(width=24, layers=5, heads=3, hidden=40)
 
@@ -96,7 +97,9 @@ def test_training_begins_with_the_weights_of_a_folder(positions, tmp_path):
     state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
     save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
-    annotations = simulate_tendency(n_items=20, n_annotators=5).annotations
+    annotations = (
+        benchmark("attentive_crowds").simulate_tendency(n_items=20, n_annotators=5).annotations
+    )
     features = Features.from_tokens(np.random.default_rng(0).normal(size=(20, *positions, 16)))
     method = Qumatl(pretrained=str(tmp_path), epochs=1, lr=1e-12, frame_queries=3, fc=8)
     net = method.fit(features, annotations).nets[0]

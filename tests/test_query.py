@@ -13,7 +13,6 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
 from dissensus.nn.features import Features, Layout, features_of
-from dissensus.simulation.tendency import simulate_tendency
 from dissensus.tendency import FitOptions
 from dissensus.tendency._heads import (
     OrdinalHeads,
@@ -28,8 +27,10 @@ from dissensus.tendency.qformer import QFormer, Shape
 from dissensus.tendency.query import Query
 from dissensus.tendency.qumatl import Qumatl, vote_shares
 
+from .support import benchmark
 from .test_qformer import filled
 
+simulate_tendency = benchmark("attentive_crowds").simulate_tendency
 TINY = {"width": 16, "layers": 2, "heads": 2, "hidden": 16, "fc": 8, "dropout": 0.0, "fits": 1}
 
 

@@ -17,7 +17,6 @@ from dissensus.nn.features import features_of
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
 from dissensus.recovery.estimator import DistributionRecovery
-from dissensus.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -84,18 +83,6 @@ def test_annotations_give_the_majority_label_and_the_number_of_votes(data):
     assert oracle.predict(data.x[:2]).dtype == matrix.dtype
     with pytest.raises(DataError, match="some items have no annotations"):
         DistributionRecovery("marginal").fit(data.x[:2], [[0, 1], [-1, -1]])
-
-
-def test_some_items_with_all_labels_set_the_temperature(data):
-    model = DistributionRecovery("kernel-ridge").fit(data.x[:75], data.label[:75])
-    rest = np.arange(75, 150)
-    before = soft_scores(model.predict_proba(data.x[75:]), data.votes[75:])["cross_entropy"]
-    model.calibrate(data.x[75:], data.annotations.take(rest))
-    after = soft_scores(model.predict_proba(data.x[75:]), data.votes[75:])["cross_entropy"]
-    assert after < before
-    assert model.model_.temperature != 1
-    with pytest.raises(DataError, match="75 inputs"):
-        model.calibrate(data.x[75:], data.annotations)
 
 
 def test_members_can_be_counted(data):

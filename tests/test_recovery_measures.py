@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.recovery import measures
-from dissensus.recovery._temperature import fit_temperature, temper, vote_slope
+from dissensus.recovery._temperature import vote_slope
 from dissensus.recovery.evaluation import (
     ceiling_scores,
     evaluate_named,
@@ -195,20 +195,3 @@ def test_a_majority_is_steeper_than_a_person():
     assert vote_slope([3, 5]) == pytest.approx((1.5 + 1.875) / 2)
     with pytest.raises(OptionError, match="at least one vote"):
         vote_slope(0)
-
-
-@given(given=distributions(n=1), log=st.floats(-1, 1))
-def test_tempering_keeps_the_order_and_is_invertible(given, log):
-    p = given[0]
-    flat = temper(p, np.exp(log))
-    np.testing.assert_allclose(flat.sum(axis=1), 1)
-    np.testing.assert_allclose(temper(flat, np.exp(-log)), p, atol=1e-6)
-    if log > 0:
-        assert (measures.entropy(flat) >= measures.entropy(p) - 1e-9).all()
-
-
-def test_the_temperature_is_recovered():
-    random = np.random.default_rng(4)
-    p = random.dirichlet([1, 1, 1], 20000)
-    label = (p.cumsum(axis=1) > random.random((len(p), 1))).argmax(axis=1)
-    assert fit_temperature(temper(p, 0.5), label) == pytest.approx(2, rel=0.05)

@@ -6,8 +6,11 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from dissensus.errors import MethodError, OptionError
-from dissensus.simulation.tendency import Tendencies, simulate_tendency
 
+from .support import benchmark
+
+attentive_crowds = benchmark("attentive_crowds")
+simulate_tendency = attentive_crowds.simulate_tendency
 KINDS = [("patches", 3), ("images", 3), ("video", 3), ("text", 2)]
 
 
@@ -144,9 +147,9 @@ def test_probabilities_are_those_of_what_annotators_see():
 )
 def test_impossible_settings_are_refused_in_one_line(settings, message):
     with pytest.raises(OptionError, match=message):
-        Tendencies(**settings)
+        attentive_crowds.Tendencies(**settings)
 
 
 def test_settings_keep_their_limits():
     with pytest.raises(MethodError, match="noise = 0, but it must be above 0"):
-        Tendencies(noise=0)
+        attentive_crowds.Tendencies(noise=0)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from ._kinds import KINDS, Kind, checked_kinds, kinds_from_patterns
 from ._names import Codes, Names, as_names, as_values, code, numbered
@@ -38,6 +37,9 @@ from ._relation import (
     union,
 )
 from .errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = [
     "KINDS",
@@ -476,6 +478,8 @@ class Part:
     @cached_property
     def labels(self) -> sparse.csr_array[Any, Any]:
         """The relation as a matrix: (item, annotator and given class), counting repeats."""
+        from scipy import sparse  # slow to import, and votes do without
+
         width = self.n_annotators * self.n_classes
         wide: type[np.signedinteger[Any]] = np.int64
         if max(width, len(self.ones)) < 2**31:
@@ -510,20 +514,21 @@ class Part:
 
     def votes(self, weight: Floats | None = None) -> Floats:
         """Return the number of labels, or the sum of their weights: (item, given class)."""
-        weight = self.ones if weight is None else weight
-        wide = np.int32 if len(weight) < 2**31 else np.int64
-        shape = (self.stop - self.start, self.n_classes)
-        given: sparse.csr_array[Any, Any] = sparse.csr_array(
-            (weight, self.label.astype(wide), self.index.astype(wide)), shape=shape
-        )
-        return given.toarray()
+        weight, size = self.ones if weight is None else weight, self.stop - self.start
+        total = np.bincount(self._cells, weight, size * self.n_classes)
+        return total.reshape(size, self.n_classes).astype(np.float64, copy=False)
+
+    @property
+    def _cells(self) -> Integers:
+        """The cell of every label in a table (item, class)."""
+        size = (self.stop - self.start) * self.n_classes
+        cell = np.repeat(np.arange(0, size, self.n_classes), np.diff(self.index))
+        cell += self.label
+        return cell
 
     def given_posterior(self, posterior: Floats) -> Floats:
         """Return the posterior probability of every label that was given: (annotation)."""
-        first = np.arange(0, posterior.size, self.n_classes)  # cell of every item
-        cell = np.repeat(first, np.diff(self.index))
-        cell += self.label
-        return posterior.ravel().take(cell)
+        return posterior.ravel().take(self._cells)
 
     def by_item(self, value: Floats) -> Floats:
         """Return values of annotations, summed by item."""

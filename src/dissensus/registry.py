@@ -252,7 +252,7 @@ adapters: Registry[AdapterSettings] = Registry(
     _table(
         "meta",
         """
-        em-full em-one-coin em-shrink em-kinds em-item-confusion prototypes ridge cnp maml
+        em-full em-one-coin em-kinds em-item-confusion prototypes ridge cnp maml
         """,
     ),
     {

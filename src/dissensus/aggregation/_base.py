@@ -144,7 +144,8 @@ class Aggregator(Settings, ABC):
         progress = progress or no_progress
         fit = FitContext(annotations, parts, codes, engine, seed, first, progress, features)
         result = self.infer(fit)
-        if fit.n_gold < ENOUGH_GOLD or result.temperature is None or result.n_gold:
+        enough = codes is not None and fit.n_gold >= ENOUGH_GOLD
+        if not enough or result.temperature is None or result.n_gold:
             return result
         return self._calibrated(fit, result)
 

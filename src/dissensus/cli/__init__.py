@@ -91,6 +91,8 @@ def main(arguments: list[str] | None = None) -> Any:
     from .._files import reason
     from ..errors import DissensusError
 
+    # Before NumPy is imported: its threads wait for each other on matrices as small as ours.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what an encoding cannot write is escaped
             stream.reconfigure(errors="backslashreplace")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -83,27 +82,14 @@ WRITTEN = {name for name, (flags, _) in DECLARED.items() if flags[0] in TABLE[1]
 WRITTEN -= {"to", "title", "output_name", "checkpoints", "state", "work"}  # not a file of its own
 
 
-def _keeping_inputs(command: Command) -> Command:
-    """Return a command that refuses to write over one of its inputs, unless it is forced to."""
-
-    @wraps(command)
-    def keeping(*arguments: Any, force: bool, **given: Any) -> Any:
-        if not force:
-            _keep_inputs(click.get_current_context())
-        if "force" in signature(command).parameters:
-            given["force"] = force
-        return command(*arguments, **given)
-
-    return keeping  # type: ignore[return-value]
-
-
-def _keep_inputs(ctx: click.Context) -> None:
+def _keep_inputs(ctx: click.Context, _: click.Parameter, force: bool) -> bool:
+    """Refuse to write over an input of the command, unless forced; other options are known here."""
     from .._files import is_input
     from ..errors import OutputError
 
     inputs: list[str] = []
     outputs: list[str] = []
-    for parameter in ctx.command.params:
+    for parameter in ctx.command.params if not force else ():
         written = parameter.name == "target" or parameter.name in WRITTEN
         values = ctx.params.get(parameter.name or "")
         for value in values if isinstance(values, tuple) else (values,):
@@ -113,6 +99,7 @@ def _keep_inputs(ctx: click.Context) -> None:
         for source in inputs:
             if is_input(output, source):
                 raise OutputError(f"{output}: is read by this command, too; --force replaces it")
+    return force
 
 
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
@@ -129,8 +116,8 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         wanted = {name.split()[0]: name.split()[1:] for name in (*defaults, *names)}
         known = {parameter.name for parameter in getattr(command, "__click_params__", ())}
-        if (WRITTEN & wanted.keys() or "force" in wanted) and "force" not in known:
-            wanted, command = wanted | {"force": []}, _keeping_inputs(command)
+        if WRITTEN & wanted.keys() and "force" not in known:
+            wanted = wanted | {"force": []}
         for name, aliases in reversed(wanted.items()):
             flags, settings = DECLARED[name]
             default = defaults.get(name, _DEFAULTS.get(name))
@@ -141,6 +128,9 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
             elif name in defaults or name in _DEFAULTS:
                 shown = default is not None and not settings.get("is_flag")
                 settings = settings | {"default": default, "show_default": shown}
+            if name == "force":
+                used = "force" in signature(command).parameters
+                settings = settings | {"callback": _keep_inputs, "expose_value": used}
             command = click.option(*flags, cls=Option, aliases=aliases, **settings)(command)
         return command
 

@@ -28,7 +28,7 @@ from .._relation import Array, Floats, Integers
 _SPLITS = 12  # of the items into halves
 _FEW = 4  # splits of crowds that are drawn, of which there are many
 _ROUNDS = 30  # of alternating least squares
-_DENSE = 200  # annotators up to which all eigenvectors are computed
+_DENSE = 200  # annotators up to which matrices of pairs are dense
 _PSEUDO = 5.0  # common items added to everybody's, so that few do not make an extreme vector
 
 Sparse = sparse.csr_array[Any, Any]
@@ -100,7 +100,7 @@ class Fitted(NamedTuple):
     """One group fitted to labels."""
 
     centred: Sparse  # (item and class, annotator)
-    agreement: Sparse  # (annotator, annotator), zero on its diagonal
+    agreement: Sparse | Floats  # (annotator, annotator), zero on its diagonal
     loading: Floats  # (annotator): λ
 
 
@@ -124,7 +124,7 @@ def two_groups(items: ItemSet, fitted: Fitted) -> Floats:
     n = items.n_annotators
     scale = 1 / np.sqrt(np.asarray(common.sum(axis=1)).ravel() + _PSEUDO)
     if n <= _DENSE:
-        rest = agreement.toarray() - common.toarray() * np.outer(loading, loading)
+        rest = np.asarray(agreement - common * np.outer(loading, loading))
         vector = np.linalg.eigh(scale[:, None] * rest * scale)[1][:, -1]
     else:
 
@@ -246,7 +246,11 @@ class Splits:
         return SplitHalf(t, within, between, float(np.mean(same)))
 
 
-def _off_diagonal(rows: Sparse) -> Sparse:
+def _off_diagonal(rows: Sparse) -> Sparse | Floats:
     """Return the products of columns of a matrix, without those with themselves."""
     square = (rows.T @ rows).tocsr()
-    return (square - sparse.diags_array(square.diagonal())).tocsr()
+    if square.shape[0] > _DENSE:
+        return (square - sparse.diags_array(square.diagonal())).tocsr()
+    dense = square.toarray()
+    np.fill_diagonal(dense, 0.0)
+    return dense

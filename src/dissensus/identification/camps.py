@@ -40,7 +40,7 @@ MIN_T, MIN_Z, MIN_DIFFERENCE, MIN_SAME = 1.645, 2.33, 0.05, 0.85
 
 _DRAWS, _FIRST = 49, 9  # crowds without camps; the first may settle that severity explains all
 _PLANTED, _MISSED = 10, 2  # crowds with camps for each share of items; how many may be missed
-_SHARES = (0.5, 0.3, 0.2, 0.1)  # of the items, on which planted camps are independent
+_SHARES = (0.1, 0.2, 0.3, 0.5)  # of the items, on which planted camps are independent
 _LEAST = 4  # annotators, two in each camp
 _WEAK = 0.25  # of the median, below which somebody hardly follows the items
 _MAX_PAIRS = 10_000_000  # of labels, times classes; beyond, items are sampled
@@ -329,7 +329,6 @@ def _detectable(
     splits: Splits, model: OneCamp | OneOrderedCamp, threshold: float, rng: np.random.Generator
 ) -> float:
     """Return the smallest share of items on which planted camps are found in 80 % of crowds."""
-    smallest = math.nan
     for share in _SHARES:
         missed = 0
         for _ in range(_PLANTED):
@@ -337,9 +336,10 @@ def _detectable(
             apart = one.correlation_within - one.correlation_between >= MIN_DIFFERENCE
             missed += not (one.t > threshold and apart)
             if missed > _MISSED:
-                return smallest
-        smallest = share
-    return smallest
+                break
+        else:
+            return share
+    return math.nan
 
 
 def _divisions(annotations: Annotations, group: Integers) -> tuple[tuple[Division, ...], Floats]:

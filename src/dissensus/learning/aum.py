@@ -128,10 +128,6 @@ class AumScores(Hardness):
     cut: Floats  # (item)
     scores: Floats | None  # (epoch, item, class)
 
-    @property
-    def score(self) -> Floats:
-        return self.aum
-
 
 def aum(
     x: Any, labels: Annotations | ArrayLike, *, keep: bool = False, **options: Any

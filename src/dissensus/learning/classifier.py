@@ -13,7 +13,6 @@ of known truth, by accuracy on these; `history_.chosen_by` says which.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -33,11 +32,10 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn import Estimator, Training
 from ..nn.augment import augment_for
-from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks, hold_out
-from ..nn.devices import torch_seed
+from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
-from ..nn.training import History, train
+from ..nn.training import build_and_train
 from ..registry import learners
 from .base import BuildParts, CrowdModel
 from .network import Classifier, Network
@@ -149,27 +147,21 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         self.encoding_: Encoding = self._encoding(inputs)
         x = self.encoding_.prepare(inputs, progress)
         examples = Examples(x, annotations, augment)
-        validation: Examples | LabelledInputs | None = None
+        validation = None
         if valid is not None:
             truth = _class_codes(valid[1], annotations.classes)
             validation = LabelledInputs(self.encoding_.prepare(as_inputs(valid[0])), truth)
-        elif training.held_out > 0 and examples.n_labelled > 1:
-            examples, held = hold_out(examples, training.held_out, self.seed)
-            validation = held if held.n_labelled else None
-        with torch_seed(self.seed):
-            vectors = self.encoding_.vectors(x)
-            model = self._build(vectors, examples.annotations, features, posterior)
-            self.history_: History = train(
-                model,
-                examples,
-                # Held out before the model of the annotators was built, or not at all.
-                replace(training, held_out=0.0),
-                valid=validation,
-                folder=folder,
-                resume=resume,
-                progress=progress,
-                about=self._about(),
-            )
+        vectors = self.encoding_.vectors(x)
+        model, self.history_ = build_and_train(
+            lambda learned: self._build(vectors, learned, features, posterior),
+            examples,
+            training,
+            valid=validation,
+            folder=folder,
+            resume=resume,
+            progress=progress,
+            about=self._about(),
+        )
         self.model_: CrowdModel = model.eval()
         return self
 

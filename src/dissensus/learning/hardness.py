@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
@@ -52,7 +51,7 @@ class Margins(Settings):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Hardness(FrozenArrays, ABC):
+class Hardness(FrozenArrays):
     """Items with a score, the lower the harder.
 
     Attributes
@@ -86,9 +85,10 @@ class Hardness(FrozenArrays, ABC):
         return f"<{type(self).__name__}: {int(self.pruned.sum())} of {n_items} items too hard>"
 
     @property
-    @abstractmethod
     def score(self) -> Floats:
         """The score of every item; NaN where there is none: (item)."""
+        score: Floats = getattr(self, self.measure)
+        return score
 
     @property
     def hardest(self) -> Integers:

@@ -179,10 +179,6 @@ class WaumScores(Hardness):
     confusion: Floats  # (annotator, true class, given class)
     posterior: Floats  # (item, class)
 
-    @property
-    def score(self) -> Floats:
-        return self.waum
-
     def annotation_table(self) -> Table:
         """Return a row per annotation."""
         annotations = self.annotations

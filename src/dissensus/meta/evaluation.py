@@ -15,7 +15,6 @@ from .adapter import Adapter
 from .episodes import Episodes
 from .tasks import Tasks
 
-_BINS = 15
 _BATCH = 512  # inputs embedded at a time
 
 
@@ -37,18 +36,6 @@ class Scores:
     def half(self) -> float:
         """Half of the 95 % interval of the mean accuracy, over episodes."""
         return float(1.96 * self.accuracy.std(ddof=1) / len(self.accuracy) ** 0.5)
-
-    @property
-    def gaps(self) -> Floats:
-        """Correctness less confidence, summed by bins of the confidence: (bin)."""
-        bins = np.clip(np.ceil(self.confidence * _BINS).astype(int), 1, _BINS) - 1
-        gaps = np.bincount(bins, self.right - self.confidence, minlength=_BINS)
-        return gaps.astype(np.float64, copy=False)
-
-    @property
-    def ece(self) -> float:
-        """The expected calibration error, over all queries."""
-        return float(np.abs(self.gaps).sum() / len(self.confidence))
 
     def __add__(self, other: Scores) -> Scores:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)

@@ -136,7 +136,9 @@ class Examples:
         `rank`, `rank + ranks`, … of it. Where a batch has fewer items than there are processes,
         the rest get its first item, which must then not count.
         """
-        order = order_of(self.annotations, seed, epoch, shuffle)
+        order = np.flatnonzero(self.annotations.labels_per_item)
+        if shuffle:
+            order = np.random.default_rng([seed, epoch]).permutation(order)
         if shuffle and self.sizes is not None:
             order = by_size(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
         groups = [order[first : first + size] for first in range(start * size, len(order), size)]
@@ -182,12 +184,6 @@ def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Exa
     return replace(examples, annotations=annotations.keep(~held)), replace(
         examples, annotations=annotations.keep(held), augment=None
     )
-
-
-def order_of(annotations: Annotations, seed: int, epoch: int, shuffle: bool = True) -> Integers:
-    """Return the labelled items, in the order of an epoch."""
-    items = np.flatnonzero(annotations.labels_per_item)
-    return np.random.default_rng([seed, epoch]).permutation(items) if shuffle else items
 
 
 def by_size(order: Integers, sizes: Integers, batch: int, rng: np.random.Generator) -> Integers:

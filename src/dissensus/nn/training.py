@@ -10,19 +10,25 @@ by the likelihood of held-out annotations; the log says which.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from .._progress import Progress
+from ..annotations import Annotations
 from ..errors import DataError
 from ._loop import History, Loop
 from .batches import Batches, Examples, LabelledInputs, hold_out
-from .devices import devices_for, seeded
+from .devices import devices_for, seeded, torch_seed
 from .early_stopping import criterion_for
 from .learner import Learner
 from .runs import open_run
 from .settings import Training
 
-__all__ = ["History", "Learner", "Training", "train"]
+__all__ = ["History", "Learner", "Training", "build_and_train", "train"]
+
+Net = TypeVar("Net", bound=Learner)
 
 
 def train(
@@ -75,3 +81,25 @@ def train(
         if resume and run.checkpoint is not None:
             loop.restore(run.checkpoint)
         return loop.to_end()
+
+
+def build_and_train(
+    build: Callable[[Annotations], Net],
+    examples: Examples,
+    settings: Training,
+    *,
+    valid: LabelledInputs | None = None,
+    **run: Any,
+) -> tuple[Net, History]:
+    """Return a network built for the annotations outside the validation split, and trained.
+
+    Options are those of `train`.
+    """
+    held: Examples | LabelledInputs | None = valid
+    if valid is None and settings.held_out > 0 and examples.n_labelled > 1:
+        examples, held_out = hold_out(examples, settings.held_out, settings.seed)
+        held = held_out if held_out.n_labelled else None
+    with torch_seed(settings.seed):
+        network = build(examples.annotations)
+        history = train(network, examples, replace(settings, held_out=0.0), valid=held, **run)
+    return network, history

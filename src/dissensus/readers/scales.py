@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -104,8 +104,8 @@ def scale_of_labels(annotations: Annotations) -> LabelScale:
     if not in_a_row(annotations.classes):
         return LabelScale("nominal", reason)
     pairs = np.zeros((annotations.n_classes, annotations.n_classes))
-    for start in range(0, annotations.n_items, _BLOCK):
-        part = annotations.part(start, min(start + _BLOCK, annotations.n_items))
+    bounds = [*range(0, annotations.n_items, _BLOCK), annotations.n_items]
+    for part in annotations.parts(list(pairwise(bounds))):
         pairs += pair_counts(part.votes())
     return ordered_by(pairs)
 

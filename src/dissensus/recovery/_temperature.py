@@ -16,14 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from .._relation import Floats, Integers
 from ..errors import OptionError
-from .measures import cross_entropy
-
-_LEAST = 1e-12
 
 
 def vote_slope(count: ArrayLike) -> float:
@@ -39,27 +34,3 @@ def vote_slope(count: ArrayLike) -> float:
     half = (odd - 1) / 2
     log = np.log(odd) + gammaln(odd) - 2 * gammaln(half + 1) - (odd - 1) * np.log(2)
     return float(np.exp(log).mean())
-
-
-def temper(p: Floats, temperature: float | Floats) -> Floats:
-    """Return distributions with logits divided by a temperature, or one per item: (item, 1)."""
-    if np.ndim(temperature) == 0 and temperature == 1:
-        return p
-    log = np.log(np.maximum(p, _LEAST)) / temperature
-    flat = np.exp(log - log.max(axis=-1, keepdims=True))
-    return flat / flat.sum(axis=-1, keepdims=True)
-
-
-def fit_temperature(p: Floats, label: Integers | Floats) -> float:
-    """Return the temperature of highest likelihood, from 0.2 to 5.
-
-    Labels are codes (item) or vote counts: (item, class).
-    """
-    votes = np.eye(p.shape[1])[label] if np.ndim(label) == 1 else np.asarray(label)
-    shares = votes / votes.sum(axis=1, keepdims=True)
-
-    def loss(log: float) -> float:
-        return float(cross_entropy(shares, temper(p, float(np.exp(log))), _LEAST).mean())
-
-    best = minimize_scalar(loss, bounds=(-np.log(5), np.log(5)), method="bounded")
-    return float(np.exp(best.x))

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._pooling import mixture_weights
+from ..calibration import fit_temperature
 from ..nn.features import Features
 from ..params import Count, NonNegative
-from ._temperature import fit_temperature
 from .attention_heads import AttentionHeads
 from .heads import EnsembleOfHeads
 from .kernel_ridge import KernelRidge

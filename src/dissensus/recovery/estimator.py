@@ -26,7 +26,6 @@ from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn import Estimator, Features
 from ..registry import recoverers
-from ._temperature import fit_temperature
 from .crossval import majority
 from .method import Recovery, RecoveryMethod
 
@@ -126,24 +125,6 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
             progress=progress,
             folder=None if folder is None else Path(folder),
         )
-        return self
-
-    def calibrate(self, X: Any, annotations: Annotations | ArrayLike) -> Self:
-        """Set the temperature by items whose annotations are known.
-
-        A few hundred of them are better than the rule by the number of votes; thirty are not.
-
-        Parameters
-        ----------
-        X
-            Inputs of these items.
-        annotations
-            Their annotations, items in the same order.
-        """
-        p = self.model_.mean_proba(self.features(X))
-        annotations = self._recoded(annotations)
-        annotations.check_inputs(p)
-        self.model_.temperature = fit_temperature(p, annotations.votes())
         return self
 
     def features(self, X: Any) -> Features:

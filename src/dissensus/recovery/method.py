@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike
 from .._progress import Progress
 from .._serialization import State
 from ..annotations import Annotations, Floats, Integers
+from ..calibration import temper
 from ..errors import DataError, OptionError
 from ..params import NonNegative, Settings
-from ._temperature import temper, vote_slope
+from ._temperature import vote_slope
 from .measures import most_probable
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Recovery(ABC):
 
     def predict_proba(self, features: Features) -> Floats:
         """Return the recovered distribution: (item, class)."""
-        return temper(self.mean_proba(features), self.temperature)
+        p = self.mean_proba(features)
+        return temper(p, np.full(len(p), self.temperature))
 
     def votes(self, features: Features) -> Floats:
         """Return the share of members for every class: (item, class)."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..calibration import fit_temperature
 from ..nn.features import Features
 from ._heads import Fraction, HeadMethod, Networks
 from ._members import shared_split
-from ._temperature import fit_temperature
 from .method import FitInputs
 
 

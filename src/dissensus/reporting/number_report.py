@@ -29,8 +29,7 @@ from ..readers.side_tables import read_texts
 from ..result import Estimation, Table
 from .actions import number_actions
 from .number_page import number_page
-from .report import texts_of
-from .sections import PageReport
+from .report import DataReport
 from .sentences import agreement_sentence, amount, annotator_sentences, volume
 
 _STEPS = 5
@@ -38,7 +37,7 @@ _WIDE = 2.0  # times the usual scatter
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberReport(PageReport):
+class NumberReport(DataReport):
     """Everything about numeric annotations, as numbers.
 
     Attributes
@@ -76,24 +75,9 @@ class NumberReport(PageReport):
         return self.result.annotations
 
     @property
-    def annotators(self) -> Table:
-        """Every score of every annotator, as columns."""
-        return self.annotator_scores.table()
-
-    @property
     def items(self) -> Table:
         """Every item, as columns."""
         return {**self.result.items, "scatter": self.scatter}
-
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        """The texts of items, by name."""
-        return texts_of(self.reading)
-
-    @property
-    def known(self) -> dict[str, str]:
-        """Known values of items, by name: gold and truth."""
-        return {**self.reading.gold, **self.truth}
 
     @cached_property
     def scatter(self) -> Floats:

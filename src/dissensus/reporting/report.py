@@ -58,8 +58,32 @@ TARGET = 0.95  # accuracy to reach
 _MULTIPLE = "Several options could be chosen; every combination counts as a class of its own here."
 
 
+class DataReport(PageReport):
+    """What reports on classes and on numbers share."""
+
+    reading: Reading
+    annotator_scores: AnnotatorScores
+    truth: Mapping[str, str]
+
+    @cached_property
+    def annotators(self) -> Table:
+        """Every score of every annotator, as columns."""
+        return self.annotator_scores.table()
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The texts of items, by name."""
+        table = self.reading.texts
+        return {} if table is None else dict(table.select("item", "text").iter_rows())
+
+    @cached_property
+    def known(self) -> dict[str, str]:
+        """Known labels or values of items, by name: gold and truth."""
+        return {**self.reading.gold, **self.truth}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(PageReport):
+class Report(DataReport):
     """Everything about a data set, as numbers.
 
     Attributes
@@ -118,26 +142,11 @@ class Report(PageReport):
         """The annotations."""
         return self.reading.annotations
 
-    @cached_property
-    def annotators(self) -> Table:
-        """Every score of every annotator, as columns."""
-        return self.annotator_scores.table()
-
     @property
     def items(self) -> Table:
         """Every item: its label, certainty, number of labels and the cause of disagreement."""
         columns = {"certainty": self.certainty, "cause": self.cause}
         return {**self.result.items, **columns}
-
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        """The texts of items, by name."""
-        return texts_of(self.reading)
-
-    @cached_property
-    def known(self) -> dict[str, str]:
-        """Known labels of items, by name: gold and truth."""
-        return {**self.reading.gold, **self.truth}
 
     @cached_property
     def is_wrong(self) -> npt.NDArray[np.bool_]:
@@ -400,9 +409,3 @@ def report(
         predictions,
         judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
     )
-
-
-def texts_of(reading: Reading) -> dict[str, str]:
-    """Return the texts of items by name."""
-    table = reading.texts
-    return {} if table is None else dict(table.select("item", "text").iter_rows())

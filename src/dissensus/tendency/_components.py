@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from .._relation import Array, Floats
 from ..errors import DataError
 from ..nn.features import Features
+from ..nn.standardize import standardization
 
 _ANCHORS = 1000
 _PIECE = 4096  # items compared with the anchors at a time
@@ -80,9 +82,10 @@ def fit_components(
 ) -> Components:
     """Return a map to at most `most` components of vectors: (item, feature)."""
     gamma = float(kernel.gamma)
-    mean, scale = (
-        np.zeros((2, vectors.shape[1])) if kernel.unit_length else standardization(vectors)
-    )
+    mean, scale = np.zeros((2, vectors.shape[1]))
+    if not kernel.unit_length:
+        wide = torch.from_numpy(vectors.astype(np.float64))
+        mean, scale = (each.numpy() for each in standardization(wide))
     x = _scaled(vectors, mean, scale)
     anchors, mean_kernel, mean_square = np.zeros((0, x.shape[1])), np.zeros(0), 1.0
     if gamma:
@@ -112,14 +115,6 @@ def check_width(features: Features, width: int) -> None:
         raise DataError(
             f"vectors of {features.vectors.shape[1]} features, but the model was fitted to {width}"
         )
-
-
-def standardization(vectors: npt.NDArray[np.float32]) -> tuple[Floats, Floats]:
-    """Return mean and scale of every feature; constant features are scaled to zero."""
-    wide = vectors.astype(np.float64)
-    std = wide.std(axis=0)
-    scale = np.divide(1.0, std, out=np.zeros_like(std), where=std > 1e-6)
-    return wide.mean(axis=0), scale
 
 
 def _scaled(vectors: Array, mean: Floats, scale: Floats) -> Floats:

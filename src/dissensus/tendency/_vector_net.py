@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,10 +18,10 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from ..annotations import Annotations, Floats, Integers
-from ..nn import Batch, Examples, Features, Learner, Training, hold_out, train
+from ..nn import Batch, Examples, Features, Learner, Training
 from ..nn.checkpoints import load_network, network_state
-from ..nn.devices import torch_seed
 from ..nn.standardize import Standardize
+from ..nn.training import build_and_train
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._components import check_width
@@ -128,22 +128,15 @@ def fit_network(
     context: FitOptions,
 ) -> Net:
     """Return a trained network, built for the annotations outside the validation split."""
-    examples = Examples(x, annotations)
-    valid: Examples | None = None
-    if training.held_out and examples.n_labelled > 1:
-        examples, valid = hold_out(examples, training.held_out, context.seed)
-    with torch_seed(context.seed):
-        net = build(examples.annotations)
-        train(
-            net,
-            examples,
-            replace(training, held_out=0.0),
-            valid=valid if valid is not None and valid.n_labelled else None,
-            folder=context.folder,
-            resume=context.resume,
-            progress=context.progress,
-        )
-    return net
+    network, _ = build_and_train(
+        build,
+        Examples(x, annotations),
+        training,
+        folder=context.folder,
+        resume=context.resume,
+        progress=context.progress,
+    )
+    return network
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from .metadata import Metadata, Table
 from .own_majority import label_marginals
 from .scores import TendencyScores, score, vote
 
-Voting = Literal["hard", "soft", "confidence"]
+Voting = Literal["hard", "soft"]
 
 
 class TendencyClassifier(Estimator):
@@ -141,7 +141,7 @@ class TendencyClassifier(Estimator):
             Inputs.
         voting
             `hard`: the share of annotators whose most probable label is the class; `soft`: the mean
-            of their probabilities; `confidence`: that mean weighted by one minus the entropy.
+            of their probabilities.
         """
         features = self._fitted_features(X)
         n_classes = len(self.classes_)
@@ -156,16 +156,16 @@ class TendencyClassifier(Estimator):
         return self.classes_[label]
 
     def predict_jury(
-        self, X: Any, column: str, quota: Mapping[str, float], *, size: int = 12, juries: int = 100
+        self, X: Any, column: str, quota: Mapping[str, int], *, juries: int = 100
     ) -> Verdict:
-        """Return the verdict of juries, with members by quota of a metadata column."""
+        """Return the verdict of juries with so many members of every value of a metadata column."""
         check_is_fitted(self)
         values = [self.table_.get(name, {}).get(column) for name in self.annotators_.tolist()]
         if all(value is None for value in values):
             raise DataError(f"no metadata {column!r} of annotators; give them to fit")
         groups = [None if value is None else text(value) for value in values]
         features = self._fitted_features(X)
-        return jury(self.model_, features, groups, quota, size=size, juries=juries, seed=self.seed)
+        return jury(self.model_, features, groups, quota, juries=juries, seed=self.seed)
 
     def evaluate(self, X: Any, annotations: Annotations, **options: Any) -> TendencyScores:
         """Return scores of predictions on held-out items.
@@ -270,13 +270,8 @@ class TendencyClassifier(Estimator):
 
 def _consensus(log: Floats, voting: str) -> Floats:
     """Return the consensus of annotators' log-probabilities (item, annotator, class)."""
-    probability = np.exp(log)
     if voting == "hard":
         return np.eye(log.shape[2])[log.argmax(axis=2)].mean(axis=1)
     if voting == "soft":
-        return probability.mean(axis=1)
-    if voting == "confidence":
-        entropy = -(probability * log).sum(axis=2, keepdims=True) / np.log(max(log.shape[2], 2))
-        weight = np.maximum(1 - entropy, 1e-6)
-        return (weight * probability).sum(axis=1) / weight.sum(axis=1)
-    raise OptionError(f"no voting {voting!r}; there are hard, soft and confidence")
+        return np.exp(log).mean(axis=1)
+    raise OptionError(f"no voting {voting!r}; there are hard and soft")
