@@ -15,7 +15,7 @@ KINDS = {".py", ".md", ".html", ".js", ".css", ".toml"}
 RETIRED = {
     r"said": "annotations, labels",
     # "Cannot be told from" is plain English for what data do not show.
-    r"(?<!cannot be )told|tells?|telling": "summary, message, progress callback; report, show, distinguish",
+    r"(?<!cannot be )told|tells?|telling": "summary, message, progress; report, show, distinguish",
     r"foresee\w*|foresight|foretell\w*|foretold": "predict, predictions, held-out likelihood",
     # Agreement by chance is the field's own term.
     r"(?<!by )(?<!above )(?<!beyond )(?<!better than )chances?"
