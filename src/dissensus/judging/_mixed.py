@@ -96,13 +96,9 @@ class Mixed:
         """Names of the judges, without their prefix where that leaves them different."""
         names: list[str] = self.judges.annotators.tolist()
         short = [name.removeprefix(PREFIX) for name in names]
-        return (
-            short
-            if len({*short, *self.people.annotators.tolist()})
-            >= len({*names, *self.people.annotators.tolist()})
-            and all(short)
-            else names
-        )
+        people = self.people.annotators.tolist()
+        distinct = len({*short, *people}) == len(names) + len(people)
+        return short if distinct and all(short) else names
 
     @cached_property
     def judge_repeats(self) -> list[list[Repeat]]:

@@ -26,7 +26,7 @@ from .pool import Pooled
 
 MIN_SEED = 50  # items that people labelled, chosen at random
 SHORTCUT = 0.8  # beyond this share of the items there is no short cut
-_ENOUGH = 0.95  # of the gain of asking about everything
+_ENOUGH = 0.98  # of the gain of asking about everything
 _AUDIT = 0.1
 
 
@@ -46,7 +46,7 @@ class Escalation:
         Expected agreement of the label with a person, with the first k of them asked, k = 0 … all:
         (item + 1).
     enough
-        How many of them do 95 % as much as all.
+        How many of them have 98 % of the gain of all.
     chosen, audit
         Positions of items within the budget, and which of them were chosen at random.
     n_seed

@@ -131,7 +131,7 @@ class JudgePool(Aggregator):
         )
         predicted = predicted_by(coefficients, judges)
         if self.likelihood == "one-coin":
-            return _one_coin(people, predicted, params.right)
+            return _one_coin(people, predicted, params.right[params.model == 0])
         return normalize(weighted_votes(people) + float(params.worth) * predicted)
 
     def temperature(self, n_labels: Integers) -> Floats | None:
@@ -148,9 +148,8 @@ def _kinds(annotations: Annotations) -> Integers:
 
 
 def _of(annotations: Annotations, chosen: Any) -> Annotations:
-    """Return the labels of some annotators; of models also without the others' names."""
-    kept = annotations.keep(chosen[annotations.annotator])
-    return kept.subset(annotators=chosen) if not chosen.all() else kept
+    """Return the labels of some annotators on all items."""
+    return annotations if chosen.all() else annotations.subset(annotators=chosen)
 
 
 def _params(kind: Integers, coefficients: Coefficients, right: Floats, worth: float) -> PoolParams:
@@ -182,7 +181,6 @@ def _accuracies(people: Annotations, prior: Floats) -> Floats:
 def _one_coin(people: Annotations, prior: Floats, right: Floats) -> Floats:
     """Return the posterior of a one-coin model with a prior for every item: (item, class)."""
     n_classes = people.n_classes
-    right = right if len(right) == people.n_annotators else np.full(people.n_annotators, 0.7)
     right = np.clip(right, 1e-6, 1 - 1e-6)
     odds = np.log(right) - np.log((1 - right) / max(n_classes - 1, 1))
     cell = people.item.astype(np.int64) * n_classes + people.label

@@ -20,7 +20,7 @@ from ..identification.copying import Copies, copies
 from ..planning import Plan
 from ..readers import as_annotations
 from . import sentences as words
-from ._mixed import Mixed, item_values, mixed
+from ._mixed import Mixed, mixed
 from .escalate import Escalation, escalate
 from .judges import Judge, judges
 from .pair_biases import PairBias, pair_biases
@@ -263,7 +263,7 @@ def judge(
     annotations = as_annotations(annotations).with_kinds(models=models, people=people)
     if scale is not None:
         annotations = annotations.with_scale(scale)
-    if by == "time":
+    if isinstance(by, str) and by == "time":
         by = _periods(annotations)
     data = mixed(annotations, cluster=cluster, by=by, truth=truth)
     draw: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
@@ -353,6 +353,3 @@ def _periods(annotations: Annotations) -> list[str | None]:
     item: Integers = annotations.item[known].astype(np.int64)
     np.minimum.at(first, item, when[known])
     return periods([float(one) if np.isfinite(one) else None for one in first])
-
-
-__all__ = ["Judging", "item_values", "judge"]

@@ -335,7 +335,7 @@ def _escalation_figure(found: Judging) -> Figure | None:
             "encoding": {"x": x, "y": y},
         },
     ]
-    words = f"The dot: after {one.enough} of {total} items, 95% of what asking about all would add."
+    words = f"The dot: after {one.enough} of {total} items, 98% of what asking about all would add."
     return Figure(
         "People check the most doubtful items", words, charts.chart(rows, height=220, layer=layers)
     )
