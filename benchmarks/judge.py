@@ -15,6 +15,7 @@ import gzip
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import process_time
@@ -24,7 +25,16 @@ import numpy as np
 
 from dissensus import read, read_truth
 from dissensus.identification.proportions import proportion
-from dissensus.judging import judge, mixed, pair_biases, panel, replacement, transport
+from dissensus.judging import (
+    escalate,
+    judge,
+    mixed,
+    pair_biases,
+    panel,
+    pool,
+    replacement,
+    transport,
+)
 from dissensus.judging._mixed import Mixed, voices, weighted_votes
 from dissensus.judging.pool import pooled
 from dissensus.judging.true_mean import powered_mean, stratified_mean
@@ -192,6 +202,7 @@ def mean_rows(resamples: int, seed: int = 0) -> Iterator[tuple[Any, ...]]:
     dimension = {item: row["dimension"] for item, row in items_of("alt_summeval").items()}
     sets: list[tuple[str, Mixed]] = [("alt_10k_prompts", load("alt_10k_prompts"))]
     summeval = load("alt_summeval", by=dimension)
+    sets.append(("alt_summeval", summeval))
     sets += [
         (f"alt_summeval, {name}", summeval.restrict(items)) for name, items in summeval.per_group()
     ]
@@ -396,6 +407,46 @@ def escalation_rows(seeds: int) -> Iterator[tuple[Any, ...]]:
             yield (name, way, *(f"{value:.3f}" for value in np.mean(lines, axis=0)))
 
 
+def advice_rows(seeds: int) -> Iterator[tuple[Any, ...]]:
+    """Yield what following the advice reaches, of what asking about every item does."""
+    for name in ("alt_cebab_aspects", "alt_framing", "alt_wax", "alt_summeval"):
+        whole = load(name)
+        mean = np.mean([_advised(whole, seed) for seed in range(seeds)], axis=0)
+        yield (
+            name,
+            *(f"{value:.0f}" for value in mean[:2]),
+            *(f"{value:.3f}" for value in mean[2:]),
+        )
+
+
+def _advised(whole: Mixed, seed: int) -> list[float]:
+    """Return items without labels, those to check, and accuracy before, with them, and with all."""
+    rng = np.random.default_rng(seed)
+    kept = np.zeros(whole.n_items, dtype=bool)
+    kept[rng.permutation(whole.n_items)[:600]] = True
+    data = whole.restrict(kept)
+    people = data.people
+    order = np.lexsort((rng.random(len(people)), people.item))
+    rank = np.empty(len(people), dtype=int)
+    rank[order] = np.arange(len(people)) - people.index[people.item[order].astype(int)]
+    first = rng.permutation(data.n_items)[:100].tolist()
+    held = weighted_votes(people.keep(rank >= 1))
+    position = {item: code for code, item in enumerate(people.items.tolist())}
+
+    def asking(items: list[int]) -> Mixed:
+        return replace(
+            data, people=people.keep(np.isin(people.item, [*first, *items]) & (rank < 1))
+        )
+
+    found = escalate(asking([]), pool(asking([])))
+    listed = [position[item] for item in found.items.tolist()]
+    reached = [
+        _scores(pool(asking(listed[:count])).posterior, held, held.sum(axis=1) > 0)[0]
+        for count in (0, found.enough, len(listed))
+    ]
+    return [len(listed), found.enough, *reached]
+
+
 def _pool_of(asked: Any, label: Any, data: Mixed, judges: Any) -> Any:
     votes = np.zeros((len(label), data.n_classes))
     votes[np.flatnonzero(asked), label[asked]] = 1
@@ -578,6 +629,12 @@ def main() -> None:
             ["set", "order", "15 %", "30 %", "50 %", "100 %"],
             lambda: escalation_rows(given.seeds),
             "",
+        ),
+        (
+            "Following the advice: 100 random items seen by one person, then the items to check",
+            ["set", "other items", "advised", "accuracy before", "with the advised", "with all"],
+            lambda: advice_rows(given.seeds),
+            "Against the majority of the other people.",
         ),
         ("Biases in pairs", ["set", "judge", "position", "length", "inconsistent"], bias_rows, ""),
         (

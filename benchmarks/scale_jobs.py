@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from answers import truth_of, write_answers
+from parquet_answers import truth_of, write_answers
 
 ROUNDS = "dawid-skene[max_iter={},tol=0]"
 

@@ -21,7 +21,12 @@ DOCS = Path(__file__).parent
 BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
-TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
+TITLES = {
+    "aggregate": "Aggregating",
+    "consensus": "Answers of every kind",
+    "estimate": "Estimating",
+    "simulate": "Simulating",
+}
 TITLES |= {"aggregate-deep": "Learning", "next": "Planning", "recover fit": "Recovering"}
 TITLES |= {"tendency fit": "Predicting annotators", "meta": "Adapting to small tasks"}
 
@@ -37,7 +42,8 @@ def methods_page() -> str:
     found = catalogue()
     for family in dict.fromkeys(entry.family for entry in found):
         mine = [entry for entry in found if entry.family == family]
-        lines += ["", f"## {TITLES[family]}: `dissensus {family} -s …`", ""]
+        verb = "aggregate" if family == "consensus" else family
+        lines += ["", f"## {TITLES[family]}: `dissensus {verb} -s …`", ""]
         lines += ["| method | what it does | also called |", "|---|---|---|"]
         for entry in mine:
             aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)

@@ -193,7 +193,8 @@ def test_the_four_published_commands(tmp_path):
         out(run("simulate", *common, *options, "--folder", table, cwd=tmp_path))
         for strategy, accuracy in zip(("NaiveSoft", "DS"), printed[table], strict=True):
             out(run("aggregate", table, "-s", strategy, "--hard", cwd=tmp_path))
-            labels = tmp_path / table / "labels" / f"labels_{table}_{strategy.lower()}_hard.npy"
+            name = options[options.index("--strategy") + 1]
+            labels = tmp_path / table / "labels" / f"labels_{name}_{strategy.lower()}_hard.npy"
             summary = json.loads(
                 out(run("evaluate", labels, "--truth", table, "--json", cwd=tmp_path))
             )
@@ -204,19 +205,19 @@ def test_a_folder_gets_label_files_as_peerannot_names_them(tmp_path):
     out(run("simulate", "--n-worker", "5", "--n-task", "8", "-K", "3", "-fb", "3", cwd=tmp_path))
     folder = tmp_path / "simulation"
     for strategy, file, shape in (
-        ("MV", "labels_simulation_mv.npy", (8,)),
-        ("DS", "labels_simulation_ds.npy", (8, 3)),
-        ("NaiveSoft", "labels_simulation_naivesoft.npy", (8, 3)),
-        ("dawid_skene[smoothing=1]", "labels_simulation_dawid_skene[smoothing=1].npy", (8, 3)),
+        ("MV", "labels_hammer-spammer_mv.npy", (8,)),
+        ("DS", "labels_hammer-spammer_ds.npy", (8, 3)),
+        ("NaiveSoft", "labels_hammer-spammer_naivesoft.npy", (8, 3)),
+        ("dawid_skene[smoothing=1]", "labels_hammer-spammer_dawid_skene[smoothing=1].npy", (8, 3)),
     ):
         done = run("aggregate", "-s", strategy, cwd=folder)
         assert out(done) == ""
         assert np.load(folder / "labels" / file).shape == shape
     out(run("aggregate", "-s", "DS", "--hard", cwd=folder))
-    assert np.load(folder / "labels" / "labels_simulation_ds_hard.npy").shape == (8,)
+    assert np.load(folder / "labels" / "labels_hammer-spammer_ds_hard.npy").shape == (8,)
     (folder / "remove.txt").write_text("-1 3\n-1 4\n")
     out(run("aggregate", "-s", "NaiveSoft", "--path-remove", "remove.txt", cwd=folder))
-    assert np.load(folder / "labels" / "labels_simulation_naivesoft.npy").shape == (6, 3)
+    assert np.load(folder / "labels" / "labels_hammer-spammer_naivesoft.npy").shape == (6, 3)
 
 
 def test_simulating_again_gives_the_same_files(tmp_path):

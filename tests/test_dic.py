@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissensus import Annotations, DataError
+from dissensus import Annotations, DataError, OptionError
 from dissensus.tendency.dic import dic, dic_interval, split_half
 from dissensus.tendency.scores import score, vote
 
@@ -105,7 +105,7 @@ def test_pairs_with_few_common_items_are_in_neither_matrix():
     annotations = matrix(table)
     found = dic(annotations, matrix(labels(1, 30, 3)), min_overlap=10)
     assert found.n_pairs_used == 1
-    assert (found.one.tolist(), found.other.tolist()) == ([0], [1])
+    assert np.isnan(found.matrices(3)[0][0, 2])
 
 
 def test_matched_looks_only_where_labels_are():
@@ -113,14 +113,40 @@ def test_matched_looks_only_where_labels_are():
     elsewhere = np.where(true >= 0, predicted, labels(2))
     here = [dic(matrix(true), matrix(table)).dic for table in (predicted, elsewhere)]
     assert here[0] == here[1]
+    there = [dic(matrix(true), matrix(table), scope="all").dic for table in (predicted, elsewhere)]
+    assert there[0] != there[1]
 
 
-def test_weighted_kappas_can_be_asked_for():
+def test_scope_all_takes_the_predicted_kappas_from_all_items():
+    true, predicted = labels(0, share=0.5), labels(1)
+    found = dic(matrix(true), matrix(predicted), scope="all")
+    assert found.predicted[0] == pytest.approx(kappa(predicted[:, 0], predicted[:, 1]))
+
+
+def test_weighted_kappas_and_plain_agreement_can_be_asked_for():
     table = np.array([[0, 2], [1, 1], [2, 2], [0, 0]] * 5)
     near = np.array([[0, 1], [1, 1], [2, 2], [0, 0]] * 5)
     plain = dic(matrix(table), matrix(near)).dic
     squared = dic(matrix(table), matrix(near), weights="quadratic").dic
     assert plain < squared
+    found = dic(matrix(table), matrix(near), measure="percent")
+    assert found.true.tolist() == [0.75]
+    assert found.dic == 0
+
+
+def test_alpha_is_krippendorffs():
+    from dissensus.agreement import krippendorff_alpha
+
+    table = labels(4, n_annotators=2)
+    found = dic(matrix(table), matrix(table), measure="alpha")
+    assert found.true[0] == pytest.approx(krippendorff_alpha(matrix(table)))
+
+
+def test_predictions_are_matched_by_name():
+    annotations = Annotations.from_columns("aabb" * 5, "xyxy" * 5, "0110" * 5)
+    predicted = Annotations.from_columns("bbaacc" * 5, "yxyxxy" * 5, "011010" * 5)
+    found = dic(annotations, predicted, min_overlap=1)
+    assert found.n_pairs_used == 1
 
 
 def test_a_missing_prediction_is_named():
@@ -129,9 +155,12 @@ def test_a_missing_prediction_is_named():
         dic(annotations, Annotations.from_columns("aab", "xyx", "011"))
 
 
-def test_predictions_with_other_names_are_refused():
-    with pytest.raises(DataError, match="predictions with other annotators than the labels"):
-        dic(matrix(labels(0)), matrix(labels(0), annotators="wxyz"))
+def test_what_does_not_exist_is_refused():
+    annotations = matrix(labels(0))
+    with pytest.raises(OptionError, match="no scope 'some'"):
+        dic(annotations, annotations, scope="some")
+    with pytest.raises(OptionError, match="no measure 'gwet'"):
+        dic(annotations, annotations, measure="gwet")
 
 
 def test_intervals_hold_the_noise_of_items():

@@ -408,3 +408,54 @@ def test_peerannot_s_command_line_works_without_running_its_script(tmp_path):
         "links": 0,
         "folder": "set",
     }
+
+
+def test_absent_folders_of_validation_and_test_leave_them_empty(tmp_path):
+    """As peerannot's own tests name folders that are not there."""
+    (tmp_path / "files.txt").write_text("\n".join(pictures(tmp_path / "raw")))
+    (tmp_path / "answers.txt").write_text("\n".join(["0 1 1"] * 6))
+    (tmp_path / "set").mkdir()
+    given = ("--files-path", "../files.txt", "--train-path", "../raw")
+    absent = ("--val-path", "../val", "--test-path", "../test")
+    done = run("install", "../answers.txt", *given, *absent, cwd=tmp_path / "set")
+    assert done.returncode == 0, done.stderr
+    assert b"val: no such folder; val/ stays empty" in done.stderr
+    assert sorted(file.name for file in (tmp_path / "set").iterdir()) == [
+        *("answers.json", "metadata.json", "test", "test_groundTruth.json", "train", "val")
+    ]
+    assert not list((tmp_path / "set" / "val").iterdir())
+    assert len(list((tmp_path / "set" / "train").glob("*/*"))) == 6
+    assert json.loads((tmp_path / "set" / "test_groundTruth.json").read_text()) == {}
+    done = run(
+        "install", "answers.txt", "--files-path", "files.txt", "--train-path", "no", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert b"no: no such folder" in done.stderr
+
+
+def test_a_folder_for_validation_is_there_even_if_no_image_is_drawn_for_it(tmp_path):
+    (tmp_path / "files.txt").write_text("\n".join(pictures(tmp_path / "raw", each=1)))
+    (tmp_path / "m.txt").write_text("0 1\n1 1\n")
+    images = ImageFolders(tmp_path / "files.txt", tmp_path / "raw")
+    install(tmp_path / "m.txt", tmp_path / "set", pictures=images)
+    assert (tmp_path / "set" / "val").is_dir()
+    assert not (tmp_path / "set" / "test").exists()
+
+
+def test_without_tasks_answers_are_all_that_is_written(tmp_path):
+    (tmp_path / "a.json").write_text('{"0": {"0": 1, "1": 1}, "1": {"0": 0, "2": 1}}')
+    options = ("--answers-format", "2", "--answers", "a.json", "--no-task", "--folder")
+    assert run("install", "customDataset.py", *options, "set", cwd=tmp_path).returncode == 0
+    assert [file.name for file in (tmp_path / "set").iterdir()] == ["answers.json"]
+    assert json.loads((tmp_path / "set" / "answers.json").read_text()) == {
+        "0": {"0": 1, "1": 0},
+        "1": {"0": 1},
+        "2": {"1": 1},
+    }
+    (tmp_path / "t.csv").write_text("task,worker,label\nx,ann,cat\nx,bob,dog\n")
+    install(tmp_path / "t.csv", tmp_path / "named", answers_only=True)
+    assert read(tmp_path / "named") == relation([("x", "ann", "cat"), ("x", "bob", "dog")])
+    (tmp_path / "names.txt").write_text("cat\ndog\n")
+    options = ("--no-task", "--label-names", "names.txt", "--folder", "more")
+    assert run("install", "a.json", *options, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "more" / "metadata.json").exists()

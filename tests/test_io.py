@@ -140,7 +140,7 @@ def test_a_written_folder_is_what_peerannot_expects(tmp_path):
         assert all(who in "0123" and label in (0, 1, 2) for who, label in given_labels.items())
     notes = json.loads((tmp_path / "sim" / "metadata.json").read_text())
     assert (notes["name"], notes["n_task"], notes["n_workers"], notes["n_classes"]) == (
-        "sim",
+        "student-teacher",
         6,
         4,
         3,

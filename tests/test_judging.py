@@ -410,6 +410,19 @@ def test_judge_pool_beats_one_crowd_of_people_and_models():
     assert data.n_classes == len(annotations.classes)
 
 
+def test_people_keep_their_accuracies_when_a_pool_labels_other_items():
+    drawn = simulate_judges(n_items=300, per_item=3, judge_accuracy=0.6, seed=5)
+    one = drawn.annotations
+    label = one.label.astype(int).copy()
+    liar = one.annotator == one.annotators.tolist().index("p1")
+    label[liar] = 1 - drawn.truth[one.item.astype(int)[liar]]
+    known = one.with_codes(label=label)
+    fitted = aggregate(known, "judge-pool[likelihood=one-coin]")
+    only = known.subset(items=known.items[:50], annotators=["p1"])
+    found = fitted.predict(only)
+    assert (found.label == drawn.truth[:50]).mean() > 0.9
+
+
 def test_a_fitted_pool_labels_items_that_only_models_saw(tmp_path):
     from dissensus import Aggregation
 

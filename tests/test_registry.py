@@ -8,7 +8,14 @@ from dissensus import MethodError, aggregators, estimators, policies, simulators
 from dissensus.aggregation import DawidSkene, Majority
 from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
-from dissensus.registry import adapters, learners, recoverers, split_spec, tendencies
+from dissensus.registry import (
+    adapters,
+    consensus_methods,
+    learners,
+    recoverers,
+    split_spec,
+    tendencies,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +86,7 @@ def test_every_name_that_peerannot_used_for_these_methods_is_known():
 
 
 def test_names_of_one_family_do_not_clash():
-    for registry in (aggregators, estimators, learners, simulators, policies):
+    for registry in (aggregators, consensus_methods, estimators, learners, simulators, policies):
         plain = [name.casefold().replace("-", "") for name in [*registry, *registry.aliases]]
         assert len(plain) == len(set(plain))
 
@@ -87,7 +94,7 @@ def test_names_of_one_family_do_not_clash():
 def test_the_catalogue_has_every_method_and_setting():
     summary = catalogue()
     deep = [*learners, *tendencies, *recoverers, *adapters] if find_spec("torch") else []
-    names = [*aggregators, *estimators, *deep, *simulators, *policies]
+    names = [*aggregators, *consensus_methods, *estimators, *deep, *simulators, *policies]
     assert [entry.name for entry in summary] == names
     for entry in summary:
         assert entry.summary.endswith(".")

@@ -17,7 +17,7 @@ from dissensus.tendency import FitOptions
 from dissensus.tendency.auto import Auto
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.d_lema import groups
-from dissensus.tendency.jury import jury
+from dissensus.tendency.jury import apportion, jury
 from dissensus.tendency.linear import Linear
 from dissensus.tendency.metadata import Metadata
 from dissensus.tendency.own_majority import label_marginals
@@ -240,10 +240,15 @@ def test_metadata_that_do_not_vary_are_refused():
         Metadata.fit({"a": {"x": 1}, "b": {"x": 1}})
 
 
+def test_members_of_a_jury_follow_the_quota():
+    assert apportion({"a": 1, "b": 1, "c": 1}, 12) == {"a": 4, "b": 4, "c": 4}
+    assert sum(apportion({"a": 5, "b": 3, "c": 3}, 7).values()) == 7
+
+
 def test_a_jury_of_one_group_predicts_the_mean_of_the_group():
     x, label, known = taste()
     estimator = TendencyClassifier(PLAIN).fit(x, label, metadata=known)
-    found = estimator.predict_jury(x[:20], "side", {"left": 3, "right": 0}, juries=5)
+    found = estimator.predict_jury(x[:20], "side", {"left": 1}, size=3, juries=5)
     group = estimator.predict_annotator_proba(x[:20], ["0", "1", "2"]).mean(axis=1)
     np.testing.assert_allclose(found.median, group)
     np.testing.assert_allclose(found.low, found.high)

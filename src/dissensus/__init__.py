@@ -19,13 +19,18 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ._demo import demo as demo
-    from .aggregation import aggregate as aggregate
     from .aggregation.numeric import estimate as estimate
     from .agreement import agree as agree
     from .annotations import Annotations as Annotations
+    from .answers.marks import Boxes as Boxes
+    from .answers.marks import Points as Points
+    from .answers.marks import Spans as Spans
+    from .answers.masks import Masks as Masks
     from .answers.numbers import Numbers as Numbers
     from .checking import check as check
     from .comparison import compare as compare
+    from .consensus import aggregate as aggregate
+    from .consensus.result import Consensus as Consensus
     from .datasets.install import install as install
     from .errors import DataError as DataError
     from .errors import DissensusError as DissensusError
@@ -66,13 +71,16 @@ if TYPE_CHECKING:
 # Module → its public names, imported on first use.
 _EXPORTS = {
     "_demo": "demo",
-    "aggregation": "aggregate",
     "aggregation.numeric": "estimate",
     "agreement": "agree",
     "annotations": "Annotations",
+    "answers.marks": "Boxes Points Spans",
+    "answers.masks": "Masks",
     "answers.numbers": "Numbers",
     "checking": "check",
     "comparison": "compare",
+    "consensus": "aggregate",
+    "consensus.result": "Consensus",
     "datasets.install": "install",
     "errors": "DataError DissensusError MethodError OptionError OutputError",
     "identification": "identify",

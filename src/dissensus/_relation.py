@@ -236,6 +236,29 @@ def sort(
     return out, None
 
 
+def ragged_take(starts: Integers, rows: Integers) -> tuple[Integers, Integers]:
+    """Return the starts of these rows put one after the other, and the elements they hold.
+
+    Row r holds the elements starts[r]:starts[r + 1].
+
+    >>> ragged_take(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    (array([0, 3, 5]), array([3, 4, 5, 0, 1]))
+    """
+    size = starts[rows + 1] - starts[rows]
+    taken = np.concatenate([[0], np.cumsum(size)])
+    return taken, np.repeat(starts[rows], size) + count_up(size)
+
+
+def count_up(sizes: Integers) -> Integers:
+    """Return 0, 1, 2 and so on for each of these sizes.
+
+    >>> count_up(np.array([2, 0, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+
+
 def indices_of(names: Names, among: Names) -> Integers:
     """Return the index of every name among others, -1 where it is missing."""
     if np.array_equal(names, among):

@@ -54,6 +54,16 @@ def save_state(
     arrays: dict[str, Any],
 ) -> None:
     """Write a result of some kind with its annotations."""
+    relation = relation_state(annotations)
+    with atomic_folder(folder, FILES) as target:
+        np.savez(target / "arrays.npz", **arrays, **relation.arrays)
+        content = {"format": _FORMAT, "kind": kind, **notes, **relation.notes}
+        content["digest"] = digest_of(target / "arrays.npz", content)
+        (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def relation_state(annotations: Relation) -> State:
+    """Return the fields of annotations or answers, which `relation_of` reads."""
     fields = vars(annotations)
     columns: dict[str, Any] = {
         name: value for name, value in fields.items() if isinstance(value, np.ndarray)
@@ -61,11 +71,7 @@ def save_state(
     names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
     scale = {"scale": fields["scale"]} if "scale" in fields else {}
     codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
-    with atomic_folder(folder, FILES) as target:
-        np.savez(target / "arrays.npz", **arrays, **codes)
-        content = {"format": _FORMAT, "kind": kind, **notes, "names": names, **scale}
-        content["digest"] = digest_of(target / "arrays.npz", content)
-        (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
+    return State({"names": names, **scale}, codes)
 
 
 @contextmanager

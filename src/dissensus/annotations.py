@@ -31,6 +31,7 @@ from ._relation import (
     declared,
     indices_of,
     is_sorted,
+    ragged_take,
     renumber,
     sort,
     tally,
@@ -349,9 +350,7 @@ class Annotations(Relation):
 
     def take(self, items: Integers) -> Annotations:
         """Return the annotations on these items, by code; repeated items count repeatedly."""
-        size = self.labels_per_item[items]
-        index = np.concatenate([[0], np.cumsum(size)])
-        rows = np.repeat(self.index[items] - index[:-1], size) + np.arange(index[-1])
+        index, rows = ragged_take(self.index, items)
         return replace(
             self,
             index=index,

@@ -42,6 +42,7 @@ Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Probability = Annotated[float, Interval(ge=0, le=1)]
 Count = Annotated[int, Interval(ge=1, le=10**6)]
+Whole = Annotated[int, Interval(ge=0, le=10**6)]
 Folds = Annotated[int, Interval(ge=1, le=100)]
 Size = Annotated[int, Interval(ge=1, le=10**12)]  # of data
 _SMALLEST, _LARGEST = 1e-30, 1e30  # of a float that is not zero: others over- or underflow

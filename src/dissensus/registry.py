@@ -29,6 +29,7 @@ from .params import Settings, describe_fields, format_value
 if TYPE_CHECKING:
     from .aggregation import Aggregator
     from .aggregation.numeric import Estimator
+    from .consensus import ConsensusMethod
     from .learning.base import Method
     from .meta.adapter import AdapterSettings
     from .planning.policy import Policy
@@ -107,6 +108,37 @@ class Registry(Generic[Kind]):
         }
 
 
+@dataclass(frozen=True)
+class KindRegistry(Registry["ConsensusMethod"]):
+    """The methods for one kind of answers.
+
+    Where the kind reduces to classes, `reduction` names the method that does so, which has the
+    setting `aggregator`; every aggregator is then a method too.
+    """
+
+    reduction: str | None = None
+
+    def create(self, spec: str) -> ConsensusMethod:
+        """Return the method that a specification describes."""
+        name, _ = split_spec(spec)
+        own = {_plain(known) for known in (*self.table, *self.aliases)}
+        if self.reduction is None or _plain(name) in own:
+            return super().create(spec)
+        names = [*self.table, *aggregators]
+        known = dict.fromkeys([*names, *self.aliases, *aggregators.aliases])
+        find_by_name("method", name, known, names)
+        aggregator = aggregators.describe(aggregators.create(spec))
+        return self.find(self.reduction)(aggregator=aggregator)  # type: ignore[call-arg]
+
+    def describe(self, method: ConsensusMethod) -> str:
+        """Return the shortest specification of this method."""
+        spec = super().describe(method)
+        name, settings = split_spec(spec)
+        if name == self.reduction and settings.keys() == {"aggregator"}:
+            return str(settings["aggregator"])
+        return spec
+
+
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     """Split `name[key=value,…]`; bare words are strings, other values Python literals.
 
@@ -124,6 +156,21 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
             raise MethodError(f"cannot read {entry!r} in {spec!r}; write setting=value")
         settings[key] = _value(value)
     return name, settings
+
+
+def from_peerannot(spec: str) -> str:
+    """Return a specification written for peerannot as ours, without what has no effect here.
+
+    >>> from_peerannot("IWMV[sparse=True]")
+    'iterative-wawa'
+    >>> from_peerannot("DSWC[L=5]")
+    'DSWC[L=5]'
+    """
+    name, settings = split_spec(spec)
+    name = "iterative-wawa" if _plain(name) == "iwmv" else name  # one name of two methods
+    used = {key: value for key, value in settings.items() if key not in ("sparse", "parrots")}
+    inside = ",".join(f"{key}={format_value(value)}" for key, value in used.items())
+    return f"{name}[{inside}]" if inside else name
 
 
 def _value(text: str) -> Any:
@@ -207,6 +254,37 @@ aggregators: Registry[Aggregator] = Registry(
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
 )
+
+# The method that reduces a kind to classes, and takes any aggregator.
+_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
+
+# Methods for answers of every kind; the first is the default, which is also called auto.
+_CONSENSUS = {
+    "spans": "candidates objects sequence medoid",
+    "boxes": "objects medoid",
+    "points": "objects medoid",
+    "masks": "weighted-masks staple medoid",
+    "sets": "joint-sets per-option medoid",
+    "rankings": "bradley-terry plackett-luce borda",
+    "texts": "auto rover medoid",
+}
+
+consensus_methods: Registry[ConsensusMethod] = Registry(
+    "consensus",
+    _table("consensus", " ".join(dict.fromkeys(" ".join(_CONSENSUS.values()).split()))),
+    {},
+)
+
+registries: Mapping[str, KindRegistry] = {
+    kind: KindRegistry(
+        f"aggregate {kind}",
+        {name: consensus_methods.table[name] for name in names.split()},
+        {} if "auto" in names.split() else {"auto": names.split()[0]},
+        reduction=_REDUCTIONS.get(kind),
+    )
+    for kind, names in _CONSENSUS.items()
+    if names
+}
 
 estimators: Registry[Estimator] = Registry(
     "estimate",
@@ -315,4 +393,11 @@ tendencies: Registry[TendencyMethod] = Registry(
 )
 
 ON_TORCH = (learners, tendencies, recoverers, adapters)
-REGISTRIES: tuple[Registry[Any], ...] = (aggregators, estimators, *ON_TORCH, simulators, policies)
+REGISTRIES: tuple[Registry[Any], ...] = (
+    aggregators,
+    consensus_methods,
+    estimators,
+    *ON_TORCH,
+    simulators,
+    policies,
+)

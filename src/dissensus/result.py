@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ._names import Names, decode, text
 from ._relation import Array, Floats, FrozenArrays, Integers, Relation
-from ._serialization import loading_state, relation_of, save_state, with_prefix
+from ._serialization import State, loading_state, relation_of, save_state, with_prefix
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .calibration import temper
@@ -68,6 +68,11 @@ class _Result(FrozenArrays):
 
     def save(self, folder: str | Path) -> None:
         """Write the result with its annotations to a folder, all of it or nothing."""
+        notes, arrays = self.state()
+        save_state(folder, type(self).__name__.lower(), self.annotations, notes, arrays)
+
+    def state(self) -> State:
+        """Return everything but the annotations, as JSON values and arrays."""
         notes: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
@@ -79,25 +84,34 @@ class _Result(FrozenArrays):
                 arrays |= {f"params.{key}": np.asarray(one) for key, one in packed.items()}
             elif name in _JSON:
                 notes[name] = value
-        save_state(folder, type(self).__name__.lower(), self.annotations, notes, arrays)
+        return State(notes, arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a result that `save` wrote."""
         with loading_state(folder, cls.__name__.lower()) as state:
-            notes, arrays = state
-            content = {name: notes[name] for name in _JSON if name in notes} | arrays
-            for name in ("trace", "notes"):
-                if name in content:
-                    content[name] = tuple(content[name])
-            known = {field.name for field in fields(cls)}
-            content = {name: value for name, value in content.items() if name in known}
-            if "params" in known:
-                from .registry import aggregators
+            return cls.from_state(state, relation_of(state))
 
+    @classmethod
+    def from_state(
+        cls, state: State, relation: Mapping[str, Any], params_type: type | None = None
+    ) -> Self:
+        """Return a result from its state and the fields of its annotations."""
+        notes, arrays = state
+        content = {name: notes[name] for name in _JSON if name in notes} | arrays
+        for name in ("trace", "notes"):
+            if name in content:
+                content[name] = tuple(content[name])
+        known = {field.name for field in fields(cls)}
+        content = {name: value for name, value in content.items() if name in known}
+        if "params" in known:
+            from .registry import aggregators
+
+            kind = params_type
+            if kind is None:
                 kind = aggregators.find(aggregators.resolve(notes["method"])[0]).params_type
-                content["params"] = unpack_params(kind, with_prefix("params", arrays))
-            return cls(annotations=cls.relation_type(**relation_of(state)), **content)
+            content["params"] = unpack_params(kind, with_prefix("params", arrays))
+        return cls(annotations=cls.relation_type(**relation), **content)
 
 
 _JSON = ("method", "trace", "converged", "notes", "n_gold", "gold_errors")

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..readers import as_annotations, as_truth
 from ..registry import aggregators
-from ._base import MACHINE_MEMORY, Aggregator, Checkpoints, FitContext, Fitted, Progress, check_size
-from ._em import EMAggregator
+from ._base import (
+    MACHINE_MEMORY,
+    Aggregator,
+    Checkpoints,
+    FitContext,
+    Fitted,
+    Progress,
+    check_size,
+    no_progress,
+)
+from ._em import EMAggregator, Expected
 
 if TYPE_CHECKING:
     from .._relation import Floats
@@ -61,11 +70,14 @@ __all__ = [
     "Aggregator",
     "Checkpoints",
     "EMAggregator",
+    "Expected",
     "FitContext",
     "Fitted",
+    "Progress",
     "aggregate",
     "as_method",
     "check_size",
+    "no_progress",
     *(target.partition(":")[2] for target in aggregators.table.values()),
 ]
 

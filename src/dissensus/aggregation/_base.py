@@ -104,6 +104,11 @@ class Aggregator(Settings, ABC):
     additive: ClassVar[bool] = False  # whether statistics add up over parts of the items
     side_tables: ClassVar[tuple[str, ...]] = ()  # settings that may name files
 
+    @property
+    def spec(self) -> str:
+        """The specification of the method, as results name it."""
+        return aggregators.describe(self)
+
     def fit(
         self,
         annotations: Annotations,
@@ -252,7 +257,7 @@ class Aggregator(Settings, ABC):
             sums = posterior.sum(axis=1)
             wrong = ~((np.abs(sums - 1) < _ROUNDING) & (posterior >= 0).all(axis=1))
         if wrong.any():
-            name, given = aggregators.describe(self), type(self)()
+            name, given = self.spec, type(self)()
             odd = [n for n, value in self.get_params().items() if getattr(given, n) != value]
             remedy = f"choose another {' or '.join(odd)}" if odd else "report this, please"
             raise MethodError(
@@ -270,7 +275,7 @@ class Aggregator(Settings, ABC):
         with np.errstate(invalid="ignore"):  # NaN without labels
             agreement = given / fit.annotations.labels_per_annotator
         return Aggregation(
-            aggregators.describe(self),
+            self.spec,
             fit.annotations,
             label,
             posterior,

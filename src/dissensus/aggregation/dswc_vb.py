@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._dirichlet import expected_log, negative_kl
 from .._probability import normalize
 from .._relation import Floats
 from ..params import Count, NonNegative, Positive
-from ._dirichlet import expected_log, negative_kl
 from .dawid_skene import Counts
 from .dswc import Clusters, Dswc, member_bound, membership, pooled
 

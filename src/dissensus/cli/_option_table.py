@@ -157,7 +157,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--fast": "Vectorised sampling: a thousand times faster, other draws.",
             "--imbalance-votes imbalance": "Vary the number of labels per item.",
             "--verbose": "Print all options.",
-            "--no-task": "Annotations only, no images.",
+            "--no-task": "Write answers.json alone: no images, no metadata.",
             "--trust-code": "Run the script of a data set. It can do whatever you can do.",
             "--pretrained": "Start from published weights and fine-tune them.",
             "--freeze/--tune": "Keep the weights of the encoder, or fine-tune them.",

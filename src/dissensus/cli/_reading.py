@@ -79,22 +79,25 @@ def examine_folder(
     n_classes: int | None = None,
 ) -> Reading:
     """Read the annotations of a data set folder, or of any other path."""
-    from .._names import numbered
-    from ..readers import Reading
-    from ..readers.folders import read_folder
-    from ..readers.reading import with_scale
-
-    classes = None if n_classes is None else numbered(n_classes).tolist()
     if not is_data_folder(path, answers):
-        given = reading["classes"] or (",".join(classes) if classes else None)
-        return examine_annotations(path, **reading | {"classes": given})
+        from .._names import numbered
+
+        classes = None if n_classes is None else ",".join(numbered(n_classes).tolist())
+        return examine_annotations(path, **reading | {"classes": reading["classes"] or classes})
     file = Path(answers or "answers.json")
     # As in peerannot, a path is relative to the working directory, a name to the folder.
     file = file.resolve() if answers and file.exists() else file
-    annotations = read_folder(
-        path, answers=file, metadata=metadata, classes=classes, duplicates=reading["duplicates"]
-    )
-    found = with_scale(Reading(annotations, "folder"), reading["scale"])
+    return read_data_folder(path, reading, answers=file, metadata=metadata, n_classes=n_classes)
+
+
+def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Reading:
+    """Read the annotations of a data set folder, with options of `readers.examine_folder`."""
+    from ..readers.reading import examine_folder, with_scale
+
+    found = examine_folder(path, duplicates=reading["duplicates"], **given)
+    for sentence in found.notes:
+        note(sentence)
+    found = with_scale(found, reading["scale"])
     return with_kinds(found, reading.get("models"), reading.get("people"))
 
 

@@ -98,9 +98,6 @@ def fit_classifier(
     model = CrowdClassifier(
         method, training=network.training(seed), seed=seed, **network.estimator(data.inputs)
     )
-    valid = None
-    if data.valid is not None:
-        valid = data.valid.inputs, data.annotations.classes[data.valid.truth]
     if is_first() and not network.resume:
         clear_ended(files.run)
     with progress_bar("training") as progress:
@@ -108,7 +105,7 @@ def fit_classifier(
             model.fit(
                 data.inputs,
                 data.annotations,
-                valid=valid,
+                valid=data.known_valid,
                 posterior=posterior,
                 folder=files.run,
                 resume=network.resume,

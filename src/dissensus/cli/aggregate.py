@@ -11,13 +11,12 @@ import click
 from .._progress import iterations, progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known, with_kinds, without_removed
+from ._reading import examine_annotations, read_data_folder, read_known, without_removed
 from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..engine import Engine
-    from ..readers import Reading
     from ..result import Aggregation
     from ._file_sets import FileSet
 
@@ -87,7 +86,7 @@ def aggregate(
         format_for(output)  # before anything is computed
     folder = files is None and Path(paths[0]).is_dir()
     if folder:
-        found = _read_folder(paths[0], answers, metadata, reading)
+        found = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
         found = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = found.annotations
@@ -105,7 +104,10 @@ def aggregate(
     if path_remove:
         annotations = without_removed(annotations, path_remove)
     if folder:
+        from ..registry import from_peerannot
+
         annotations.check_classes("a data set folder")
+        typed, strategy = strategy, from_peerannot(strategy) if strategy else None
     if annotations.numeric:
         _aggregate_numbers(paths[0], annotations, strategy, output, known, save, as_json, seed)
         return
@@ -116,7 +118,7 @@ def aggregate(
     if save:
         result.save(save)
     if folder:
-        _write_folder_labels(paths[0], result, strategy, hard, metadata)
+        _write_folder_labels(paths[0], result, typed or strategy, hard, metadata)
     if output or (not as_json and (to or not folder)):
         from ..writers import write
 
@@ -165,18 +167,6 @@ def _cluster(
     if address is not None:
         raise OptionError("--address needs --engine dask")
     return nullcontext()
-
-
-def _read_folder(path: str, answers: str, metadata: str | None, reading: Any) -> Reading:
-    from ..readers import Reading
-    from ..readers.folders import read_folder
-    from ..readers.reading import with_scale
-
-    annotations = read_folder(
-        path, answers=answers, metadata=metadata, duplicates=reading["duplicates"]
-    )
-    found = with_scale(Reading(annotations, "folder"), reading["scale"])
-    return with_kinds(found, reading["models"], reading["people"])
 
 
 def _aggregate_classes(
@@ -242,12 +232,17 @@ def _aggregate_numbers(
 def _write_folder_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
-    """Write the labels of a data set folder as peerannot does."""
+    """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..readers.folders import read_metadata
-    from ..registry import aggregators
-    from ..writers.folders import write_labels
+    from ..registry import split_spec
+    from ..writers.folders import write_glad, write_labels, write_undecided
 
-    name = read_metadata(path, metadata).get("name")
-    as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
+    name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
+    as_numbers = hard or method in _ALWAYS_HARD
     file = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
     note(f"labels of {result.annotations.n_items} items written to {file}")
+    if method == "glad":
+        files = write_glad(path, result.params.ability, result.params.log_easiness)
+        note(f"abilities and difficulties written to {files[0].parent}")
+    elif method == "two-thirds":
+        note(f"undecided items written to {write_undecided(path, 'twothird', result)}")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .._plain import as_rows
 from .._progress import progress_bar
-from ..errors import DataError
 from ._hard_items import HardItems
 from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
@@ -124,7 +122,7 @@ def identify(
     elif chosen:
         scored = scores.score(asked, chosen.name)
         if folder:
-            _write_as_peerannot(path, scored, asked, both=score == "glad")
+            _write_as_peerannot(path, scored, asked)
         show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, top))
     elif items:
         table = dict(asked.items.table())
@@ -158,12 +156,9 @@ def identificationinfo(as_json: bool) -> None:
 def _read_matrices(file: str | None) -> Any:
     if file is None:
         return None
-    from ..readers.folders import load_array
+    from ..readers.folders import read_matrices
 
-    matrices = load_array(file)
-    if matrices.ndim != 3 or matrices.dtype.kind not in "fiu":
-        raise DataError(f"{file}: confusion matrices are numbers (annotator, true, given)")
-    return matrices.astype(float)
+    return read_matrices(file)
 
 
 def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
@@ -179,21 +174,17 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
         print_cleaned(cleaned, output)
 
 
-def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext, *, both: bool) -> None:
+def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext) -> None:
     """Write a score to the file of peerannot, if it has one."""
-    import numpy as np
+    from ..writers.folders import write_glad, write_score
 
-    from ..identification.scores import score
-    from ..writers.writing import save_array
-
-    for one in (scored, score(asked, "difficulty")) if both else (scored,):
-        if one.score.file is None:
-            continue
-        file = Path(path) / "identification" / one.score.file
-        values = one.values
-        if one.score.of == "crowd":
-            values = values[0]
-        elif one.score.file.startswith("glad/"):  # with the codes
-            values = np.stack([np.arange(len(values), dtype=float), values], axis=1)
-        save_array(file, np.asarray(values))
-        note(f"{one.score.name} written to {file}")
+    score = scored.score
+    if score.file is None:
+        return
+    if score.file.startswith("glad/"):
+        params = asked.fit("glad").params
+        files = write_glad(path, params.ability, params.log_easiness)
+    else:
+        files = [write_score(path, score.file, scored.array)]
+    for file in files:
+        note(f"{score.name} written to {file}")

@@ -64,6 +64,7 @@ def install(
         folder,
         answers_format=_number(answers_format),
         pictures=images,
+        answers_only=no_task,
         test_truth=test_ground_truth,
         test_truth_format=_number(truth_format),
         **settings,

@@ -53,7 +53,7 @@ def simulate(
     Example:
       dissensus simulate --n-annotators 30 --n-items 200 -K 5 -s independent-confusion -fb 10
     """
-    from ..registry import simulators
+    from ..registry import simulators, split_spec
     from ..simulation import simulate as run
     from ..writers.folders import write_simulation
 
@@ -72,7 +72,7 @@ def simulate(
         simulation = run(
             simulators.create(spec), n_annotators=n_annotators[0], progress=progress, **settings
         )
-    write_simulation(simulation, folder, file_format)
+    write_simulation(simulation, folder, file_format, name=split_spec(strategy)[0])
     n_labels = len(simulation.annotations)
     if as_json:
         show_json({**simulation.options, "n_labels": n_labels, "folder": folder})

@@ -14,9 +14,9 @@ from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.folders import read_metadata
 from ..readers.reading import examine
-from ..writers.folders import write_folder
+from ..writers.folders import write_answers, write_folder
 from ..writers.writing import write_json
-from .image_links import ImageFolders, Link, link_all, plan_links, read_words
+from .image_links import ImageFolders, Link, absent_folders, link_all, plan_links, read_words
 
 Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items
 
@@ -39,6 +39,7 @@ def write_data_set(
     metadata: Any,
     label_names: Any,
     pictures: ImageFolders | None,
+    answers_only: bool,
     test_truth: Any,
     test_truth_format: Layout | None,
     seed: int,
@@ -56,8 +57,11 @@ def write_data_set(
     truth = None
     if test_truth:
         truth = read_answers(Path(test_truth), test_truth_format)[0].to_dict()
-    elif any(link.part == "test" for link in links):
+    elif pictures and pictures.test:
         truth = _by_folder(links, names)
+    if answers_only and not (metadata or names):
+        write_answers(folder, annotations)
+        return Installed(folder, annotations, notes=notes)
     counted = {"nb_workers": int((annotations.labels_per_annotator > 0).sum())}
     more = {"label_names": names, "name": name}
     own = {key: value for key, value in own.items() if key not in ("n_task", "names")}
@@ -65,7 +69,9 @@ def write_data_set(
     write_folder(folder, annotations, metadata={**counted, **given, **own})
     if truth is not None:
         write_json(folder / "test_groundTruth.json", truth)
-    link_all(links, folder)
+    if pictures:
+        link_all(links, folder, test=pictures.test is not None)
+        notes += absent_folders(pictures)
     return Installed(folder, annotations, len(links), notes)
 
 

@@ -57,14 +57,26 @@ def plan_links(pictures: ImageFolders, seed: int) -> list[Link]:
         links.append(Link(file, "val" if held else "train", position[file.name]))
     item = max([len(position) - 1, *(link.item for link in links)]) + 1
     for part, folder in (("val", pictures.val), ("test", pictures.test)):
-        for file in _files(folder) if folder else ():
+        for file in _files(folder) if folder and folder.is_dir() else ():
             links.append(Link(file, part, item))
             item += 1
     return links
 
 
-def link_all(links: list[Link], folder: Path) -> None:
-    """Make the links; those that are there already stay."""
+def absent_folders(pictures: ImageFolders) -> tuple[str, ...]:
+    """Return a sentence about every folder that is not there, which leaves a part empty."""
+    parts = {"val": pictures.val, "test": pictures.test}
+    return tuple(
+        f"{folder}: no such folder; {part}/ stays empty"
+        for part, folder in parts.items()
+        if folder and not folder.is_dir()
+    )
+
+
+def link_all(links: list[Link], folder: Path, *, test: bool) -> None:
+    """Make the links and a folder for every part; links that are there already stay."""
+    for part in ("train", "val", *(["test"] if test else [])):
+        (folder / part).mkdir(parents=True, exist_ok=True)
     for link in links:
         position = folder / link.position
         position.parent.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,7 @@ def install(
     metadata: str | Path | None = None,
     label_names: str | Path | None = None,
     pictures: ImageFolders | None = None,
+    answers_only: bool = False,
     test_truth: str | Path | None = None,
     test_truth_format: Layout | None = None,
     trust_code: bool = False,
@@ -63,7 +64,9 @@ def install(
     label_names
         A text with the name of every class, one on each line.
     pictures
-        Where pictures are, to be linked.
+        Where pictures are, to be linked; folders for validation and test may be absent.
+    answers_only
+        Write `answers.json` alone, unless metadata or names of classes are given.
     test_truth, test_truth_format
         Known labels of the test pictures; by default the folders they are in.
     trust_code
@@ -81,6 +84,7 @@ def install(
         "metadata": metadata,
         "label_names": label_names,
         "pictures": pictures,
+        "answers_only": answers_only,
         "test_truth": test_truth,
         "test_truth_format": test_truth_format,
         "seed": seed,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from .local import Local, add
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from .._relation import Relation
 
 __all__ = ["Engine", "Local", "add"]
 
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 class Engine(Protocol):
     """Something that runs work over parts of the items."""
 
-    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
         """Return the ranges of items to work on, one after the other."""
         ...
 

@@ -21,7 +21,7 @@ from .local import Count, Join, Local, Split, add
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from ..annotations import Annotations
+    from .._relation import Relation
 
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up
@@ -48,7 +48,7 @@ class Dask:
         """How many threads all workers have together."""
         return max(sum(self.client.nthreads().values()), 1)
 
-    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
         """Return ranges of items, as many as there are threads, or more where they are long."""
         return Local(threads=self.cores).cut(annotations)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from .._relation import Relation
 
 Result = TypeVar("Result")
 Split = Callable[[Any], Sequence[Any]]  # a chunk of rows → its piece for every shard
@@ -42,7 +42,7 @@ class Local:
     threads: int | None = None
     parts: int | None = None
 
-    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
         """Return ranges of items with about equally many annotations."""
         n_parts = self.parts or 1
         if self.parts is None and len(annotations) >= _SMALL:

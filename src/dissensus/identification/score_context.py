@@ -75,7 +75,7 @@ class ScoreContext:
                 )
             return self.matrices
         if self.rounds is not None:
-            return self.fit(f"DS[max_iter={self.rounds},tol=1e-6]").params.confusion
+            return self.fit(f"DS[max_iter={self.rounds}]").params.confusion
         return self.annotators.confusion
 
     def fit(self, method: str) -> Aggregation:

@@ -70,6 +70,11 @@ class Scored:
         values = self.values.astype(float)
         return np.argsort(values if self.score.worst == "low" else -values, kind="stable")
 
+    @property
+    def array(self) -> Array:
+        """The values as peerannot's file has them: of the crowd, a single number."""
+        return self.values[0] if self.score.of == "crowd" else self.values
+
     def table(self) -> dict[str, Array]:
         """Return names and values as columns."""
         return {self.score.of: self.names, self.score.name: self.values}

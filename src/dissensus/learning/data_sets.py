@@ -60,6 +60,13 @@ class DataSet:
     folders: dict[str, str] | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def known_valid(self) -> tuple[Inputs, Names] | None:
+        """Inputs and classes of the validation items."""
+        if self.valid is None:
+            return None
+        return self.valid.inputs, self.annotations.classes[self.valid.truth]
+
 
 def open_data_set(
     annotations: Annotations,

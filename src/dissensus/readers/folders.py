@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from .._names import as_names, numbered
-from .._relation import Integers
+from .._names import Names, as_names, numbered
+from .._relation import Integers, indices_of
 from .._serialization import damage
 from ..annotations import Annotations
 from ..errors import DataError
@@ -25,6 +25,8 @@ from .frames import one_answer_each
 from .json_records import load
 from .sources import Source, open_source
 
+_MOST_UNUSED = 10**6  # numbers that may be declared without being used
+_MOST_CLASSES = 10**6
 _PEOPLE = ("worker", "annotator", "user", "rater", "performer", "coder")
 
 
@@ -56,6 +58,7 @@ def read_folder(
     answers: str | Path = "answers.json",
     metadata: str | Path | None = None,
     classes: Any = None,
+    n_classes: int | None = None,
     inverted: bool = False,
     duplicates: str = "count",
 ) -> Annotations:
@@ -71,14 +74,52 @@ def read_folder(
         given = _turned(given)
     given = one_answer_each(given, duplicates, str(path))
     notes = read_metadata(folder, metadata)
-    if classes is None and isinstance(notes.get("n_classes"), int):
-        classes = numbered(notes["n_classes"])
-    n_items = notes.get("n_task", notes.get("n_tasks"))
-    if isinstance(n_items, int) and set(given) <= set(numbered(n_items).tolist()):
-        given = {name: given.get(name, {}) for name in numbered(n_items).tolist()}
-    annotations = Annotations.from_dict(given, classes=classes)
+    annotations = from_answers(
+        given,
+        n_items=notes.get("n_task", notes.get("n_tasks")),
+        n_annotators=notes.get("n_workers"),
+        n_classes=notes.get("n_classes") if n_classes is None else n_classes,
+        classes=classes,
+    )
     with damage(f"{folder}: the names in the metadata do not fit the answers"):
         return _named(annotations, notes.get("names"))
+
+
+def from_answers(
+    answers: Mapping[Any, Mapping[Any, Any]],
+    *,
+    n_items: Any = None,
+    n_annotators: Any = None,
+    n_classes: Any = None,
+    classes: Any = None,
+) -> Annotations:
+    """Return the annotations of `{item: {annotator: label}}`.
+
+    Where names are numbers below a count, all numbers below it are declared, so that number 7 is
+    the eighth. A label that is a larger number adds classes.
+    """
+    if classes is None and isinstance(n_classes, int):
+        classes = numbered(max(n_classes, _largest(answers) + 1))
+    annotations = Annotations.from_dict(answers, classes=classes)
+    items = _declared(annotations.items, n_items)
+    annotators = _declared(annotations.annotators, n_annotators)
+    if items is annotations.items and annotators is annotations.annotators:
+        return annotations
+    return annotations.with_codes(
+        item=indices_of(annotations.items, items)[annotations.item],
+        annotator=indices_of(annotations.annotators, annotators)[annotations.annotator],
+        items=items,
+        annotators=annotators,
+    )
+
+
+def folder_notes(annotations: Annotations, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the answers of a folder show that its metadata do not."""
+    n_classes, found = metadata.get("n_classes"), annotations.n_classes
+    notes = orientation_note(annotations, metadata)
+    if isinstance(n_classes, int) and n_classes < found and "names" not in metadata:
+        notes += (f"the metadata count {n_classes} classes, but labels need {found}",)
+    return notes
 
 
 def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndarray[Any, Any]:
@@ -88,6 +129,14 @@ def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndar
         if not isinstance(array, np.ndarray):
             raise DataError(f"{name or path}: an archive of arrays; name one array, as .npy")
         return array
+
+
+def read_matrices(path: str | Path) -> np.ndarray[Any, Any]:
+    """Read the confusion matrices of annotators: (annotator, true, given)."""
+    matrices = load_array(path)
+    if matrices.ndim != 3 or matrices.dtype.kind not in "fiu":
+        raise DataError(f"{path}: confusion matrices are numbers (annotator, true, given)")
+    return matrices.astype(float)
 
 
 def recognises(head: Head) -> bool:  # noqa: ARG001
@@ -127,6 +176,25 @@ def orientation_note(
     if not inverted:
         return ()
     return ("the outer names look like annotators; --format peerannot-inverted turns them",)
+
+
+def _declared(names: Names, count: Any) -> Names:
+    """Return all numbers below a count, where names are some of them; else the names."""
+    if not isinstance(count, int) or count > len(names) * 10 + _MOST_UNUSED:
+        return names
+    return numbered(count) if set(names.tolist()) <= set(numbered(count).tolist()) else names
+
+
+def _largest(answers: Mapping[Any, Mapping[Any, Any]]) -> int:
+    """Return the largest label, where labels are class numbers; else -1."""
+    labels = {
+        label
+        for given in answers.values()
+        for one in given.values()
+        for label in (one if isinstance(one, list) else [one])
+    }
+    whole = all(type(label) is int and 0 <= label < _MOST_CLASSES for label in labels)
+    return max(labels, default=-1) if whole else -1
 
 
 def _turned(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

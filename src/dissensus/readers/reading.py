@@ -194,7 +194,8 @@ def _examine(
         )
         return Reading(annotations, "table")
     if str(source) != "-" and Path(source).is_dir():
-        return _folder(source, format, classes, duplicates)
+        inverted = format == "peerannot-inverted"
+        return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
@@ -272,17 +273,22 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     return Export(by_name, unread=unread)
 
 
-def _folder(
-    source: str | Path,
-    format: str | None,  # noqa: A002
-    classes: Sequence[Any] | None,
-    duplicates: str,
+def examine_folder(
+    folder: str | Path,
+    *,
+    metadata: str | Path | None = None,
+    n_classes: int | None = None,
+    inverted: bool = False,
+    **given: Any,
 ) -> Reading:
-    from .folders import orientation_note, read_folder, read_metadata
+    """Return the annotations of a data set folder, with options of `read_folder`, and notes."""
+    from .folders import folder_notes, read_folder, read_metadata
 
-    inverted = format == "peerannot-inverted"
-    annotations = read_folder(source, classes=classes, inverted=inverted, duplicates=duplicates)
-    notes = () if inverted else orientation_note(annotations, read_metadata(source))
+    given |= {"metadata": metadata, "n_classes": n_classes, "inverted": inverted}
+    annotations, known = read_folder(folder, **given), read_metadata(folder, metadata)
+    if n_classes is not None:
+        known["n_classes"] = n_classes
+    notes = () if inverted else folder_notes(annotations, known)
     return Reading(annotations, "folder", notes=notes)
 
 

@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._relation import Relation
 from ..aggregation import Fitted
-from ..annotations import Annotations, Floats, Part
+from ..annotations import Floats, Part
 from ..engine import Engine
 from ..errors import OptionError
 from .fitting import ShardedFit, additive, context_of, given_posteriors
@@ -67,7 +68,7 @@ class _Resampled:
     engine: Engine
     stream: tuple[int, ...]
 
-    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
         return self.engine.cut(annotations)
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:

@@ -156,16 +156,16 @@ class TendencyClassifier(Estimator):
         return self.classes_[label]
 
     def predict_jury(
-        self, X: Any, column: str, quota: Mapping[str, int], *, juries: int = 100
+        self, X: Any, column: str, quota: Mapping[str, float], *, size: int = 12, juries: int = 100
     ) -> Verdict:
-        """Return the verdict of juries with so many members of every value of a metadata column."""
+        """Return the verdict of juries, with members by quota of a metadata column."""
         check_is_fitted(self)
         values = [self.table_.get(name, {}).get(column) for name in self.annotators_.tolist()]
         if all(value is None for value in values):
             raise DataError(f"no metadata {column!r} of annotators; give them to fit")
         groups = [None if value is None else text(value) for value in values]
         features = self._fitted_features(X)
-        return jury(self.model_, features, groups, quota, juries=juries, seed=self.seed)
+        return jury(self.model_, features, groups, quota, size=size, juries=juries, seed=self.seed)
 
     def evaluate(self, X: Any, annotations: Annotations, **options: Any) -> TendencyScores:
         """Return scores of predictions on held-out items.

@@ -1,13 +1,13 @@
 """DIC: whether predicted annotators agree with each other as the real ones do.
 
-With M[k, l] the agreement of annotators k and l on their labels (Cohen's kappa), and
+With M[k, l] the agreement of annotators k and l on their labels (Cohen's kappa by default), and
 M′[k, l] that on their predicted labels,
 
     DIC = ‖M − M′‖ = √(2 Σ_{k<l} (M[k, l] − M′[k, l])²),   dic_rms = √(mean over pairs of squares).
 
-DIC grows with the number of annotators; `dic_rms` can be compared between crowds.
-Both matrices use the items that both annotators labelled. Pairs with fewer than `min_overlap`
-common items are in neither.
+DIC grows with the number of annotators; `dic_rms` can be compared between crowds. With
+`scope="matched"` both matrices use the items that both annotators labelled; with `scope="all"` M′
+uses all predicted items. Pairs with fewer than `min_overlap` common items are in neither.
 
 Do not select models by DIC. Most probable labels agree with each other more than people do, so a
 model that errs at random, independently for each annotator, comes closer to M than a better one:
@@ -21,16 +21,22 @@ DIC fall below the noise of M itself, which `split_half` measures.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .._plain import as_plain
 from ..agreement.co_annotation import CoAnnotations
 from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
 from ..annotations import Annotations, Floats, Integers
-from ..errors import DataError
+from ..errors import DataError, OptionError
 from ..metrics import Score
+
+Measure = Literal["cohen", "scott", "alpha", "percent"]
+Scope = Literal["matched", "all"]
+
+_MEASURES = ("cohen", "scott", "alpha", "percent")
 
 
 class Dic(NamedTuple):
@@ -45,12 +51,27 @@ class Dic(NamedTuple):
     true: Floats  # (pair)
     predicted: Floats  # (pair)
 
+    def matrices(self, n_annotators: int) -> tuple[Floats, Floats]:
+        """Return M and M′, NaN for ignored pairs, 1 on the diagonal."""
+        out = np.full((2, n_annotators, n_annotators), np.nan)
+        for table, values in zip(out, (self.true, self.predicted), strict=True):
+            table[self.one, self.other] = table[self.other, self.one] = values
+            np.fill_diagonal(table, 1.0)
+        return out[0], out[1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the scores for JSON, `None` for undefined ones."""
+        names = ("dic", "dic_rms", "correlation", "n_pairs_used")
+        return {name: as_plain(getattr(self, name)) for name in names}
+
 
 def dic(
     annotations: Annotations,
     predicted: Annotations,
     *,
+    scope: Scope = "matched",
     min_overlap: int = 10,
+    measure: Measure = "cohen",
     weights: WeightsLike = "identity",
 ) -> Dic:
     """Return the distance between predicted and true agreement.
@@ -60,9 +81,13 @@ def dic(
     annotations
         Labels on held-out items.
     predicted
-        Predicted labels, of these pairs of item and annotator at least, with the same codes.
+        Predicted labels, of these pairs of item and annotator at least.
+    scope
+        `matched`, or `all` to use all predicted items.
     min_overlap
         Common items below which a pair is ignored.
+    measure
+        `cohen`, `scott`, `alpha` (Krippendorff's) or `percent` (plain agreement).
     weights
         Of kappas, for ordered classes: `linear`, `quadratic`, … or a matrix.
 
@@ -75,8 +100,8 @@ def dic(
     >>> dic(annotations, annotations, min_overlap=1).dic
     0.0
     """
-    predicted = _matched(annotations, predicted)
-    return _Comparison(annotations, predicted, min_overlap, weights).dic()
+    predicted = _aligned(annotations, predicted, scope)
+    return _Comparison(annotations, predicted, min_overlap, measure, weights).dic()
 
 
 def dic_interval(
@@ -92,7 +117,9 @@ def dic_interval(
 
     A resample repeats items, which adds noise to both matrices: the interval is biased upwards.
     """
-    comparison = _Comparison(annotations, _matched(annotations, predicted), **options)
+    if options.pop("scope", "matched") != "matched":
+        raise OptionError("intervals need scope matched; for scope all use dic")
+    comparison = _Comparison(annotations, _aligned(annotations, predicted), **options)
     whole = comparison.dic()
     times = np.ones(annotations.n_items, dtype=np.int64)
     samples = [
@@ -123,6 +150,24 @@ def split_half(
     return _pooled(squares)
 
 
+class _Agreement:
+    """Agreement of pairs of annotators, under any weights of the items."""
+
+    def __init__(self, annotations: Annotations, measure: Measure, weights: WeightsLike) -> None:
+        if measure not in _MEASURES:
+            raise OptionError(f"no measure {measure!r}; there are {', '.join(_MEASURES)}")
+        difference = weights_to_difference(weights, annotations.classes)
+        self.pairs, self.measure = CoAnnotations(annotations, difference), measure
+        self.key = self.pairs.one * annotations.n_annotators + self.pairs.other
+
+    def values(self, times: Floats | None = None) -> Floats:
+        """Return the agreement of every pair: (pair)."""
+        if self.measure != "alpha":
+            return self.pairs.values(self.measure, times)[0]
+        pi = self.pairs.values("scott", times)[0]  # alpha corrects it for few items
+        return 1 - (1 - pi) * (1 - 1 / (2 * np.maximum(self.pairs.overlap, 1)))
+
+
 class _Comparison:
     """Agreement of the same pairs in two sets of annotations, under any weights of the items."""
 
@@ -131,23 +176,23 @@ class _Comparison:
         annotations: Annotations,
         predicted: Annotations,
         min_overlap: int = 10,
+        measure: Measure = "cohen",
         weights: WeightsLike = "identity",
     ) -> None:
-        self._true, self._predicted = (
-            CoAnnotations(each, weights_to_difference(weights, each.classes))
-            for each in (annotations, predicted)
+        self._true = _Agreement(annotations, measure, weights)
+        self._predicted = _Agreement(predicted, measure, weights)
+        here, there = (
+            np.flatnonzero(each.pairs.overlap >= min_overlap)
+            for each in (self._true, self._predicted)
         )
-        enough, keys = [], []
-        for pairs in (self._true, self._predicted):
-            enough.append(np.flatnonzero(pairs.overlap >= min_overlap))
-            keys.append((pairs.one * annotations.n_annotators + pairs.other)[enough[-1]])
+        keys = self._true.key[here], self._predicted.key[there]
         _, one, two = np.intersect1d(keys[0], keys[1], return_indices=True)
-        self._here, self._there = enough[0][one], enough[1][two]
+        self._here, self._there = here[one], there[two]
 
     def dic(self, times: Floats | None = None) -> Dic:
         """Return the comparison, with items repeated so many times."""
-        true = self._true.values("cohen", times)[0][self._here]
-        predicted = self._predicted.values("cohen", times)[0][self._there]
+        true = self._true.values(times)[self._here]
+        predicted = self._predicted.values(times)[self._there]
         known = ~np.isnan(true) & ~np.isnan(predicted)
         true, predicted, pair = true[known], predicted[known], self._here[known]
         squares = (true - predicted) ** 2
@@ -156,8 +201,8 @@ class _Comparison:
             math.sqrt(squares.mean()) if len(squares) else math.nan,
             _pearson(true, predicted),
             len(squares),
-            self._true.one[pair],
-            self._true.other[pair],
+            self._true.pairs.one[pair],
+            self._true.pairs.other[pair],
             true,
             predicted,
         )
@@ -169,11 +214,44 @@ def _squares(one: Annotations, other: Annotations, **options: Any) -> Floats:
     return (compared.true - compared.predicted) ** 2
 
 
+def _aligned(
+    annotations: Annotations, predicted: Annotations, scope: Scope = "matched"
+) -> Annotations:
+    """Return predictions with the codes of the annotations; if matched, one per annotation."""
+    if scope not in ("matched", "all"):
+        raise OptionError(f"no scope {scope!r}; there are matched and all")
+    same = ("items", "annotators", "classes")
+    if any(not np.array_equal(getattr(annotations, of), getattr(predicted, of)) for of in same):
+        predicted = _recoded(annotations, predicted)
+    return _matched(annotations, predicted) if scope == "matched" else predicted
+
+
+def _recoded(annotations: Annotations, predicted: Annotations) -> Annotations:
+    """Return predictions with the codes of the annotations."""
+    known = np.isin(predicted.annotators.tolist(), annotations.annotators.tolist())
+    if not known.any():
+        raise DataError(
+            f"predictions of {predicted.n_annotators} annotators, none of whom gave one of these "
+            "labels; are they named alike?"
+        )
+    kept = predicted.subset(annotators=known)
+
+    def names(name: str) -> list[str]:
+        first = getattr(annotations, name).tolist()
+        return [*first, *sorted(set(getattr(kept, name).tolist()) - set(first))]
+
+    return Annotations.from_columns(
+        kept.items[kept.item],
+        kept.annotators[kept.annotator],
+        kept.classes[kept.label],
+        annotators=annotations.annotators,
+        items=names("items"),
+        classes=names("classes"),
+    )
+
+
 def _matched(annotations: Annotations, predicted: Annotations) -> Annotations:
     """Return the prediction of every annotation; there has to be one."""
-    for name in ("items", "annotators", "classes"):
-        if not np.array_equal(getattr(annotations, name), getattr(predicted, name)):
-            raise DataError(f"predictions with other {name} than the labels; declare the same")
     key, known = (
         each.item.astype(np.int64) * annotations.n_annotators + each.annotator
         for each in (annotations, predicted)

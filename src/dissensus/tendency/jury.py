@@ -1,6 +1,6 @@
 """Gordon et al. (2022), jury learning: the composition of the jury decides the verdict.
 
-Every group of annotators has a number of members on the jury. Juries are sampled many times; each
+Every group of annotators gets its share of the jury's members. Juries are sampled many times; each
 gives the mean of its members' predictions, and the median over juries is the verdict. Any fitted
 model of annotators can be used.
 
@@ -32,12 +32,30 @@ class Verdict:
     share: Floats  # (item, class): juries whose prediction it is
 
 
+def apportion(quota: Mapping[str, float], size: int) -> dict[str, int]:
+    """Return how many of `size` members every group gets, by the largest remainders.
+
+    >>> apportion({"x": 2, "y": 1}, 4)
+    {'x': 3, 'y': 1}
+    """
+    total = sum(quota.values())
+    if not quota or total <= 0 or min(quota.values()) < 0:
+        raise OptionError("a jury needs shares of groups, none below 0 and not all 0")
+    exact = {name: share * size / total for name, share in quota.items()}
+    out = {name: int(each) for name, each in exact.items()}
+    rest = sorted(exact, key=lambda name: out[name] - exact[name])
+    for name in rest[: size - sum(out.values())]:
+        out[name] += 1
+    return out
+
+
 def jury(
     model: Tendency,
     features: Features,
     groups: Sequence[str | None],
-    quota: Mapping[str, int],
+    quota: Mapping[str, float],
     *,
+    size: int = 12,
     juries: int = 100,
     seed: int = 0,
 ) -> Verdict:
@@ -52,7 +70,9 @@ def jury(
     groups
         The group of every annotator, `None` for those in none.
     quota
-        Members of every group, sampled without replacement if the group is large enough.
+        Shares of the groups among the members, in any unit.
+    size
+        Members of a jury, sampled without replacement if a group is large enough.
     juries
         Number of juries; the same ones judge every item.
     seed
@@ -62,17 +82,21 @@ def jury(
         raise DataError(
             f"groups of {len(groups)} annotators, but the model has {model.n_annotators}"
         )
-    if sum(quota.values()) < 1 or min(quota.values()) < 0:
-        raise OptionError("a jury needs a number of members for every group, and one at least")
     random = np.random.default_rng([seed, 0x7041])
-    parts = []
-    for name, count in quota.items():
-        members = np.flatnonzero([each == name for each in groups])
-        if count and not len(members):
-            raise DataError(f"no annotator is in group {name!r}, which has {count} members")
-        again = count > len(members)
-        parts.append([random.choice(members, count, again) for _ in range(juries if count else 0)])
-    drawn = np.concatenate([part for part in parts if part], axis=1)  # (jury, member)
+    counts = {name: count for name, count in apportion(quota, size).items() if count}
+    members = {name: np.flatnonzero([each == name for each in groups]) for name in counts}
+    for name, codes in members.items():
+        if not len(codes):
+            raise DataError(f"no annotator is in group {name!r}, which has {counts[name]} members")
+
+    def sample() -> Integers:
+        chosen = [
+            random.choice(members[name], count, replace=count > len(members[name]))
+            for name, count in counts.items()
+        ]
+        return np.concatenate(chosen)
+
+    drawn = np.array([sample() for _ in range(juries)])  # (jury, member)
     codes, index = np.unique(drawn, return_inverse=True)
     weight = np.zeros((juries, len(codes)))
     np.add.at(weight, (np.arange(juries)[:, None], index.reshape(drawn.shape)), 1 / drawn.shape[1])

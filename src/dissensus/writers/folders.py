@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._names import numbered
+from .._relation import Floats
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.folders import read_metadata
 from ..result import Aggregation, gold_codes
 from .content import Content
+from .hard_items import write_too_hard
 from .writing import save_array, write, write_json, write_truth
 
 if TYPE_CHECKING:
     from ..simulation import Simulation
+
+
+_NAMED = ("items", "annotators", "classes")
 
 
 def write_folder(
@@ -39,17 +44,19 @@ def write_folder(
         "n_workers": annotations.n_annotators,
         "n_task": annotations.n_items,
     }
-    names = {
-        "items": annotations.items,
-        "annotators": annotations.annotators,
-        "classes": annotations.classes,
-    }
-    if not all(map(_is_numbered, names.values())):
+    if not _all_numbered(annotations):
+        names = {kind: getattr(annotations, kind) for kind in _NAMED}
         sizes["names"] = {kind: given.tolist() for kind, given in names.items()}
     write_json(target / "answers.json", annotations.to_dict(coded=True))
     write_json(target / "metadata.json", sizes | dict(metadata or {}))
     for name, array in (arrays or {}).items():
         save_array(target / f"{name}.npy", array)
+
+
+def write_answers(folder: str | Path, annotations: Annotations) -> None:
+    """Write `answers.json` alone: with numbers, or with names where there are others."""
+    answers = annotations.to_dict(coded=_all_numbered(annotations))
+    write_json(Path(folder) / "answers.json", answers)
 
 
 def write_labels(
@@ -74,26 +81,58 @@ def write_labels(
     return path
 
 
-def write_simulation(simulation: Simulation, folder: str | Path, kind: str = "peerannot") -> None:
+def write_score(folder: str | Path, file: str, values: Any) -> Path:
+    """Write a score to its file under `identification/`, and return its path."""
+    path = Path(folder) / "identification" / file
+    save_array(path, np.asarray(values))
+    return path
+
+
+def write_glad(folder: str | Path, ability: Floats, log_easiness: Floats) -> list[Path]:
+    """Write GLAD's parameters beside the numbers of annotators and items, as peerannot does.
+
+    Its difficulties are logarithms, and larger for easier items.
+    """
+    files = {"glad/abilities.npy": ability, "glad/difficulties.npy": log_easiness}
+    return [
+        write_score(folder, file, np.stack([np.arange(len(values), dtype=float), values], axis=1))
+        for file, values in files.items()
+    ]
+
+
+def write_undecided(folder: str | Path, strategy: str, result: Aggregation) -> Path:
+    """Write the items without a label to a file that `--path-remove` reads, and return its path."""
+    items = result.annotations.items[result.label < 0]
+    path = Path(folder) / "identification" / strategy / "too_hard.txt"
+    write_too_hard(path, np.full(len(items), -1), items)
+    return path
+
+
+def write_simulation(
+    simulation: Simulation, folder: str | Path, kind: str = "peerannot", *, name: str | None = None
+) -> None:
     """Write annotations, truth, confusion matrices and every option of a simulation to a folder.
 
-    The kind is `peerannot`, or the format of the tables of answers and truth.
+    The kind is `peerannot`, or the format of the tables of answers and truth. As in peerannot, the
+    data set is called after the strategy if it has no name.
     """
     target, annotations = Path(folder), simulation.annotations
-    arrays = {name: np.asarray(values) for name, values in simulation.extras.items()}
+    name = name or simulation.options["strategy"].partition("[")[0]
+    metadata = {"name": name, **simulation.options}
+    arrays = {key: np.asarray(values) for key, values in simulation.extras.items()}
     if simulation.crowd.confusion is not None:
         arrays["matrices"] = simulation.crowd.confusion
     if kind == "peerannot":
         if not isinstance(annotations, Annotations):
             raise OptionError("peerannot's layout holds no numbers; use --format table")
         arrays["ground_truth"] = simulation.truth
-        write_folder(target, annotations, metadata=simulation.options, arrays=arrays)
+        write_folder(target, annotations, metadata=metadata, arrays=arrays)
         return
     write(annotations, target / f"answers.{kind}")
     write_truth(simulation.truths, target / f"truth.{kind}")
-    write_json(target / "metadata.json", {"name": target.resolve().name, **simulation.options})
-    for name, array in arrays.items():
-        save_array(target / f"{name}.npy", array)
+    write_json(target / "metadata.json", metadata)
+    for key, array in arrays.items():
+        save_array(target / f"{key}.npy", array)
 
 
 def save(content: Content, folder: str | Path) -> None:
@@ -118,6 +157,10 @@ def clashes(content: Content) -> list[str]:
     if unknown or not set(content.gold) & set(annotations.items.tolist()):
         return ["gold is left out: it is about other items or classes"]
     return []
+
+
+def _all_numbered(annotations: Annotations) -> bool:
+    return all(_is_numbered(getattr(annotations, kind)) for kind in _NAMED)
 
 
 def _is_numbered(names: np.ndarray[Any, Any]) -> bool:

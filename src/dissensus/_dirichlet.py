@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, psi
 
-from .._relation import Floats
+from ._relation import Floats
 
 
 def expected_log(counts: Floats, axis: int = -1) -> Floats:

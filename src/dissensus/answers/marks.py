@@ -1,0 +1,530 @@
+"""Marks: spans in texts, boxes and points in images, each perhaps with a label.
+
+A mark is a row of coordinates. Spans are half-open; boxes are given by their upper left corner,
+width and height. Within an answer marks are sorted, so their order in a file does not matter.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from .._names import Codes, Names, as_names, code
+from .._relation import (
+    Array,
+    Floats,
+    Integers,
+    abbreviate,
+    absent,
+    as_array,
+    check_lengths,
+    coded,
+    count_up,
+    indices_of,
+)
+from ..errors import DataError
+from ._base import Candidates, Ragged, Table, coded_rows
+from .matching import Pairs, best_match, match_marks, overlapping, span_candidates
+
+_UNLABELLED = ""
+_REACH = 0.03  # standard deviation of a point, as a fraction of the image's diagonal
+_FAR = 3.0  # standard deviations beyond which points are not similar
+_BATCH = 2**22  # pairs of marks to compare at once
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Marks(Ragged):
+    """The base of spans, boxes and points: any number of marks per answer."""
+
+    element: ClassVar[str] = "marks"
+    by_element: ClassVar[tuple[str, ...]] = ("place", "label")
+    coded_by: ClassVar[Mapping[str, str]] = {"label": "classes"}
+    coordinates: ClassVar[tuple[str, ...]]
+    sides: ClassVar[tuple[str, ...]]  # names of the corners' coordinates
+
+    place: Floats  # (mark, coordinate)
+    label: Codes  # (mark)
+    classes: Names  # one empty name where marks have no labels
+
+    @classmethod
+    @abstractmethod
+    def wrong(cls, place: Floats) -> tuple[Array, str]:
+        """Return which coordinates cannot be, and what they have to be."""
+
+    @abstractmethod
+    def corners(self, place: Floats) -> Floats:
+        """Return the coordinates of marks by side, which can be compared and averaged."""
+
+    @abstractmethod
+    def from_corners(self, corners: Floats) -> Floats:
+        """Return the coordinates of marks with these sides."""
+
+    @abstractmethod
+    def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
+        """Return how similar pairs of corners on items are: from 0 to 1, the same."""
+
+    @abstractmethod
+    def extent(self, corners: Floats, item: Integers) -> tuple[Floats, Floats]:
+        """Return an interval for every mark; only marks whose intervals meet can be similar."""
+
+    @classmethod
+    def _from_columns(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        place: Mapping[str, Sequence[Any] | Array],
+        label: Sequence[Any] | Array | None,
+        items: Iterable[Any] | None,
+        annotators: Iterable[Any] | None,
+        classes: Iterable[Any] | None,
+        **fields: Any,
+    ) -> Self:
+        given = {"item": item, "annotator": annotator, **place}
+        check_lengths(given | ({} if label is None else {"label": label}))
+        coordinates = np.column_stack([_as_numbers(values, n) for n, values in place.items()])
+        marked = cls._marked(coordinates)
+        codes, known = _labels(label, marked, classes)
+        rows = coded_rows(item, annotator, items, annotators)
+        return cls._from_marks(rows, marked, coordinates[marked], codes, known, **fields)
+
+    @classmethod
+    def _from_marks(
+        cls,
+        rows: dict[str, Any],
+        marked: npt.NDArray[np.bool_],
+        place: Floats,
+        label: Codes | Integers,
+        classes: Names,
+        **fields: Any,
+    ) -> Self:
+        """Return answers from rows that hold a mark, or none where the answer is empty."""
+        key = rows["item"].astype(np.int64) * max(len(rows["annotators"]), 1) + rows["annotator"]
+        answers, first, answer = np.unique(key, return_index=True, return_inverse=True)
+        order = np.lexsort((label, *place.T[::-1], answer[marked]))
+        sizes = np.bincount(answer[marked], minlength=len(answers))
+        return cls.from_codes(
+            rows["item"][first],
+            rows["annotator"][first],
+            items=rows["items"],
+            annotators=rows["annotators"],
+            starts=np.concatenate([[0], np.cumsum(sizes)]),
+            place=place[order],
+            label=label[order],
+            classes=classes,
+            **fields,
+        )
+
+    @classmethod
+    def from_values(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        values: Sequence[Any],
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+    ) -> Self:
+        check_lengths({"item": item, "annotator": annotator, cls.value_key: values})
+        for position, marks in enumerate(values, 1):
+            if not isinstance(marks, (list, tuple)) or not all(isinstance(m, dict) for m in marks):
+                raise DataError(
+                    f"row {position}: {cls.value_key} are a list of marks with "
+                    f"{', '.join(cls.coordinates)}; an empty list is an empty answer"
+                )
+        sizes = [max(len(marks), 1) for marks in values]
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        marks = [mark for value in values for mark in (value or [{}])]
+        place = {name: [mark.get(name) for mark in marks] for name in cls.coordinates}
+        label = [mark.get("label") for mark in marks]
+        item, annotator = as_array(item)[rows], as_array(annotator)[rows]
+        return cls._from_columns(item, annotator, place, label, items, annotators, classes)
+
+    @classmethod
+    def _marked(cls, place: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows hold a mark; refuse marks that cannot be."""
+        missing = np.isnan(place)
+        marked: npt.NDArray[np.bool_] = np.asarray(~missing.all(axis=1))
+        partly = marked & missing.any(axis=1)
+        if partly.any():
+            row = int(partly.argmax())
+            names = ", ".join(np.array(cls.coordinates)[missing[row]])
+            raise DataError(f"row {row + 1}: a mark without {names}; an empty answer has none")
+        bad, remedy = cls.wrong(place)
+        bad = marked & (bad | ~np.isfinite(place).all(axis=1))
+        if bad.any():
+            row = int(bad.argmax())
+            found = ", ".join(
+                f"{n} {v:g}" for n, v in zip(cls.coordinates, place[row], strict=True)
+            )
+            raise DataError(f"row {row + 1}: no mark can be at {found}; {remedy}")
+        return marked
+
+    @property
+    def labelled(self) -> bool:
+        """Whether marks have labels."""
+        return self.classes.tolist() != [_UNLABELLED]
+
+    @property
+    def counts(self) -> str:
+        labels = f", {len(self.classes)} labels" if self.labelled else ""
+        return f"{self.n_elements} marks{labels}"
+
+    @property
+    def mark_item(self) -> Integers:
+        """The item of every mark."""
+        return self.item.astype(np.int64)[self.answer]
+
+    def values(self) -> list[Any]:
+        plain = [_plain(column) for column in self.place.T]
+        names = [*self.coordinates]
+        if self.labelled:
+            plain.append(self.classes[self.label].tolist())
+            names.append("label")
+        marks = [
+            {name: value for name, value in zip(names, mark, strict=True) if value != _UNLABELLED}
+            for mark in zip(*plain, strict=True)
+        ]
+        return [marks[a:b] for a, b in pairwise(self.starts)]
+
+    def as_table(self) -> tuple[dict[str, Array], Integers]:
+        return self.table_of(self.mark_item, self.place, self.label), self.answer
+
+    def table_of(self, item: Integers, place: Floats, label: Integers | Codes) -> dict[str, Array]:
+        """Return columns for marks on these items."""
+        table: dict[str, Array] = {"item": self.items[item]}
+        table |= dict(zip(self.coordinates, place.T, strict=True))
+        return table | ({"label": self.classes[label]} if self.labelled else {})
+
+    def as_answers(self, table: Table) -> Self:
+        item = indices_of(table["item"], self.items) if len(table["item"]) else np.zeros(0, int)
+        bare = np.setdiff1d(np.arange(self.n_items), item)
+        marked = np.arange(len(item) + len(bare)) < len(item)
+        rows = {"item": np.concatenate([item, bare]), "annotator": np.zeros(len(marked), np.uint8)}
+        rows |= {"items": self.items, "annotators": as_names(["consensus"])}
+        place = np.column_stack([table[name].astype(float) for name in self.coordinates])
+        label = np.zeros(len(item), np.int64)
+        if self.labelled and len(item):
+            label = indices_of(table["label"], self.classes)
+        fields = {name: getattr(self, name) for name in self.by_item}
+        return self._from_marks(rows, marked, place, label, self.classes, **fields)
+
+    def distance(self, first: Integers, second: Integers) -> Floats:
+        """Return 1 - 2 Σ m / (n1 + n2), with m on the best match of marks with the same label."""
+        n_first, n_second = self.sizes[first], self.sizes[second]
+        matched = np.zeros(len(first))
+        for batch in _batches(n_first * n_second):
+            matched[batch] = self._matched(first[batch], second[batch])
+        both = n_first + n_second
+        return np.clip(1 - 2 * matched / np.maximum(both, 1), 0.0, 1.0) * (both > 0)
+
+    def _matched(self, first: Integers, second: Integers) -> Floats:
+        """Return the summed similarity of the best one-to-one match of pairs of answers."""
+        n_second = self.sizes[second]
+        cells = self.sizes[first] * n_second
+        pair, at = np.repeat(np.arange(len(first)), cells), count_up(cells)
+        one = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
+        two = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
+        corners, item = self.corners(self.place), self.item.astype(np.int64)
+        value = self.similarity(corners[one], corners[two], item[first[pair]])
+        value[self.label[one] != self.label[two]] = 0.0
+        near = value > 0
+        return best_match(pair[near], one[near], two[near], value[near], len(first))
+
+    def similar_pairs(
+        self, corners: Floats, item: Integers, annotator: Integers, least: float
+    ) -> Pairs:
+        """Return the pairs of marks of different annotators that are at least this similar."""
+        found = []
+        for one, two in overlapping(*self.extent(corners, item), item, _BATCH):
+            value = self.similarity(corners[one], corners[two], item[one])
+            near = (value >= least) & (annotator[one] != annotator[two])
+            found.append(Pairs(one[near], two[near], value[near]))
+        return Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def label_codes(self, gold: Self) -> Integers:
+        """Return the labels of known marks in the codes of these; refuse other labels."""
+        codes = indices_of(gold.classes, self.classes)[gold.label]
+        if (codes < 0).any():
+            name, labels = gold.classes[gold.label[codes.argmin()]], abbreviate(self.classes)
+            raise DataError(f"gold has the label {name!r}, which is not among the labels {labels}")
+        return codes
+
+    def match(self, least: float = 0.3, gold: Self | None = None) -> Candidates:
+        """Return one candidate for every group of similar marks, marked by somebody or not."""
+        return match_marks(self, least, gold)
+
+    def candidates(self, gold: Self | None = None) -> Candidates:
+        """Return candidates and every answer to them, with those of known items decided."""
+        return self.match(gold=gold)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Spans(Marks):
+    """Spans of texts: from `start` up to, but without, `end`; tokens or characters.
+
+    Examples
+    --------
+    >>> spans = Spans.from_columns(
+    ...     ["a", "a", "a", "b"], ["x", "x", "y", "y"],
+    ...     [0, 4, 4, None], [2, 6, 5, None], label=["PER", "LOC", "LOC", None],
+    ... )
+    >>> spans
+    <spans: 2 items, 2 annotators, 3 marks, 2 labels; 33 % of answers are empty>
+    >>> spans.to_rows()[1]
+    {'item': 'a', 'annotator': 'y', 'spans': [{'start': 4, 'end': 5, 'label': 'LOC'}]}
+    """
+
+    kind: ClassVar[str] = "spans"
+    value_key: ClassVar[str] = "spans"
+    coordinates: ClassVar[tuple[str, ...]] = ("start", "end")
+    sides: ClassVar[tuple[str, ...]] = ("start", "end")
+
+    @classmethod
+    def from_columns(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        start: Sequence[Any] | Array,
+        end: Sequence[Any] | Array,
+        label: Sequence[Any] | Array | None = None,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+    ) -> Self:
+        """Return spans from one row each; a row without start and end is an empty answer."""
+        place = {"start": start, "end": end}
+        return cls._from_columns(item, annotator, place, label, items, annotators, classes)
+
+    @classmethod
+    def wrong(cls, place: Floats) -> tuple[Array, str]:
+        return (place[:, 0] < 0) | (place[:, 1] <= place[:, 0]), "0 ≤ start < end"
+
+    def corners(self, place: Floats) -> Floats:
+        return place
+
+    def from_corners(self, corners: Floats) -> Floats:
+        """Return spans with whole borders: of a half the start goes down and the end up."""
+        start, end = np.ceil(corners[:, 0] - 0.5), np.floor(corners[:, 1] + 0.5)
+        return np.column_stack([start, np.maximum(end, start + 1)])
+
+    def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
+        shared = np.minimum(first[:, 1], second[:, 1]) - np.maximum(first[:, 0], second[:, 0])
+        both = first[:, 1] - first[:, 0] + second[:, 1] - second[:, 0]
+        return _iou(np.maximum(shared, 0.0), both)
+
+    def extent(self, corners: Floats, item: Integers) -> tuple[Floats, Floats]:
+        return corners[:, 0], corners[:, 1]
+
+    def table_of(self, item: Integers, place: Floats, label: Integers | Codes) -> dict[str, Array]:
+        table = super().table_of(item, place, label)
+        return table | {name: table[name].astype(np.int64) for name in self.coordinates}
+
+    def candidates(self, gold: Self | None = None) -> Candidates:
+        """Return every distinct span, and every answer to it: its label, `other` or `none`.
+
+        `other` says that another mark of the annotator overlaps it.
+        """
+        return span_candidates(self, gold)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Boxes(Marks):
+    """Boxes in images: upper left corner, width and height in pixels.
+
+    Examples
+    --------
+    >>> x, y, w, h = [0, 1, None], [0, 0, None], [8, 8, None], [4, 4, None]
+    >>> boxes = Boxes.from_columns("aab", "xyx", x, y, w, h)
+    >>> boxes
+    <boxes: 2 items, 2 annotators, 2 marks; 33 % of answers are empty>
+    >>> boxes.distance(np.array([0]), np.array([1])).round(3).tolist()
+    [0.222]
+    """
+
+    kind: ClassVar[str] = "boxes"
+    value_key: ClassVar[str] = "boxes"
+    coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "w", "h")
+    sides: ClassVar[tuple[str, ...]] = ("left", "top", "right", "bottom")
+
+    @classmethod
+    def from_columns(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        x: Sequence[Any] | Array,
+        y: Sequence[Any] | Array,
+        w: Sequence[Any] | Array,
+        h: Sequence[Any] | Array,
+        label: Sequence[Any] | Array | None = None,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+    ) -> Self:
+        """Return boxes from one row each; a row without coordinates is an empty answer."""
+        place = {"x": x, "y": y, "w": w, "h": h}
+        return cls._from_columns(item, annotator, place, label, items, annotators, classes)
+
+    @classmethod
+    def wrong(cls, place: Floats) -> tuple[Array, str]:
+        return np.any(place[:, 2:] < 0, axis=1), "w and h are at least 0"
+
+    def corners(self, place: Floats) -> Floats:
+        return np.hstack([place[:, :2], place[:, :2] + place[:, 2:]])
+
+    def from_corners(self, corners: Floats) -> Floats:
+        return np.hstack([corners[:, :2], np.maximum(corners[:, 2:] - corners[:, :2], 0.0)])
+
+    def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
+        shared = np.minimum(first[:, 2], second[:, 2]) - np.maximum(first[:, 0], second[:, 0])
+        height = np.minimum(first[:, 3], second[:, 3]) - np.maximum(first[:, 1], second[:, 1])
+        shared = np.maximum(shared, 0.0) * np.maximum(height, 0.0)
+        both = (first[:, 2] - first[:, 0]) * (first[:, 3] - first[:, 1])
+        both += (second[:, 2] - second[:, 0]) * (second[:, 3] - second[:, 1])
+        value = _iou(shared, both)
+        flat = both == 0  # boxes without area are only similar to themselves
+        value[flat] = (first[flat] == second[flat]).all(axis=1)
+        return value
+
+    def extent(self, corners: Floats, item: Integers) -> tuple[Floats, Floats]:
+        return corners[:, 0], corners[:, 2]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Points(Marks):
+    """Points in images, in pixels.
+
+    How near two points have to be to be the same depends on the image: one standard deviation is
+    3 % of its diagonal. Where the `size` of an image is unknown, the range of all points stands in.
+
+    Examples
+    --------
+    >>> Points.from_columns("aab", "xyx", [0, 1, 100], [0, 0, 80])
+    <points: 2 items, 2 annotators, 3 marks>
+    """
+
+    kind: ClassVar[str] = "points"
+    value_key: ClassVar[str] = "points"
+    by_item: ClassVar[tuple[str, ...]] = ("size",)
+    coordinates: ClassVar[tuple[str, ...]] = ("x", "y")
+    sides: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    size: Floats  # (item, 2): width and height of the image, NaN where they are unknown
+
+    @classmethod
+    def from_columns(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        x: Sequence[Any] | Array,
+        y: Sequence[Any] | Array,
+        label: Sequence[Any] | Array | None = None,
+        *,
+        size: Mapping[Any, tuple[float, float]] | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+    ) -> Self:
+        """Return points from one row each; a row without x and y is an empty answer.
+
+        `size` has width and height of images by item.
+        """
+        place = {"x": x, "y": y}
+        return cls._from_columns(
+            item, annotator, place, label, items, annotators, classes, size=size
+        )
+
+    @classmethod
+    def _from_marks(cls, rows: dict[str, Any], *columns: Any, **fields: Any) -> Self:
+        known = fields.get("size")
+        if not isinstance(known, np.ndarray):
+            sizes = {str(name): pair for name, pair in (known or {}).items()}
+            blank = (np.nan, np.nan)
+            pairs = [sizes.get(name, blank) for name in rows["items"].tolist()]
+            known = np.array(pairs, dtype=float).reshape(-1, 2)
+        return super()._from_marks(rows, *columns, **fields | {"size": known})
+
+    @classmethod
+    def wrong(cls, place: Floats) -> tuple[Array, str]:
+        return np.zeros(len(place), dtype=bool), "x and y are numbers"
+
+    def corners(self, place: Floats) -> Floats:
+        return place
+
+    def from_corners(self, corners: Floats) -> Floats:
+        return corners
+
+    @property
+    def reach(self) -> Floats:
+        """The standard deviation of points in pixels: (item)."""
+        known = np.hypot(*self.size.T)
+        overall = float(np.hypot(*np.ptp(self.place, axis=0))) if len(self.place) else 0.0
+        reach = _REACH * np.where(np.isnan(known), overall, known)
+        return np.where(reach > 0, reach, 1.0)
+
+    def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
+        squared = ((first - second) ** 2).sum(axis=1) / self.reach[item] ** 2
+        return np.where(squared <= _FAR**2, np.exp(-squared / 2), 0.0)
+
+    def extent(self, corners: Floats, item: Integers) -> tuple[Floats, Floats]:
+        return corners[:, 0], corners[:, 0] + _FAR * self.reach[item]
+
+
+def _iou(shared: Floats, both: Floats) -> Floats:
+    """Return intersection over union from the intersection and the sum of both sizes."""
+    union = both - shared
+    return np.divide(shared, union, out=np.zeros(len(shared)), where=union > 0)
+
+
+def _batches(cells: Integers) -> Iterator[slice]:
+    """Yield ranges of pairs with not too many cells in all."""
+    upto = np.concatenate([[0], np.cumsum(cells)])
+    start = 0
+    while start < len(cells):
+        stop = int(np.searchsorted(upto, upto[start] + _BATCH, side="right")) - 1
+        yield slice(start, stop := max(stop, start + 1))
+        start = stop
+
+
+def _labels(
+    label: Sequence[Any] | Array | None,
+    marked: npt.NDArray[np.bool_],
+    classes: Iterable[Any] | None,
+) -> tuple[Codes, Names]:
+    """Return codes and names of the labels of marks; those without a label have an empty name."""
+    if label is None:
+        return np.zeros(int(marked.sum()), dtype=np.uint8), as_names([_UNLABELLED])
+    given = as_array(label)[marked]
+    blank = absent(given)
+    if blank.all() and classes is None:
+        return np.zeros(len(given), dtype=np.uint8), as_names([_UNLABELLED])
+    if classes is not None or not blank.any():
+        return coded(given, classes, "label")
+    return code(np.where(blank, _UNLABELLED, given.astype(object)).tolist())
+
+
+def _as_numbers(values: Sequence[Any] | Array, name: str) -> Floats:
+    """Return a column as numbers, NaN where there is none, or say which row has another value."""
+    given = as_array(values)
+    if given.dtype.kind in "fiub":
+        return given.astype(np.float64)
+    numbers = np.full(len(given), np.nan)
+    for row in np.flatnonzero(~absent(given)):
+        try:
+            numbers[row] = float(given[row])
+        except (TypeError, ValueError):
+            raise DataError(f"row {row + 1}: {name} is {given[row]!r}, not a number") from None
+    return numbers
+
+
+def _plain(column: Floats) -> list[Any]:
+    """Return numbers as Python writes them, whole ones without a point."""
+    return [int(one) if one.is_integer() else one for one in column.tolist()]

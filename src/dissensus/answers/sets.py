@@ -1,0 +1,148 @@
+"""Sets of options: any number of classes at once, also none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from scipy import sparse
+
+from .._names import Codes, Names, as_names, text
+from .._relation import Array, Floats, Integers, coded, count_up
+from ..annotations import Annotations
+from ._base import Candidates, Ragged, Table, coded_rows
+
+MARK = "|"  # between the options of one answer
+_BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Sets(Ragged):
+    """Options that annotators chose for items; an empty answer chooses none.
+
+    Examples
+    --------
+    >>> Sets.from_values(["a", "a", "b"], ["x", "y", "x"], [["cat", "dog"], ["cat"], []])
+    <sets: 2 items, 2 annotators, 2 options, 1.0 chosen on average; 33 % of answers are empty>
+    """
+
+    kind: ClassVar[str] = "sets"
+    value_key: ClassVar[str] = "labels"
+    element: ClassVar[str] = "options"
+    by_element: ClassVar[tuple[str, ...]] = ("option",)
+    coded_by: ClassVar[dict[str, str]] = {"option": "options"}
+
+    option: Codes  # (element), in order within an answer
+    options: Names
+
+    @classmethod
+    def from_values(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        values: Sequence[Any],
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        options: Iterable[Any] | None = None,
+    ) -> Self:
+        chosen = [sorted({text(one) for one in value}) for value in values]
+        option, names = coded([one for value in chosen for one in value], options, "option")
+        starts = np.concatenate([[0], np.cumsum([len(value) for value in chosen], dtype=np.int64)])
+        answer = np.repeat(np.arange(len(chosen)), np.diff(starts))
+        rows = coded_rows(item, annotator, items, annotators)
+        ordered = option[np.lexsort((option, answer))]
+        return cls.from_codes(**rows, starts=starts, option=ordered, options=names)
+
+    def values(self) -> list[list[str]]:
+        names = self.options[self.option].tolist()
+        starts = self.starts.tolist()
+        return [names[a:b] for a, b in pairwise(starts)]
+
+    @property
+    def n_options(self) -> int:
+        """Number of options, also those nobody chose."""
+        return len(self.options)
+
+    @property
+    def counts(self) -> str:
+        mean = self.n_elements / max(len(self), 1)
+        return f"{self.n_options} options, {mean:.1f} chosen on average"
+
+    def chosen(self) -> sparse.csr_array[Any, Any]:
+        """Return which options an answer holds, as zeros and ones: (answer, option)."""
+        ones = np.ones(self.n_elements)
+        shape = (len(self), self.n_options)
+        return sparse.csr_array((ones, self.option.astype(np.int64), self.starts), shape=shape)
+
+    def distance(
+        self, first: Integers, second: Integers, measure: Literal["masi", "jaccard"] = "masi"
+    ) -> Floats:
+        """Return one minus the MASI or Jaccard similarity of pairs; two empty sets are the same.
+
+        R. Passonneau. Measuring agreement on set-valued items (MASI) for semantic and pragmatic
+        annotation. LREC, 2006.
+        """
+        chosen = self.chosen()
+        both = np.asarray(chosen[first].multiply(chosen[second]).sum(axis=1)).ravel()
+        one, other = self.sizes[first], self.sizes[second]
+        either = one + other - both
+        similar = np.divide(both, either, out=np.ones(len(both)), where=either > 0)
+        if measure == "masi":
+            inside = both == np.minimum(one, other)
+            similar = similar * np.where(both == either, 1, np.where(inside, 2 / 3, 1 / 3))
+        return 1 - similar
+
+    def candidates(self) -> Candidates:
+        """Return every option of every item as a question with the answers no and yes."""
+        n_options = self.n_options
+        item = np.repeat(np.arange(self.n_items), n_options)
+        members = self.item[self.answer].astype(np.int64) * n_options + self.option
+        table = np.zeros((len(self), n_options), dtype=np.int64)
+        table[self.answer, self.option] = 1
+        cell = np.repeat(self.item.astype(np.int64) * n_options, n_options)
+        cell += count_up(np.full(len(self), n_options))
+        names = [f"{i}{MARK}{o}" for i in self.items.tolist() for o in self.options.tolist()]
+        annotations = Annotations.from_codes(
+            cell,
+            np.repeat(self.annotator, n_options),
+            table.ravel(),
+            items=as_names(names),
+            annotators=self.annotators,
+            classes=as_names(["no", "yes"]),
+        )
+        return Candidates(annotations, item, members)
+
+    def as_table(self) -> tuple[dict[str, Array], Integers]:
+        labels = as_names([join_options(value) for value in self.values()])
+        return {"item": self.items[self.item], "labels": labels}, np.arange(len(self))
+
+    def as_answers(self, table: Table) -> Self:
+        values = [split_options(one) for one in table["labels"].tolist()]
+        found = self.from_values(
+            table["item"], ["consensus"] * len(values), values, items=self.items,
+            options=self.options,
+        )  # fmt: skip
+        return replace(found, columns={})
+
+
+def join_options(options: Sequence[str]) -> str:
+    r"""Return options in one text.
+
+    >>> join_options(["cat", "dog|wolf"])
+    'cat|dog\\|wolf'
+    """
+    return MARK.join(one.replace(MARK, f"\\{MARK}") for one in options)
+
+
+def split_options(joined: str) -> list[str]:
+    r"""Return the options in a text.
+
+    >>> split_options(r"cat|dog\|wolf"), split_options("")
+    (['cat', 'dog|wolf'], [])
+    """
+    return [one.replace(f"\\{MARK}", MARK) for one in _BETWEEN.split(joined)] if joined else []

@@ -1,0 +1,114 @@
+"""Candidate spans: every span that anybody marked is a question to all who looked.
+
+The answer to a candidate is its label, `other` where another mark of the annotator overlaps it, or
+`none`. These are classes, so any aggregator decides. A span is kept if its labels together are
+probable enough; of spans that overlap, those with the largest summed probability above the
+threshold are kept, and nested ones where one annotator nests.
+
+Long spans hardly ever coincide. Where fewer than half of the marks that overlap another annotator's
+coincide with it (`match=auto`), similar spans are matched as boxes are, and their borders are
+medians; see `objects`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._probability import most_probable
+from ..aggregation import as_method
+from ..answers.marks import Spans
+from ..answers.matching import overlaps
+from ..registry import registries
+from ._base import ConsensusContext
+from ._existence import EXISTENCE
+from ._marks import MarkMethod, Proposed, fit_inner
+from .objects import Objects
+from .result import Consensus
+
+_ENOUGH = 0.5  # share of marks that coincide with another's, of those that overlap one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates(MarkMethod):
+    """Candidate spans as classes, decided by an aggregator.
+
+    Parameters
+    ----------
+    aggregator
+        The aggregator, `name[setting=value,…]`. Spans that are matched by overlap are by default
+        decided by `objects`.
+    match
+        `exact`: a candidate is one span; `overlap`: it is a group of similar spans; `auto`:
+        overlap where fewer than half of the marks coincide with another's that they overlap.
+
+    Examples
+    --------
+    >>> spans = Spans.from_columns("aaabbb", "xyzxyz", [0, 0, 1, 5, 5, 5], [2, 2, 2, 7, 7, 7])
+    >>> table = Candidates().fit(spans).items
+    >>> table["start"].tolist(), table["end"].tolist(), table["n_marked"].tolist()
+    ([0, 5], [2, 7], [2, 3])
+    """
+
+    aggregator: str = "two-level"
+    match: Literal["auto", "exact", "overlap"] = "auto"
+
+    def infer_marks(self, fit: ConsensusContext) -> Consensus:
+        overlap = self.match == "overlap"
+        if self.match == "auto" and fit.answers.n_annotators > 1:
+            overlap = coinciding(fit.answers) < _ENOUGH
+        if overlap:
+            given = self.aggregator != type(self)().aggregator
+            model = self.aggregator if given else EXISTENCE
+            settings: Any = {"favour": self.favour, "threshold": self.threshold}
+            result = Objects(aggregator=model, **settings).infer(fit)
+            note = "Spans are matched by overlap, and their borders are medians."
+            method = registries["spans"].describe(self)
+            return replace(result, method=method, notes=(*result.notes, note))
+        proposed = self.propose(fit)
+        return self.result(
+            fit,
+            proposed.items_table(fit, self.keep(fit, proposed), {}),
+            proposed.annotators_table(fit),
+            inner=proposed.inner,
+            trace=proposed.inner.trace,
+            converged=proposed.inner.converged,
+            notes=proposed.inner.notes,
+        )
+
+    def propose(self, fit: ConsensusContext) -> Proposed:
+        """Return every distinct span with its probability and most probable label."""
+        answers = fit.answers
+        candidates = answers.candidates(fit.gold)
+        inner = fit_inner(as_method(self.aggregator), fit, candidates)
+        n_labels, n_candidates = len(answers.classes), len(candidates.item)
+        place = np.zeros((n_candidates, 2))
+        marks = answers.place if fit.gold is None else np.vstack([answers.place, fit.gold.place])
+        place[candidates.members] = marks
+        label = most_probable(inner.posterior[:, :n_labels])
+        probabilities = inner.probabilities
+        return Proposed(
+            candidates,
+            inner,
+            candidates.annotations.label < n_labels,
+            inner.posterior[:, :n_labels].sum(axis=1),
+            place,
+            label,
+            probabilities[np.arange(n_candidates), label],
+        )
+
+
+def coinciding(spans: Spans) -> float:
+    """Return the share of marks that coincide with another annotator's, of those that overlap one.
+
+    >>> round(coinciding(Spans.from_columns("aaaa", "xyzx", [0, 0, 1, 5], [2, 2, 2, 7])), 2)
+    0.67
+    """
+    one, two = overlaps(spans.mark_item, spans.place)
+    others = spans.annotator[spans.answer[one]] != spans.annotator[spans.answer[two]]
+    one, two = one[others], two[others]
+    same = (spans.place[one] == spans.place[two]).all(axis=1)
+    met, equal = (np.unique(np.concatenate(pair)) for pair in ((one, two), (one[same], two[same])))
+    return len(equal) / len(met) if len(met) else 1.0

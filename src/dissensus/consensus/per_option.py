@@ -1,0 +1,66 @@
+"""One question of no and yes for every option, each aggregated on its own (binary relevance)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..aggregation import as_method
+from ..annotations import Annotations
+from ..answers.sets import Sets
+from ._base import ConsensusContext, ConsensusMethod
+from ._sets import sets_result
+from .result import Consensus
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerOption(ConsensusMethod):
+    """One question of no and yes for every option, each aggregated on its own.
+
+    Parameters
+    ----------
+    aggregator
+        The method for one option.
+    """
+
+    aggregator: str = "hierarchical"
+
+    def infer(self, fit: ConsensusContext) -> Consensus:
+        answers: Sets = fit.answers
+        chosen = np.zeros((len(answers), answers.n_options), dtype=np.int64)
+        chosen[answers.answer, answers.option] = 1
+        gold_sets: Sets | None = fit.gold
+        known = None if gold_sets is None else gold_sets.chosen().toarray()
+        yes = np.empty((answers.n_items, answers.n_options))
+        found, true = np.zeros((2, answers.n_annotators)), np.zeros((2, answers.n_annotators))
+        for option, name in enumerate(answers.options.tolist()):
+            annotations = Annotations.from_codes(
+                answers.item,
+                answers.annotator,
+                chosen[:, option],
+                items=answers.items,
+                annotators=answers.annotators,
+                classes=["no", "yes"],
+            )
+            gold = None
+            if gold_sets is not None and known is not None:
+                columns = gold_sets.options.tolist()
+                given = known[:, columns.index(name)] if name in columns else known[:, 0] * 0
+                rows = zip(answers.items[gold_sets.item].tolist(), given.tolist(), strict=True)
+                gold = {item: "yes" if one else "no" for item, one in rows}
+            result = as_method(self.aggregator).fit(
+                annotations, gold=gold, seed=fit.seed, engine=fit.engine
+            )
+            yes[:, option] = result.probabilities[:, 1]
+            given_yes = yes[annotations.item, option]
+            for k, weight in enumerate((1 - given_yes, given_yes)):
+                true[k] += np.bincount(annotations.annotator, weight, answers.n_annotators)
+                right = weight * (annotations.label == k)
+                found[k] += np.bincount(annotations.annotator, right, answers.n_annotators)
+            fit.progress(option + 1, 0.0)
+        with np.errstate(invalid="ignore"):
+            specificity, sensitivity = found / true
+        exact = np.maximum(yes, 1 - yes).prod(axis=1)
+        quality = {"sensitivity": sensitivity, "specificity": specificity}
+        return sets_result(self, fit, yes, exact, quality)
