@@ -446,7 +446,8 @@ def test_the_most_doubtful_items_are_checked_first_and_a_tenth_at_random():
     assert len(found.chosen) == 100
     assert found.audit.sum() == 10
     assert (np.diff(found.doubt) <= 1e-9).all()
-    assert (np.diff(found.accuracy) >= -1e-12).all()
+    assert (np.diff(found.gained) >= -1e-12).all()
+    assert found.gained[[0, -1]].tolist() == pytest.approx([0, 1])
     assert set(found.items.tolist()).isdisjoint(data.people.items[data.known].tolist())
     everything = escalate(data, merged, budget=10_000)
     assert len(everything.chosen) == len(everything.items) == 350

@@ -2,13 +2,13 @@
 
 The judges' prediction s of a person's label, learned from a random seed of human labels, is least
 sure where max_c s_i(c) is lowest: people are asked about these items first, and the pool labels
-them. The gain of asking one person about item i, in the probability that another person agrees
-with the label, follows from the pool itself:
+them. What the answer of one person about item i adds is taken as
 
-    Σ_c s_i(c) max_c' ([c = c'] + w s_i(c')) / (1 + w) - max_c s_i(c)
+    Σ_c s_i(c) max_c' ([c = c'] + s_i(c')) / 2 - max_c s_i(c)
 
-It is zero where no single answer can overrule the judges. A tenth of what people label is chosen at
-random instead, and only these labels are a random sample for estimates.
+as if the judges counted for one person. They often count for more, but their predictions are
+learned again from the new labels, so that an answer also helps other items. A tenth of what people
+label is chosen at random instead, and only these labels are a random sample for estimates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .pool import Pooled
 
 MIN_SEED = 50  # items that people labelled, chosen at random
 SHORTCUT = 0.8  # beyond this share of the items there is no short cut
-_ENOUGH = 0.98  # of the gain of asking about everything
+_ENOUGH = 0.9  # of the gain of asking about everything
 _AUDIT = 0.1
 
 
@@ -41,12 +41,12 @@ class Escalation:
     doubt
         1 - max_c s_i(c).
     gain
-        What a person's answer adds to the probability that the label is right.
-    accuracy
-        Expected agreement of the label with a person, with the first k of them asked, k = 0 … all:
+        What a person's answer adds.
+    gained
+        The share of the gain of asking about all, with the first k of them asked, k = 0 … all:
         (item + 1).
     enough
-        How many of them have 98 % of the gain of all.
+        How many of them have 90 % of the gain of all.
     chosen, audit
         Positions of items within the budget, and which of them were chosen at random.
     n_seed
@@ -56,7 +56,7 @@ class Escalation:
     items: Names
     doubt: Floats
     gain: Floats
-    accuracy: Floats
+    gained: Floats
     enough: int
     chosen: Integers
     audit: npt.NDArray[np.bool_]
@@ -91,27 +91,27 @@ def escalate(
     Without a budget, those that do nearly as much as all.
     """
     free = np.flatnonzero(~data.known & (data.n_judges > 0))
-    s, w = pooled.predicted[free], pooled.worth
+    s = pooled.predicted[free]
     top = s.max(axis=1)
-    gain = np.maximum(_asked(s, w) - top, 0)
+    gain = np.maximum(_asked(s) - top, 0)
     order = np.lexsort((free, top.round(12)))
     free, top, gain = free[order], top[order], gain[order]
-    accuracy = (top.sum() + np.concatenate([[0.0], np.cumsum(gain)])) / max(len(free), 1)
-    upto, total = np.cumsum(gain), float(gain.sum())
-    enough = int(np.searchsorted(upto, _ENOUGH * total) + 1) if total > 0 else 0
+    upto, total = np.concatenate([[0.0], np.cumsum(gain)]), float(gain.sum())
+    gained = upto / total if total > 0 else np.ones(len(upto))
+    enough = int(np.searchsorted(gained, _ENOUGH))
     count = min(enough if budget is None else budget, len(free))
     chosen, audit = _with_audit(len(free), count, seed)
     items = data.people.items[free]
-    return Escalation(items, 1 - top, gain, accuracy, enough, chosen, audit, int(data.known.sum()))
+    return Escalation(items, 1 - top, gain, gained, enough, chosen, audit, int(data.known.sum()))
 
 
-def _asked(s: Floats, worth: float) -> Floats:
-    """Return the expected probability of the pool's label after one answer: (item)."""
+def _asked(s: Floats) -> Floats:
+    """Return the expected probability of the label after one answer: (item)."""
     out = np.zeros(len(s))
     for label in range(s.shape[1]):
-        after = worth * s
+        after = s.copy()
         after[:, label] += 1
-        out += s[:, label] * after.max(axis=1) / (1 + worth)
+        out += s[:, label] * after.max(axis=1) / 2
     return out
 
 

@@ -298,25 +298,20 @@ def _shares_figure(found: Judging) -> Figure | None:
 
 
 def _escalation_figure(found: Judging) -> Figure | None:
-    """Return the expected accuracy when people check the most doubtful items first."""
+    """Return what it adds when people check the most doubtful items first."""
     one = found.escalation
     if one is None or len(one.items) < 2:
         return None
     total = len(one.items)
     at = np.unique(np.linspace(0, total, min(_MAX_POINTS, total + 1)).round().astype(int))
-    first, last = float(one.accuracy[0]), float(one.accuracy[-1])
     rows = [
-        {"checked": int(k), "accuracy": float(one.accuracy[k]), "order": "most doubtful first"}
+        {"checked": int(k), "gained": float(one.gained[k]), "order": "most doubtful first"}
         for k in at
     ]
-    rows += [
-        {"checked": k, "accuracy": value, "order": "random order"}
-        for k, value in ((0, first), (total, last))
-    ]
+    rows += [{"checked": k, "gained": k / total, "order": "random order"} for k in (0, total)]
     palette = {"most doubtful first": BLUE, "random order": GREY}
     x = charts.number("checked", "items that a person checked")
-    axis = {"format": ".1%", "tickCount": 6}
-    y = charts.number("accuracy", "agreement with a person", axis=axis, scale={"zero": False})
+    y = charts.share("gained", "part of what all would add")
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "line"},
@@ -324,18 +319,16 @@ def _escalation_figure(found: Judging) -> Figure | None:
                 "x": x,
                 "y": y,
                 "color": charts.colour("order", palette),
-                "tooltip": charts.tooltip(checked="", accuracy=".1%", order=""),
+                "tooltip": charts.tooltip(checked="", gained=".0%", order=""),
             },
         },
         {
-            "data": {
-                "values": [{"checked": one.enough, "accuracy": float(one.accuracy[one.enough])}]
-            },
+            "data": {"values": [{"checked": one.enough, "gained": float(one.gained[one.enough])}]},
             "mark": {"type": "circle", "size": 70, "color": ORANGE},
             "encoding": {"x": x, "y": y},
         },
     ]
-    words = f"The dot: after {one.enough} of {total} items, 98% of what asking about all would add."
+    words = f"The dot: after {one.enough} of {total} items, 90% of what asking about all would add."
     return Figure(
         "People check the most doubtful items", words, charts.chart(rows, height=220, layer=layers)
     )
