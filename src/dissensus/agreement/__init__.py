@@ -11,6 +11,7 @@ fewer than two do not count.
 from __future__ import annotations
 
 from .breakdown import item_agreement, split_options
+from .by_kind import KindAgreement, agreement_by_kind
 from .coefficients import Measure, find_measure, measures
 from .estimating import agree
 from .pairs import Pairs, cohen_kappa, pairwise, scott_pi
@@ -31,9 +32,11 @@ __all__ = [
     "ClassAgreement",
     "Estimate",
     "ItemAgreement",
+    "KindAgreement",
     "Measure",
     "Pairs",
     "agree",
+    "agreement_by_kind",
     "brennan_prediger",
     "cohen_kappa",
     "conger_kappa",

@@ -10,7 +10,7 @@ import click
 
 from ._output import cell, print_table, print_text, show, show_json
 from ._reading import examine_annotations, read_known
-from .options import READING, options
+from .options import KINDS, READING, options
 
 if TYPE_CHECKING:
     from ..checking import Check
@@ -21,7 +21,7 @@ _LINE = 55  # characters of examples on one line
 
 @click.command()
 @click.argument("path")
-@options("gold", "strict", *READING, "scale --labels", "json")
+@options("gold", "strict", *READING, *KINDS, "scale --labels", "json")
 def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: Any) -> None:
     """Report what a file holds and what is wrong with it, before anything is aggregated.
 

@@ -14,7 +14,7 @@ from ._identify_output import print_annotators, print_cleaned, print_items, prin
 from ._network import Network, network_options
 from ._output import note, print_table, show_json, write_table
 from ._reading import examine_folder, is_data_folder, read_known, read_probabilities
-from .options import READING, Computed, options
+from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("path", default=".")
 @options(
     *("score", "items", "gold", "probabilities", "rules", "output"),
-    *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
+    *("top --most", "latent --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
     score=Computed("all scores of annotators"),
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     topk=Computed("1"),
 )
 @network_options(epochs=50)
-@options(*READING, "json", "seed")
+@options(*READING, *KINDS, "json", "seed")
 def identify(
     path: str,
     score: str | None,

@@ -9,7 +9,7 @@ import click
 from .._progress import progress_bar
 from ._output import note, print_table, print_text, show_json, write_table
 from ._reading import read_annotations, read_known, read_probabilities, split_names
-from .options import READING, Computed, options
+from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..planning import Plan
@@ -23,7 +23,7 @@ _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 @options(
     *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
     *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
-    *(*READING, "json", "seed"),
+    *(*READING, *KINDS, "json", "seed"),
     budget=100.0,
     target=0.95,
     strategy="joint",
@@ -67,6 +67,10 @@ def next(  # noqa: A001
     if chart:
         check_chart(chart)
     annotations = read_annotations(path, **reading)
+    asked = split_names(among)
+    if asked is None and annotations.mixed_kinds:
+        asked = annotations.annotators[~annotations.is_kind("model")].tolist()
+        note("only people are asked; --among names others, too")
     with progress_bar("sampling") as progress:
         found = plan(
             annotations,
@@ -76,7 +80,7 @@ def next(  # noqa: A001
             limit=_amounts(limit, "limit"),
             per_item=per_item,
             batch=batch,
-            annotators=split_names(among),
+            annotators=asked,
             probabilities=read_probabilities(probabilities, annotations),
             target=target,
             truth=read_known(truth),

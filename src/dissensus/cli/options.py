@@ -26,6 +26,7 @@ _DEFAULTS |= {"scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
 READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
+KINDS = ("models", "people")  # of annotators
 REQUIRED = object()
 
 

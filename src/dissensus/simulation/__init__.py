@@ -18,9 +18,17 @@ from ..registry import simulators
 from ._all_at_once import all_at_once
 from ._one_by_one import one_by_one
 from .given_matrices import GivenMatrices
+from .judges import JudgedItems, simulate_judges
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["CrowdParameters", "Simulation", "Strategy", "simulate"]
+__all__ = [
+    "CrowdParameters",
+    "JudgedItems",
+    "Simulation",
+    "Strategy",
+    "simulate",
+    "simulate_judges",
+]
 
 
 @dataclass(frozen=True, eq=False)
