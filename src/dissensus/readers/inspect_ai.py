@@ -202,3 +202,13 @@ def _listed(name: str, scorers: dict[str, bool]) -> str:
     """Return the name that a scorer has in the list: without its package, or a second's number."""
     short = name.rpartition("/")[2]
     return short if short in scorers else re.sub(r"\d+$", "", short)
+
+
+def _text(given: Any) -> str | None:
+    """Return the text of an input: a text, or the last message with one."""
+    if isinstance(given, list):
+        contents = [one.get("content") for one in given if isinstance(one, dict)]
+        given = next((one for one in reversed(contents) if isinstance(one, str)), None)
+    if not isinstance(given, str) or given.startswith(_ATTACHED):
+        return None
+    return given
