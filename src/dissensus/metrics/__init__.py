@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .evaluation import Evaluation, Score, evaluate
+from .evaluation import Evaluation, Score, evaluate, evaluate_answers
 
-__all__ = ["Evaluation", "Score", "evaluate"]
+__all__ = ["Evaluation", "Score", "evaluate", "evaluate_answers"]
