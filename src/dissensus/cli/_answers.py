@@ -186,3 +186,168 @@ def _rankings_by_score(scores: dict[str, float], known: Any) -> Any:
     names = [name for name in scores if name in set(known.things.tolist())]
     table = {"thing": np.array(names, dtype=object), "score": np.array([scores[n] for n in names])}
     return known.as_answers(table)
+
+
+def compare(
+    answers: Answers,
+    strategies: tuple[str, ...],
+    *,
+    truth: str | None,
+    gold: str | None,
+    inputs: str | None,
+    folds: int,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Compare methods by answers left out, and by known ones."""
+    from ..comparison import compare as compare_methods
+
+    known, learned = (read_known_answers(path, answers, inputs) for path in (truth, gold))
+    with progress_bar("comparing") as progress:
+        found = compare_methods(
+            answers,
+            strategies or None,
+            truth=known,
+            gold=learned,
+            folds=folds,
+            seed=seed,
+            progress=progress,
+        )
+    if as_json:
+        show_json(found.as_dict())
+        return
+    scored = found.methods[0].evaluation
+    names = [name for name in SCORES if scored is not None and name in scored.scores]
+    rows = []
+    for one in found.methods:
+        row = [one.method, number(one.distance, 4)]
+        row += [f"{number(one.gap, 4)}±{number(one.error, 4)}", f"{one.seconds:.2f}"]
+        for name in names:
+            score = one.evaluation.scores[name] if one.evaluation else None
+            first = name == names[0]
+            row.append("–" if score is None else _with_interval(score) if first else number(score[0]))
+        rows.append(row)
+    columns = ("method", ">distance", ">behind\nbest", ">s", *(f">{SCORES[n]}" for n in names))
+    title = f"{found.kind}: distance to {found.n_left_out} answers left out"
+    print_table(columns, rows, title)
+    print_text(found.verdict)
+    if found.caution:
+        print_text(f"Caution: {found.caution}")
+
+
+def _with_interval(score: Any) -> str:
+    return f"{number(score.value)} ({number(score.low)}–{number(score.high)})"
+
+
+def identify(
+    answers: Answers,
+    *,
+    strategy: str | None,
+    gold: str | None,
+    inputs: str | None,
+    items: bool,
+    output: str | None,
+    top: int,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Write or print the table of annotators or of items."""
+    from ..identification import identify as score
+    from ._output import write_table
+
+    known = read_known_answers(gold, answers, inputs)
+    result = fit(answers, method_of(answers, strategy), gold=known, seed=seed)
+    found = score(answers, result, seed=seed)
+    table = found.items if items else found.annotators
+    write_table(table, output)
+    if as_json:
+        show_json(found.as_dict())
+    elif not output:
+        _print_items(found, top) if items else _print_annotators(found, top)
+
+
+def _print_items(found: Any, top: int) -> None:
+    table = found.items
+    rows = [
+        (str(item), str(n), str(empty), number(distance))
+        for item, n, empty, distance in zip(*(t[:top].tolist() for t in table.values()), strict=True)
+    ]
+    title = f"{len(table['item'])} items, those with the largest distance first"
+    print_table(("item", ">answers", ">empty", ">distance"), rows, title)
+    _print_rest(len(table["item"]), top)
+
+
+_SHOWN = ("found", "spurious", "sensitivity", "specificity", "honest", "left", "ties", "iou")
+_SHOWN += ("accuracy", "quality")
+
+
+def _print_annotators(found: Any, top: int) -> None:
+    import numpy as np
+
+    from ..identification.answers import FEW, LIKE_OTHERS
+
+    table, verdict = found.annotators, found.verdict
+    rank = {LIKE_OTHERS: 1, FEW: 2}
+    order = np.lexsort(
+        (-np.nan_to_num(table["excess"]), [rank.get(word, 0) for word in verdict.tolist()])
+    )
+    names = [name for name in _SHOWN if name in table]
+    rows = []
+    for code in order[:top].tolist():
+        row = [str(table["annotator"][code]), str(verdict[code]), str(table["n_answers"][code])]
+        for name in names:
+            row.append(_bounded(table, name, code))
+        rows.append([*row, number(table["distance"][code])])
+    columns = ("annotator", "verdict", ">answers", *(f">{name}" for name in names), ">distance")
+    title = f"{len(order)} annotators compared with {found.result.method}"
+    print_table(columns, rows, title)
+    _print_rest(len(order), top)
+    words, counts = np.unique(np.array(verdict.tolist(), dtype=str), return_counts=True)
+    together = ", ".join(f"{n} {word}" for word, n in zip(words, counts, strict=True))
+    print_text(f"Verdicts: {together}.")
+    for name, sentence in list(found.evidence.items())[:5]:
+        print_text(f"{name}: {sentence}.")
+
+
+def _bounded(table: Mapping[str, Any], name: str, code: int) -> str:
+    value = number(float(table[name][code]), 2)
+    if f"{name}_low" not in table or value == "–":
+        return value
+    low, high = (float(table[f"{name}_{end}"][code]) for end in ("low", "high"))
+    return f"{value} [{low:.2f}, {high:.2f}]" if low == low else value
+
+
+def _print_rest(rows: int, top: int) -> None:
+    if rows > top:
+        print_text(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+
+
+def plan(
+    answers: Answers, *, budget: float, per_item: int | None, output: str | None, as_json: bool
+) -> None:
+    """Print which items to show again."""
+    from ..planning import plan as make_plan
+    from ._output import write_table
+
+    found = make_plan(answers, budget=budget, per_item=per_item)
+    write_table(found.table, output)
+    if as_json:
+        show_json(found.as_dict())
+        return
+    if output == "-":
+        return
+    columns = [values[:_MOST].tolist() for values in found.table.values()]
+    rows = [
+        (str(item), str(n), number(distance), number(expected), str(more), number(gain, 4))
+        for item, n, distance, expected, more, gain in zip(*columns, strict=True)
+    ]
+    heads = ("item", ">answers", ">distance", ">expected", ">more", ">gain")
+    print_table(heads, rows, f"{int(found.table['more'].sum())} answers on {len(found)} items")
+    if len(found) > _MOST:
+        print_text(f"{len(found) - _MOST} more items; -o FILE writes them.")
+    print_text(
+        f"Items are chosen by the expected distance of their answers, {found.distance:.3f} on "
+        "average, over the number of answers; annotators are not chosen."
+    )
+    if output:
+        print_text(f"Plan written to {output}.")

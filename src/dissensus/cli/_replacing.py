@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DissensusError, OutputError
 from ._output import note
 
 if TYPE_CHECKING:
+    from ..answers import Answers
     from ..readers import Reading
 
 
@@ -30,13 +31,13 @@ def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
     note(f"replaced: {', '.join(there)}")
 
 
-def replace_converted(found: Reading, target: str, to: str | None, *, force: bool) -> None:
+def replace_converted(found: Reading | Answers, target: str, to: str | None, *, force: bool) -> None:
     """Check the target of a conversion.
 
     It is our own if reading it and writing that gives the same file. Where nothing would change,
     there is nothing to report.
     """
-    from ..readers import examine
+    from ..readers.any_kind import AnswerReading, examine_any
     from ..writers import write
 
     path = Path(target)
@@ -50,8 +51,12 @@ def replace_converted(found: Reading, target: str, to: str | None, *, force: boo
             return
         names = [path / one.name for one in copy.iterdir()] if copy.is_dir() else [path]
         with suppress(DissensusError):
-            there = examine(path)
-            for reading in (there, replace(there, texts=None)):  # texts may be the items' names
+            there = examine_any(path)
+            if isinstance(there, AnswerReading):
+                readings: tuple[Any, ...] = (there.answers,)
+            else:
+                readings = (there, replace(there, texts=None))  # texts may be the items' names
+            for reading in readings:
                 write(reading, copy, format=layout)
                 own = own or _same(copy, path)
     replacing(names, own=own, force=force)

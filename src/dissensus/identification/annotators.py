@@ -38,7 +38,7 @@ SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
 
 
-def identify(
+def identify_on_labels(
     annotations: Annotations | Numbers | Any,
     result: Aggregation | None = None,
     *,
@@ -83,7 +83,7 @@ def identify(
     --------
     >>> from dissensus import simulate
     >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> scores = identify(crowd.annotations)
+    >>> scores = identify_on_labels(crowd.annotations)
     >>> scores.verdict.tolist()
     ['attentive', 'attentive', 'attentive', 'random', 'random']
     >>> scores.evidence[4]
