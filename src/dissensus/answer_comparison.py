@@ -152,9 +152,7 @@ def _evaluation(result: Any, truth: Any, seed: int) -> Evaluation:
     return evaluate_answers(given, truth, resamples=200, seed=seed)
 
 
-def _left_out(
-    answers: Answers, folds: int, rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
+def _left_out(answers: Answers, folds: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Return which answers are left out; the last drawn of every item stays."""
     key = rng.random(len(answers))
     highest = np.zeros(answers.n_items)

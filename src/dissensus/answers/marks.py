@@ -233,9 +233,7 @@ class Marks(Ragged):
         near = value > 0
         return best_match(pair[near], one[near], two[near], value[near], len(first))
 
-    def mark_pairs(
-        self, first: Integers, second: Integers
-    ) -> tuple[Integers, Integers, Integers]:
+    def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
         """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
         n_second = self.sizes[second]
         cells = self.sizes[first] * n_second

@@ -65,7 +65,12 @@ def method_of(answers: Answers, strategy: str | None, favour: str | None = None)
 
 
 def fit(
-    answers: Answers, method: ConsensusMethod, *, gold: Any = None, seed: int = 0, engine: Any = None
+    answers: Answers,
+    method: ConsensusMethod,
+    *,
+    gold: Any = None,
+    seed: int = 0,
+    engine: Any = None,
 ) -> Consensus:
     """Return the consensus, and print its notes."""
     with progress_bar("aggregating") as progress:
@@ -225,7 +230,9 @@ def compare(
         for name in names:
             score = one.evaluation.scores[name] if one.evaluation else None
             first = name == names[0]
-            row.append("–" if score is None else _with_interval(score) if first else number(score[0]))
+            row.append(
+                "–" if score is None else _with_interval(score) if first else number(score[0])
+            )
         rows.append(row)
     columns = ("method", ">distance", ">behind\nbest", ">s", *(f">{SCORES[n]}" for n in names))
     title = f"{found.kind}: distance to {found.n_left_out} answers left out"
@@ -270,14 +277,16 @@ def _print_items(found: Any, top: int) -> None:
     table = found.items
     rows = [
         (str(item), str(n), str(empty), number(distance))
-        for item, n, empty, distance in zip(*(t[:top].tolist() for t in table.values()), strict=True)
+        for item, n, empty, distance in zip(
+            *(t[:top].tolist() for t in table.values()), strict=True
+        )
     ]
     title = f"{len(table['item'])} items, those with the largest distance first"
     print_table(("item", ">answers", ">empty", ">distance"), rows, title)
     _print_rest(len(table["item"]), top)
 
 
-_SHOWN = ("found", "spurious", "sensitivity", "specificity", "honest", "left", "ties", "iou")
+_SHOWN = ("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou")
 _SHOWN += ("accuracy", "quality")
 
 

@@ -272,7 +272,10 @@ CHOICES = {
         "Repeated labels of an annotator on an item: all count, or one does.",
     ),
     "--per": ("item annotator class", "Also break it down."),
-    "--favour": ("accuracy recall", "Marks to keep: the probable ones, or the most for the best F1."),
+    "--favour": (
+        "accuracy recall",
+        "Marks to keep: the probable ones, or the most for the best F1.",
+    ),
     "--weights": ("identity linear quadratic ordinal ratio", "Weights of disagreements."),
     "--interval": ("percentile bca", "Kind of bootstrap interval."),
     "--engine": ("local dask", "Where to compute: on this machine, or on a Dask cluster."),

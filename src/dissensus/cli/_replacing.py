@@ -31,7 +31,9 @@ def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
     note(f"replaced: {', '.join(there)}")
 
 
-def replace_converted(found: Reading | Answers, target: str, to: str | None, *, force: bool) -> None:
+def replace_converted(
+    found: Reading | Answers, target: str, to: str | None, *, force: bool
+) -> None:
     """Check the target of a conversion.
 
     It is our own if reading it and writing that gives the same file. Where nothing would change,

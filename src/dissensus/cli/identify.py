@@ -100,9 +100,7 @@ def identify(
         kind = given.answers.kind
         _answers.refuse({"--drop": rules, "--probabilities": probabilities}, kind)
         how = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
-        _answers.identify(
-            given.answers, output=output, top=top, as_json=as_json, seed=seed, **how
-        )
+        _answers.identify(given.answers, output=output, top=top, as_json=as_json, seed=seed, **how)
         return
     reading = class_options(path, reading)
     chosen = scores.find_score(score) if score else None

@@ -161,14 +161,17 @@ def _intervals(
         n = np.bincount(who, minlength=answers.n_annotators).astype(float)
         yes = np.clip(np.nan_to_num(table["honest"]) * (n + 8) - 7, 0, n)
         a, b = yes + _HONEST[0], n - yes + _HONEST[1]
-        more |= {f"honest_{e}": betaincinv(a, b, t) for e, t in zip(("low", "high"), tails, strict=True)}
+        more |= {
+            f"honest_{e}": betaincinv(a, b, t) for e, t in zip(("low", "high"), tails, strict=True)
+        }
         left = np.bincount(who[pairs.outcome == 0], minlength=answers.n_annotators).astype(float)
         decided = np.bincount(who[pairs.outcome < 2], minlength=answers.n_annotators).astype(float)
         side = proportion(left, decided, confidence)
         shown = (pairs.outcome == 1).any()  # otherwise things are listed by rank
         unknown = np.full(len(left), np.nan)
-        more |= {"left_low": side.low if shown else unknown}
-        more |= {"left_high": side.high if shown else unknown, "n_decided": decided}
+        more |= {"side": side.value if shown else unknown, "n_decided": decided}
+        more |= {"side_low": side.low if shown else unknown}
+        more |= {"side_high": side.high if shown else unknown}
     return more
 
 
@@ -235,19 +238,18 @@ def _rules(answers: Answers, table: dict[str, Array], mean: float) -> list[tuple
             (
                 "spurious marks",
                 table["spurious_low"] > _TWICE * rate,
-                lambda code: f"{between('spurious', code)} spurious marks an item, usual {rate:.2f}",
+                lambda code: (
+                    f"{between('spurious', code)} spurious marks an item, usual {rate:.2f}"
+                ),
             )
         )
-    if "left_low" in table:
-        sided = (table["left_low"] > _SIDE) | (table["left_high"] < 1 - _SIDE)
+    if "side_low" in table:
+        sided = (table["side_low"] > _SIDE) | (table["side_high"] < 1 - _SIDE)
         rules.append(
             (
                 "one side",
                 sided & (table["n_decided"] >= _LEAST_COUNTS),
-                lambda code: (
-                    f"left is better in {table['left'][code]:.0%} of comparisons, between "
-                    f"{table['left_low'][code]:.0%} and {table['left_high'][code]:.0%} of decided"
-                ),
+                lambda code: f"left in {between('side', code)} of comparisons that are decided",
             )
         )
     rules.append(

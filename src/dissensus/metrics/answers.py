@@ -112,6 +112,11 @@ class Ratio(NamedTuple):
     part: Floats  # (item)
     whole: Floats  # (item)
 
+    @property
+    def n_units(self) -> int:
+        """Number of items."""
+        return len(self.part)
+
     def values(self, weights: Floats) -> Floats:
         """Return the score for weights of items: (sample, item) to (sample)."""
         whole = weights @ self.whole
@@ -250,14 +255,30 @@ _SCORES: Mapping[str, Any] = {
 }
 
 
-def thing_scores(given: Mapping[str, float], known: Mapping[str, float]) -> dict[str, Ratio]:
-    """Return Kendall's tau-b of the scores of things; every thing counts its own pairs."""
+class Tau(NamedTuple):
+    """Kendall's tau-b of two scores of the same things, by the signs of their differences."""
+
+    given: Floats  # (thing, thing)
+    known: Floats  # (thing, thing)
+
+    @property
+    def n_units(self) -> int:
+        """Number of things."""
+        return len(self.given)
+
+    def values(self, weights: Floats) -> Floats:
+        """Return tau for weights of things: (sample, thing) to (sample)."""
+        products = self.given * self.known, self.given**2, self.known**2
+        both, one, two = (((weights @ each) * weights).sum(axis=1) for each in products)
+        scale = np.sqrt(one * two)
+        return np.divide(both, scale, out=np.full(len(weights), np.nan), where=scale > 0)
+
+
+def thing_scores(given: Mapping[str, float], known: Mapping[str, float]) -> dict[str, Tau]:
+    """Return Kendall's tau-b of the scores of things that are in both."""
     names = [name for name in known if name in given]
     if not names:
         raise DataError("nothing to score: no thing is in both tables; are they named alike?")
     one = np.array([given[name] for name in names])
     two = np.array([known[name] for name in names])
-    signs = np.sign(one[:, None] - one), np.sign(two[:, None] - two)
-    total = (signs[0] * signs[1]).sum(axis=1)
-    scale = np.sqrt((signs[0] ** 2).sum() * (signs[1] ** 2).sum())
-    return {"tau": Ratio(total, np.full(len(names), scale / len(names)))}
+    return {"tau": Tau(np.sign(one[:, None] - one), np.sign(two[:, None] - two))}

@@ -203,15 +203,15 @@ def evaluate_answers(
     """
     check_resampling(resamples, confidence)
     if not isinstance(predicted, Answers):
-        ratios, missing = thing_scores(predicted, truth), (0, 0)
-        n_scored = len(next(iter(ratios.values())).part)
+        ratios: Mapping[str, Any] = thing_scores(predicted, truth)
+        missing = (0, 0)
     else:
         if not isinstance(truth, Answers):
             who = ["truth"] * len(truth)
             truth = type(predicted).from_values(list(truth), who, list(truth.values()))
         ratios, *counts = answer_scores(predicted, truth)
         missing = counts[0], counts[1]
-        n_scored = len(next(iter(ratios.values())).part)
+    n_scored = next(iter(ratios.values())).n_units
     ones = np.ones((1, n_scored))
     rng = np.random.default_rng(seed)
     sizes = [64] * (resamples // 64) + [resamples % 64]

@@ -322,7 +322,9 @@ def _sides(rows: pl.DataFrame, inputs: Inputs) -> tuple[pl.Series, pl.Series, pl
         raise DataError(f"comparisons without the columns left and right; {remedy}")
     for ends in _SIDES:
         pair = [[name for name in inputs.columns if plain_name(name).endswith(e)] for e in ends]
-        both = [(a, b) for a in pair[0] for b in pair[1] if a[: -len(ends[0])] == b[: -len(ends[1])]]
+        both = [
+            (a, b) for a in pair[0] for b in pair[1] if a[: -len(ends[0])] == b[: -len(ends[1])]
+        ]
         if both:
             break
     else:
