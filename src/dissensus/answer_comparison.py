@@ -25,8 +25,12 @@ from .metrics.answers import joined
 from .registry import registries
 
 _SIGNIFICANT = 2.0  # standard errors
-_COMMON = {"spans": ("dawid-skene", "majority"), "boxes": ("dawid-skene", "majority")}
-_COMMON |= {"points": ("majority",), "sets": ("majority",)}
+_COMMON: dict[str, tuple[str, ...]] = {
+    "spans": ("dawid-skene", "majority"),
+    "boxes": ("dawid-skene", "majority"),
+    "points": ("majority",),
+    "sets": ("majority",),
+}
 
 
 class ComparedConsensus(NamedTuple):

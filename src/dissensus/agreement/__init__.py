@@ -15,7 +15,6 @@ from typing import Any, overload
 
 from ..answers import Answers
 from ..errors import OptionError
-
 from .breakdown import item_agreement, split_options
 from .coefficients import Measure, find_measure, measures
 from .distances import AnswerAgreement, agree_on_answers

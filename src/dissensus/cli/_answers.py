@@ -286,8 +286,10 @@ def _print_items(found: Any, top: int) -> None:
     _print_rest(len(table["item"]), top)
 
 
-_SHOWN = ("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou")
-_SHOWN += ("accuracy", "quality")
+_SHOWN = (
+    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
+    *("accuracy", "quality"),
+)
 
 
 def _print_annotators(found: Any, top: int) -> None:
@@ -331,14 +333,12 @@ def _print_rest(rows: int, top: int) -> None:
         print_text(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
 
 
-def plan(
-    answers: Answers, *, budget: float, per_item: int | None, output: str | None, as_json: bool
-) -> None:
+def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json: bool) -> None:
     """Print which items to show again."""
     from ..planning import plan as make_plan
     from ._output import write_table
 
-    found = make_plan(answers, budget=budget, per_item=per_item)
+    found = make_plan(answers, **most)
     write_table(found.table, output)
     if as_json:
         show_json(found.as_dict())

@@ -86,7 +86,12 @@ def aggregate(
             from . import _answers
 
             _answers.refuse({"--hard": hard, "--path-remove": path_remove}, given.answers.kind)
-            how = {"strategy": strategy, "favour": favour, "gold": gold, "save": save}
+            how: dict[str, Any] = {
+                "strategy": strategy,
+                "favour": favour,
+                "gold": gold,
+                "save": save,
+            }
             how |= {"inputs": reading["inputs"], "output": output, "to": to, "threads": threads}
             _answers.aggregate(given.answers, as_json=as_json, seed=seed, **how)
             return

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import OptionError
-
 from ._output import cell, print_table, print_text, show, show_json
 from ._reading import class_options, examine_annotations, examine_answers, read_known
 from .options import ANSWERS, READING, options

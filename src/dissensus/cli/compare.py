@@ -59,7 +59,12 @@ def compare(
         from . import _answers
 
         _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, given.answers.kind)
-        how = {"truth": truth, "gold": gold, "inputs": reading["inputs"], "folds": folds}
+        how: dict[str, Any] = {
+            "truth": truth,
+            "gold": gold,
+            "inputs": reading["inputs"],
+            "folds": folds,
+        }
         _answers.compare(given.answers, strategies, as_json=as_json, seed=seed, **how)
         return
     annotations = read_annotations(path, **class_options(path, reading))

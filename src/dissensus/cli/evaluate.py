@@ -89,9 +89,10 @@ def evaluate(
     PRED is the output of `aggregate`: a table, or the label file of a folder (.npy). The known
     labels may cover a part of the items. Classes are scored by accuracy, F1 and calibration,
     numbers by errors and correlations, spans and boxes by F1, masks by intersection over union,
-    texts by word error rate, rankings by Kendall's tau, sets by Jaccard index and F1. With --soft, probabilities are scored against the votes in
-    --annotations. With --dic, PRED is the output of `tendency predict`, scored against the labels
-    of every annotator. Intervals are 95 % bootstrap intervals over items.
+    texts by word error rate, rankings by Kendall's tau, sets by Jaccard index and F1. With --soft,
+    probabilities are scored against the votes in --annotations. With --dic, PRED is the output of
+    `tendency predict`, scored against the labels of every annotator. Intervals are 95 % bootstrap
+    intervals over items.
 
     \b
     Example:

@@ -82,8 +82,8 @@ def identify(
     are shown, the worst annotators first, with a verdict; --items shows the items. With --drop, the
     labels that are left go to the output. In a data set folder, -s also writes identification/… as
     peerannot does. aum, aumc, waum and waum_perworker train a network on the inputs and find the
-    items that it cannot learn. Of answers of other kinds, annotators are compared with the consensus
-    of -s, and --items lists the items by the distance of their answers.
+    items that it cannot learn. Of answers of other kinds, annotators are compared with the
+    consensus of -s, and --items lists the items by the distance of their answers.
 
     \b
     Examples:
@@ -99,7 +99,12 @@ def identify(
 
         kind = given.answers.kind
         _answers.refuse({"--drop": rules, "--probabilities": probabilities}, kind)
-        how = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
+        how: dict[str, Any] = {
+            "strategy": score,
+            "gold": gold,
+            "inputs": network.inputs,
+            "items": items,
+        }
         _answers.identify(given.answers, output=output, top=top, as_json=as_json, seed=seed, **how)
         return
     reading = class_options(path, reading)

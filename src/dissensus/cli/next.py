@@ -61,8 +61,8 @@ def next(  # noqa: A001
 
     The plan lists pairs of item and annotator, the largest expected gain per cost first. The curve
     predicts the accuracy for other budgets. Known labels (--truth) correct the expected accuracy;
-    nothing is learned from them. --among may name new annotators. Of answers of other kinds it lists
-    the items to show again, by the expected distance of answers.
+    nothing is learned from them. --among may name new annotators. Of answers of other kinds it
+    lists the items to show again, by the expected distance of answers.
 
     \b
     Example:
@@ -81,8 +81,8 @@ def next(  # noqa: A001
         unused = {"--limit": limit, "--batch": batch, "--truth": truth, "--min-gain": min_gain}
         unused |= {"--among": among, "--probabilities": probabilities, "--chart": chart}
         _answers.refuse(unused | {"--cost": cost}, given.answers.kind)
-        how = {"budget": budget, "per_item": per_item}
-        _answers.plan(given.answers, output=output, as_json=as_json, **how)
+        most = {"budget": budget, "per_item": per_item}
+        _answers.plan(given.answers, most, output=output, as_json=as_json)
         return
     annotations = read_annotations(path, **class_options(path, reading))
     with progress_bar("sampling") as progress:

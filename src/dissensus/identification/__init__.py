@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, overload
 
 from ..answers import Answers
-
 from .annotators import AnnotatorScores, identify_on_labels
 from .answers import AnswerScores, identify_on_answers
 from .camps import Camps, camps

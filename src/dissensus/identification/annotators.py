@@ -30,7 +30,7 @@ from .leave_one_out import leave_one_out
 from .proportions import Proportion, proportion
 from .verdicts import judge
 
-__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify"]
+__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
 NUMERIC = ("interval", "ratio")

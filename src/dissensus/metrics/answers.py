@@ -138,7 +138,7 @@ def answer_scores(predicted: Answers, truth: Answers) -> tuple[dict[str, Ratio],
     without_truth = int((indices_of(predicted.items[given], truth.items[known]) < 0).sum())
     missing = indices_of(truth.items[known], predicted.items[given]) < 0
     without = 0 if isinstance(truth, Marks) else int(missing.sum())
-    if not isinstance(truth, Marks) and missing.all() or not known.any():
+    if (not isinstance(truth, Marks) and missing.all()) or not known.any():
         raise DataError(
             f"nothing to score: none of the {int(known.sum())} items with a known answer is among "
             f"the {int(given.sum())} predicted; are they named alike?"
@@ -155,7 +155,7 @@ def answer_scores(predicted: Answers, truth: Answers) -> tuple[dict[str, Ratio],
 
 
 def _f1(found: Found) -> Ratio:
-    return Ratio(2.0 * found.matched, (found.given + found.known).astype(float))
+    return Ratio(2 * found.matched.astype(float), (found.given + found.known).astype(float))
 
 
 def _span_scores(spans: Any, gold: Any) -> dict[str, Ratio]:

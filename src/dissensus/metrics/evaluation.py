@@ -41,8 +41,8 @@ from ..errors import DataError, OptionError
 from ..readers import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
 from ._classes import CLASS_SCORES, class_scores, true_classes
-from .answers import answer_scores, thing_scores
 from ._numbers import NUMBER_SCORES, number_scores
+from .answers import answer_scores, thing_scores
 
 
 class Score(NamedTuple):

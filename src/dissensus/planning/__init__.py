@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, overload
 
 from ..answers import Answers
-
-from .curve import Curve, Point
 from .answers import AnswerPlan, plan_on_answers
+from .curve import Curve, Point
 from .planner import Plan, plan_labels
 
 __all__ = ["AnswerPlan", "Curve", "Plan", "Point", "plan", "plan_labels", "plan_on_answers"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from .coerce import as_annotations, as_truth
 
 if TYPE_CHECKING:
+    from .any_kind import read
     from .long_tables import as_numbers
     from .predictions import read_predictions
-    from .any_kind import read
     from .reading import Reading, examine
     from .scales import kind_of_labels
     from .truth import read_truth

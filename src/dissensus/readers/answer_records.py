@@ -2,7 +2,8 @@
 
     {"item": "s1", "annotator": "ann", "spans": [{"start": 0, "end": 2, "label": "PER"}]}
 
-Likewise `boxes`, `points`, `mask`, `labels`, `ranking` and `text`; an empty list is an empty answer.
+Likewise `boxes`, `points`, `mask`, `labels`, `ranking` and `text`; an empty list is an empty
+answer.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ def simulate_answers(
     chosen = answer_simulators.create(strategy) if isinstance(strategy, str) else strategy
     rng = np.random.default_rng(seed)
     drawn = chosen.draw(assign(n_items, n_annotators, feedback, rng), rng)
-    options = {"strategy": answer_simulators.describe(chosen), "settings": asdict(chosen)}
+    spec = answer_simulators.describe(chosen)
+    options: dict[str, Any] = {"strategy": spec, "settings": asdict(chosen)}
     options |= {"n_items": n_items, "n_annotators": n_annotators, "feedback": feedback}
     return AnswerSimulation(drawn.answers, drawn.truth, drawn.crowd, options | {"seed": seed})
 

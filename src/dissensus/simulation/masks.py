@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from .._relation import Floats
@@ -75,7 +76,7 @@ class Masks(AnswerStrategy):
         return (1 - np.hypot(along, across)) * np.sqrt(axes[0] * axes[1])
 
 
-def _runs(inside: Floats) -> list[int]:
+def _runs(inside: npt.NDArray[np.bool_]) -> list[int]:
     """Return run lengths, column by column, those outside first."""
     flat = inside.T.ravel()
     change = np.flatnonzero(np.diff(flat, prepend=False))

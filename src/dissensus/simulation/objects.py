@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._relation import Floats
 from ..answers.marks import Boxes
 from ..params import NonNegative, Positive
 from .answer_strategy import AnswerStrategy, Assigned, Drawn
@@ -80,7 +81,7 @@ class Objects(AnswerStrategy):
         return Drawn(answers, truth, {"found": found})
 
 
-def _boxes(count: int, rng: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
+def _boxes(count: int, rng: np.random.Generator) -> Floats:
     """Return boxes inside an image: x, y, w, h."""
     size = rng.uniform(0.05, 0.25, (count, 2)) * _SIZE
     return np.hstack([rng.random((count, 2)) * (np.array(_SIZE) - size), size])

@@ -60,9 +60,11 @@ def _values(answers: Answers) -> dict[str, Array | list[Any]]:
     """Return the columns of values: (answer)."""
     if isinstance(answers, Masks):
         height, width = answers.size[answers.item].T
-        counts = [" ".join(map(str, value["counts"])) for value in answers.values()]
-        empty = answers.empty.tolist()
-        counts = [None if bare else runs for bare, runs in zip(empty, counts, strict=True)]
+        values, empty = answers.values(), answers.empty.tolist()
+        counts = [
+            None if bare else " ".join(map(str, value["counts"]))
+            for bare, value in zip(empty, values, strict=True)
+        ]
         return {"counts": counts, "height": height, "width": width}
     if isinstance(answers, Sets):
         return {"labels": _labels(answers)}

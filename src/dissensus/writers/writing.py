@@ -26,7 +26,7 @@ from .targets import TARGETS, destination_of
 
 
 def write(
-    what: Writable | Reading | Answers,
+    what: Writable | Reading | Answers | Any,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
@@ -55,8 +55,9 @@ def write(
     if isinstance(what, Answers):
         _write_answers(what, path, format)
         return
-    if isinstance(getattr(what, "items", None), Mapping):  # a consensus
-        write_columns(what.items, path, format)  # type: ignore[union-attr]
+    table = getattr(what, "items", None)
+    if isinstance(table, Mapping):  # of a consensus
+        write_columns(table, path, format)
         return
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)
