@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import DissensusError, OutputError
 from ._output import note
-
-if TYPE_CHECKING:
-    from ..answers import Answers
-    from ..readers import Reading
 
 
 def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
@@ -32,7 +28,12 @@ def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
 
 
 def replace_converted(
-    found: Reading | Answers, target: str, to: str | None, *, force: bool
+    found: Any,
+    target: str,
+    to: str | None,
+    write: Callable[[Any, Path, str | None], None],
+    *,
+    force: bool,
 ) -> None:
     """Check the target of a conversion.
 
@@ -40,7 +41,6 @@ def replace_converted(
     there is nothing to report.
     """
     from ..readers.any_kind import AnswerReading, examine_any
-    from ..writers import write
 
     path = Path(target)
     if target == "-" or not (path.is_file() or path.is_dir()):
@@ -48,7 +48,7 @@ def replace_converted(
     layout = to or ("peerannot" if path.is_dir() else None)
     with TemporaryDirectory(prefix="dissensus-") as folder:
         copy, own = Path(folder) / path.resolve().name, False
-        write(found, copy, format=layout)
+        write(found, copy, layout)
         if _same(copy, path):
             return
         names = [path / one.name for one in copy.iterdir()] if copy.is_dir() else [path]
@@ -59,7 +59,7 @@ def replace_converted(
             else:
                 readings = (there, replace(there, texts=None))  # texts may be the items' names
             for reading in readings:
-                write(reading, copy, format=layout)
+                write(reading, copy, layout)
                 own = own or _same(copy, path)
     replacing(names, own=own, force=force)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import OptionError
+from ._cards import card_for
 from ._output import note, show_json
 from ._reading import class_options, examine_annotations, examine_answers, read_known
 from ._replacing import replace_converted
@@ -15,17 +16,20 @@ from .options import ANSWERS, READING, options
 
 if TYPE_CHECKING:
     from ..answers import Answers
+    from ..readers import Reading
 
 
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@options("to", "gold", *ANSWERS, *READING, "json", "force")
+@options("to", "gold", *ANSWERS, *READING, "pseudonyms", "license", "json", "force")
 def convert(
     source: str,
     target: str,
     to: str | None,
     gold: str | None,
+    pseudonyms: str | None,
+    license: str | None,  # noqa: A002
     as_json: bool,
     force: bool,
     **reading: Any,
@@ -34,33 +38,57 @@ def convert(
 
     OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also .zst), or
     is a folder, which gets the layout of peerannot. --to is one of long, nested, wide, crowd-kit,
-    label-studio, argilla, huggingface and peerannot. What OUT cannot hold is reported. An OUT that
-    is there is replaced if a conversion has written it, otherwise with --force. Answers of other
-    kinds become a table with a row per mark, or records in .jsonl and .json; IN may also be the
-    folder of a consensus (`aggregate --save`).
+    label-studio, argilla, huggingface, huggingface-folder and peerannot. What OUT cannot hold is
+    reported. An OUT that is there is replaced if a conversion has written it, otherwise with
+    --force. --pseudonyms replaces the names of annotators, so that labels can be published; the
+    key file is readable by you alone, is used again, and is never written into OUT. Answers of
+    other kinds become a table with a row per mark, or records in .jsonl and .json; IN may also be
+    the folder of a consensus (`aggregate --save`).
 
     \b
     Example:
       dissensus convert answers.csv answers.parquet
       dissensus convert answers.csv tasks.json --to label-studio
+      dissensus convert answers.csv published --to huggingface-folder --pseudonyms key.json
     """
     from dataclasses import replace
 
+    from ..writers import losses, pseudonymise, write
+    from ..writers.pseudonyms import check_key_place, read_key, write_key
+
     other = _answers_of(source, reading)
     if other is not None:
-        if gold:
-            raise OptionError(f"--gold is for classes here, and these are {other.kind}")
+        for name, given in (("--gold", gold), ("--pseudonyms", pseudonyms), ("--license", license)):
+            if given:
+                raise OptionError(f"{name} is for classes here, and these are {other.kind}")
         _convert(other, target, to, as_json=as_json, force=force)
         return
     reading = class_options(source, reading)
-    from ..writers import losses, write
-
+    publishing = to == "huggingface-folder"
+    if license is not None and not publishing:
+        raise OptionError("--license is for the card of --to huggingface-folder")
+    if pseudonyms is not None:
+        check_key_place(pseudonyms, target, to, force=force)
+        key = read_key(pseudonyms)
     found = examine_annotations(source, **reading)
     if gold:
         found = replace(found, gold=read_known(gold) or {})
+    if pseudonyms is not None:
+        found, key = pseudonymise(found, key)
     lost = losses(found, target, to)
-    replace_converted(found, target, to, force=force)
-    write(found, target, format=to)
+
+    def save(reading: Reading, path: str | Path, layout: str | None) -> None:
+        card = None
+        if publishing:
+            card = card_for(reading, license, pseudonyms=pseudonyms is not None)
+        write(reading, path, format=layout, card=card)
+
+    replace_converted(found, target, to, save, force=force)
+    if pseudonyms is not None:
+        write_key(pseudonyms, key)
+    save(found, target, to)
+    if publishing and license is None:
+        note("the card names no license; --license cc-by-4.0, for example, adds one")
     for sentence in lost:
         note(sentence)
     annotations = found.annotations
@@ -92,8 +120,11 @@ def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
 def _convert(answers: Answers, target: str, to: str | None, *, as_json: bool, force: bool) -> None:
     from ..writers import write
 
-    replace_converted(answers, target, to, force=force)
-    write(answers, target, format=to)
+    def save(what: Any, path: str | Path, layout: str | None) -> None:
+        write(what, path, format=layout)
+
+    replace_converted(answers, target, to, save, force=force)
+    save(answers, target, to)
     if as_json:
         counts = {"items": answers.n_items, "annotators": answers.n_annotators}
         counts |= {"answers": len(answers), "empty": int(answers.empty.sum())}

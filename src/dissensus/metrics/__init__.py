@@ -3,5 +3,15 @@
 from __future__ import annotations
 
 from .evaluation import Evaluation, Score, evaluate, evaluate_answers
+from .lewidi import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
 
-__all__ = ["Evaluation", "Score", "evaluate", "evaluate_answers"]
+__all__ = [
+    "Evaluation",
+    "Score",
+    "annotator_errors",
+    "evaluate",
+    "evaluate_answers",
+    "multilabel_error_rate",
+    "multilabel_manhattan",
+    "ranks",
+]

@@ -12,10 +12,11 @@ import polars as pl
 from ..annotations import Annotations, Scale
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
-from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
+from .dataset_folders import FOLDER, is_dataset
+from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame, one_answer_each
 from .long_tables import annotations_from, is_no_label
-from .sources import FORMATS, Source, open_source
+from .sources import FORMATS, Source, is_folder, open_source
 from .tables import column_names, read_columns
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
@@ -141,6 +142,19 @@ def examine(
     return with_scale(reading, scale, reorder=classes is None)
 
 
+def examine_export(
+    source: Source,
+    format: str,  # noqa: A002
+    *,
+    question: str | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Reading:
+    """Return one question of an export of a labelling tool that is open already."""
+    export = tool(format).read(source)
+    reading = _choose(source, format, export, question, classes, "error", "count")
+    return with_scale(reading, reorder=classes is None)
+
+
 def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
     """Return a reading whose annotations have a scale; `auto` detects it, with a note.
 
@@ -192,13 +206,17 @@ def _examine(
             duplicates=duplicates,
         )
         return Reading(annotations, "table")
-    if str(source) != "-" and Path(source).is_dir():
-        inverted = format == "peerannot-inverted"
+    if is_folder(source) and (Path(source, "answers.json").exists() or format == INVERTED):
+        inverted = format == INVERTED
         return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
-    opened = open_source(source, None if format in TOOLS else format)
+    if is_folder(source):
+        kind = FOLDER if is_dataset(Path(source)) else "folder"
+        opened = Source(str(source), Path(source), kind)
+    else:
+        opened = open_source(source, None if format in TOOLS else format)
     try:
         name, export = format if format in TOOLS else None, None
         if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
@@ -211,6 +229,10 @@ def _examine(
             name = None if head is None or head.is_long() else tool_of(head)
         if export is None and name is not None:
             export = tool(name).read(opened)
+        if export is None and opened.format == "folder":
+            raise opened.fail(
+                "no answers.json in this folder, nor files of a known tool; name the file itself"
+            )
         if export is None and opened.format in ("npy", "json", "zip"):
             whole = _whole(opened, question, classes, duplicates)
             if whole is not None:
