@@ -65,7 +65,7 @@ def answers_from_records(source: Source, kind: str, who: str | None = None) -> A
         for name, given in (("item", item), ("annotator", annotator)):
             if given is None or given == "" or isinstance(given, (list, dict)):
                 raise source.fail(f"line {number}: {name} is {given!r:.40}, not a name")
-        rows.append({"item": item, "annotator": annotator, cls.value_key: value})
+        rows.append(record | {"item": item, "annotator": annotator})
     try:
         return cls.from_rows(rows)
     except DataError as problem:

@@ -29,7 +29,10 @@ from .tables import line_of_row, read_columns
 
 _LABEL = ["label", "class", "category", "type", "tag"]  # names of the label of a mark
 _CORNERS = {"xmin": "x", "ymin": "y", "xtl": "x", "ytl": "y"}
-_SIZE = {"height": ["height", "h", "rows"], "width": ["width", "w", "columns"]}
+_SIZE = {
+    "height": ["height", "image_height", "original_height"],
+    "width": ["width", "image_width", "original_width"],
+}
 _SIDES = (("left", "right"), ("1", "2"), ("a", "b"), ("first", "second"))
 _ROW = re.compile(r"^row (\d+): ")
 _WHO = "\0"  # stands for the annotator of a table without annotators
@@ -107,7 +110,7 @@ def _by_role(
         del wanted["annotator"]
     known = {role: column for role, column in given.items() if role in wanted}
     found = find_columns(others, wanted, known, name)
-    optional = {"label": _LABEL} | (_SIZE if layout.kind == "masks" else {})
+    optional = {"label": _LABEL} | (_SIZE if layout.kind in ("masks", "points") else {})
     for role, names in optional.items():
         if role in given:
             found[role] = given[role]
@@ -256,7 +259,9 @@ def _in_order(sides: Sequence[str]) -> list[str]:
 
 def _points(rows: pl.DataFrame, inputs: Inputs) -> Answers:
     place = {role: _numbers(rows, role) for role in ("x", "y")}
-    size = None if inputs is None else _sizes(inputs)
+    table = rows if set(_SIZE) <= set(rows.columns) else inputs
+    sizes = {} if table is None else _sizes(table)
+    size = {item: (width, height) for item, (height, width) in sizes.items()}
     return _marks(rows, "points", place, size=size)
 
 

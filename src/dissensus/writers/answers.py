@@ -13,7 +13,7 @@ import polars as pl
 
 from .._relation import Array
 from ..answers import Answers
-from ..answers.marks import Marks
+from ..answers.marks import Marks, Points
 from ..answers.masks import Masks
 from ..answers.rankings import TIE, Rankings
 from ..answers.sets import Sets, join_options
@@ -53,6 +53,12 @@ def _marks(marks: Marks) -> pl.DataFrame:
         if name != "item":
             given = as_column(values).extend(pl.Series([None] * len(bare), dtype=pl.Null))
             frame = frame.with_columns(given.gather(order).alias(name))
+    if isinstance(marks, Points) and not np.isnan(marks.size).all():
+        width, height = marks.size[marks.item[rows[order]]].T
+        frame = frame.with_columns(
+            pl.Series("image_height", height).fill_nan(None),
+            pl.Series("image_width", width).fill_nan(None),
+        )
     return frame
 
 
