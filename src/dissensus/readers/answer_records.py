@@ -39,7 +39,7 @@ def kind_of_records(head: Head, who: str | None = None) -> str | None:
     if len(kinds) != 1:
         return None
     key, shape = kind_class(kinds[0]).value_key, _SHAPES.get(kinds[0], (list,))
-    return kinds[0] if all(isinstance(one.get(key), shape) for one in head.records) else None
+    return kinds[0] if isinstance(first[key], shape) else None
 
 
 def answers_from_records(source: Source, kind: str, who: str | None = None) -> Answers:

@@ -102,7 +102,8 @@ def is_of_kind(frame: pl.DataFrame, layout: Layout, columns: Mapping[str, str]) 
         case "texts":
             return not beside
         case "rankings" if "winner" in value:
-            return _are_winners(value["left"], value["right"], value["winner"])
+            sure = columns["winner"] not in classes
+            return sure or _are_winners(value["left"], value["right"], value["winner"])
         case "rankings":
             return not beside
     if not beside:
