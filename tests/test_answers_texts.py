@@ -141,4 +141,4 @@ def test_transcripts_have_as_few_errors_as_specified(name, bar):
 
 def test_an_empty_text_among_others_is_outvoted():
     texts = Texts.from_values("aaab", "xyzx", ["", "the cat", "the cat", ""])
-    assert Rover().fit(texts).items["text"].tolist() == ["the cat", ""]
+    assert consensus(texts, "rover").items["text"].tolist() == ["the cat", ""]
