@@ -23,6 +23,8 @@ LIBRARIES = {
     "evals": ["openai_evals.jsonl"],
 }
 
+JUDGED = ("inspect", "mlflow", "langfuse", "promptfoo", "openai-evals")
+
 
 def kinds(question):
     pairs = zip(column(question, "annotator"), column(question, "source"), strict=True)
@@ -398,5 +400,16 @@ def test_a_published_set_is_the_same_in_every_log(write, tmp_path):
     answers = rows_of(shared("alt_framing"))
     found = examine(write(answers, tmp_path))
     assert sorted(rows_of(found.annotations)) == sorted(answers)
-    kinds = found.annotations.columns["source"].tolist()
-    assert kinds.count("model") == sum(one[1].startswith("model:") for one in answers) > 0
+    sources = found.annotations.columns["source"].tolist()
+    assert sources.count("model") == sum(one[1].startswith("model:") for one in answers) > 0
+    assert found.annotations.is_kind("model").sum() == 6
+    assert found.annotations.is_kind("person").sum() == 4
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if OURS[name] in JUDGED])
+def test_kinds_of_annotators_reach_the_annotations(name):
+    for question, one in export_of(name).questions.items():
+        found = examine(FIXTURES / name, question=question).annotations
+        if "source" in one.answers.columns:
+            known = {by: kind or "" for by, kind in kinds(one).items()}
+            assert dict(zip(found.annotators, found.annotator_kinds, strict=True)) == known

@@ -146,12 +146,12 @@ def _add(
         collected.left[what] += 1
         return
     for name, score in sample.scores.items():
+        by_person = bool(score.history) and score.history[0].provenance is not None
+        added = by_person and _listed(name, scorers) not in scorers
         for scorer, value, time in _answers(name, score, scorers):
             when = sample.completed_at if time is None else time
             about: Any = {"epoch": sample.epoch, "system": system}
-            made = score.history and score.history[0].provenance
-            made = made and _listed(name, scorers) not in scorers
-            for question, one in _questions(value, name if made else None):
+            for question, one in _questions(value, name if added else None):
                 add_score(collected, question, scorer, item, one, when, **about)
 
 
