@@ -146,7 +146,7 @@ def _add(
         collected.left[what] += 1
         return
     for name, score in sample.scores.items():
-        by_person = bool(score.history) and score.history[0].provenance is not None
+        by_person = any(edit.provenance for edit in (score.history or ())[:1])
         added = by_person and _listed(name, scorers) not in scorers
         for scorer, value, time in _answers(name, score, scorers):
             when = sample.completed_at if time is None else time
