@@ -39,6 +39,10 @@ Kind = Literal[
 # Format → module. The first that recognises a file reads it, so the most particular come first.
 TOOLS: dict[str, str] = {
     "label-studio": "label_studio",
+    "cvat": "cvat",
+    "coco": "coco",
+    "brat": "brat",
+    "conll": "conll",
     "prodigy": "prodigy",
     "argilla": "argilla",
     "lewidi": "lewidi",
@@ -125,20 +129,24 @@ class Head:
     Attributes
     ----------
     shape
-        `records` (a JSON list or JSON lines), `object` (one JSON object), `table` (columns), or
-        `archive` (a zip of files).
+        `records` (a JSON list or JSON lines), `object` (one JSON object), `table` (columns),
+        `archive` (a zip of files), or `xml`.
     names
-        Columns of a table, keys of the first record, keys of the object, files of the archive.
+        Columns of a table, keys of the first record, keys of the object, files of the archive,
+        tags of the XML's beginning.
     first
         The first records; of an object, its first values; of a table, its first rows.
     lines
         The first lines of a table of texts, field by field, its header included.
+    raw
+        The first lines of a table of texts as they are.
     """
 
-    shape: Literal["records", "object", "table", "archive"]
+    shape: Literal["records", "object", "table", "archive", "xml"]
     names: tuple[str, ...]
     first: tuple[Any, ...]
     lines: tuple[tuple[str, ...], ...] = ()
+    raw: tuple[str, ...] = ()
 
     @property
     def records(self) -> tuple[dict[str, Any], ...]:
@@ -187,7 +195,10 @@ def head_of(source: Source) -> Head | None:
         case "csv" | "tsv":
             header, *rows = first_lines(source, _MOST_ROWS) or [()]
             first = tuple(dict(zip(header, row, strict=False)) for row in rows)
-            return Head("table", header, first, (header, *rows))
+            return Head("table", header, first, (header, *rows), tuple(source.lines(_MOST_ROWS)))
+        case "xml":
+            tags = re.findall(r"<([A-Za-z_][\w.-]*)", source.beginning(_CHUNK))
+            return Head("xml", tuple(dict.fromkeys(tags)), ())
         case "parquet" | "arrow":
             return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
         case "jsonl":

@@ -10,10 +10,13 @@ from typing import Any, cast
 import polars as pl
 
 from ..annotations import Annotations, Scale
+from ..answers import KINDS
 from ..errors import DataError
+from .annotator_files import FILES, read_files
 from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame, one_answer_each
+from .kinds import KindReading, answers_of
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
@@ -134,11 +137,49 @@ def examine(
     duplicates: str = "count",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
+    found = examine_question(
+        source,
+        format=format,
+        question=question,
+        columns=columns,
+        classes=classes,
+        missing=missing,
+        scale=scale,
+        duplicates=duplicates,
+    )
+    if isinstance(found, KindReading):
+        raise DataError(
+            f"{source}: {found.question!r} holds {found.answers.kind}, and classes are needed here"
+        )
+    return found
+
+
+def examine_question(
+    source: Any,
+    *,
+    kind: str | None = None,
+    format: str | None = None,  # noqa: A002
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+    scale: str = "auto",
+    duplicates: str = "count",
+) -> Reading | KindReading:
+    """Return one question of a file: annotations, or answers of the kind that a tool's export has.
+
+    Classes come first where no question is named and `kind`, one of `answers.KINDS`, is not given.
+    A folder of a tool's files, or a list of paths, has a file for each annotator. Other parameters
+    are those of `read`.
+    """
     if isinstance(source, Annotations):
         reading = Reading(source, "annotations", reason="they were given with this scale")
         return reading if scale == "auto" else with_scale(reading, scale)
-    reading = _examine(source, format, question, columns, classes, missing, duplicates)
-    return with_scale(reading, scale, reorder=classes is None)
+    given = (question, classes, missing, duplicates)
+    found = _examine(source, format, columns, kind, given)
+    if isinstance(found, KindReading):
+        return found
+    return with_scale(found, scale, reorder=classes is None)
 
 
 def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
@@ -174,15 +215,17 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
 def _examine(
     source: Any,
     format: str | None,  # noqa: A002
-    question: str | None,
     columns: Mapping[str, str] | None,
-    classes: Sequence[Any] | None,
-    missing: str,
-    duplicates: str,
-) -> Reading:
+    kind: str | None,
+    given: tuple[str | None, Sequence[Any] | None, str, str],
+) -> Reading | KindReading:
+    question, classes, missing, duplicates = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         answers = one_answer_each(source, duplicates, "mapping")
         return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
+    several = isinstance(source, (list, tuple)) and bool(source)
+    if several and all(isinstance(one, (str, Path)) for one in source):
+        return _of_files(list(source), format, kind, given)
     if not isinstance(source, (str, Path)):
         annotations = annotations_from(
             as_frame(source),
@@ -193,12 +236,20 @@ def _examine(
         )
         return Reading(annotations, "table")
     if str(source) != "-" and Path(source).is_dir():
+        if format in FILES or (format is None and not (Path(source) / "answers.json").exists()):
+            found = _of_files(Path(source), format, kind, given)
+            if found is not None:
+                return found
         inverted = format == "peerannot-inverted"
         return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
     opened = open_source(source, None if format in TOOLS else format)
+    if opened.format == "zip" and isinstance(opened.content, Path) and not columns:
+        found = _of_files(opened.content, format, kind, given)
+        if found is not None:
+            return found
     try:
         name, export = format if format in TOOLS else None, None
         if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
@@ -216,8 +267,7 @@ def _examine(
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
-        given = (question, classes, missing, duplicates)
-        return _choose(opened, name or opened.format, export, *given)
+        return _choose(opened, name or opened.format, export, kind, *given)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
 
@@ -291,36 +341,80 @@ def examine_folder(
     return Reading(annotations, "folder", notes=notes)
 
 
+def _kind(of_question: Kind) -> str:
+    return "sets" if of_question == "multiple" else of_question
+
+
 def _one_question(opened: Source, question: str) -> DataError:
     return opened.fail(f"a table of one question, so --question {question} cannot be chosen")
+
+
+def _of_files(
+    paths: Path | list[str | Path],
+    format: str | None,  # noqa: A002
+    kind: str | None,
+    given: tuple[str | None, Sequence[Any] | None, str, str],
+) -> Any:
+    """Return a question of a tool that has a file for each annotator; nothing for other files."""
+    found = read_files(paths, format)
+    several = isinstance(paths, list)
+    if found is None and not several:
+        return None
+    named = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
+    opened = Source(named, Path(), "folder")
+    if found is None:
+        raise opened.fail(f"not files of one of {', '.join(FILES)}")
+    name, export = found
+    return _choose(opened, name, export, kind, *given)
 
 
 def _choose(
     opened: Source,
     name: str,
     export: Export,
+    kind: str | None,
     question: str | None,
     classes: Sequence[Any] | None,
     missing: str,
     duplicates: str,
-) -> Reading:
-    """Return one question of an export as annotations."""
+) -> Reading | KindReading:
+    """Return one question of an export."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
-    sizes = {one: answers.answers.height for one, answers in export.questions.items() if one}
-    known = ", ".join(f"{one} ({size} labels)" for one, size in sizes.items())
+    asked = {one: answers for one, answers in export.questions.items() if one}
+    sizes = {one: answers.answers.height for one, answers in asked.items()}
+    known = {
+        one: f"{one} ({sizes[one]} {'labels' if answers.kind not in KINDS else answers.kind})"
+        for one, answers in asked.items()
+    }
     if plain is not None and question is not None:
         raise _one_question(opened, question)
     if plain is None and not sizes:
         raise opened.fail(f"a {name} export without any answer to a question")
-    if question is None and len(sizes) > 1:
-        raise opened.fail(f"several questions, {known}; choose with --question NAME")
     if question is not None and question not in sizes:
-        raise opened.fail(f"no question {question!r}; there are {known}")
-    if plain is None:
-        question = question if question is not None else next(iter(sizes))
+        raise opened.fail(f"no question {question!r}; there are {', '.join(known.values())}")
+    notes = (*opened.notes, *export.notes)
+    if plain is None and question is None:
+        fit = [one for one in asked if kind in (None, _kind(asked[one].kind))]
+        if not fit:
+            raise opened.fail(f"no {kind} in it; there are {', '.join(known.values())}")
+        first = [one for one in fit if asked[one].kind not in KINDS] or fit
+        if len(first) > 1:
+            several = ", ".join(known[one] for one in first)
+            raise opened.fail(f"several questions, {several}; choose with --question NAME")
+        question = first[0]
+        others = [known[one] for one in asked if one != question]
+        if others:
+            notes += (f"not read: {', '.join(others)}; --question NAME reads one",)
     chosen = plain or export.questions[question or ""]
     if plain is None and chosen.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
+    if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):
+        try:
+            answers = answers_of(chosen)
+        except DataError as problem:
+            raise opened.fail(str(problem)) from None
+        about = (dict(chosen.gold), export.texts, notes)
+        return KindReading(answers, name, question or "", sizes, *about)
     try:
         annotations = annotations_from(
             chosen.answers,
@@ -336,7 +430,6 @@ def _choose(
         ) from None
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("no labels in it, only a header")
-    notes = (*opened.notes, *export.notes)
     if plain is not None and plain.answers.schema["label"] == pl.String:
         given = plain.answers["label"]
         unlike = missing != "drop" and NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
