@@ -207,13 +207,10 @@ class Collected:
             )
         return self.export()
 
-    def export(self, *, drop_texts: bool = False) -> Export:
-        """Return the export; with `drop_texts`, without questions answered in free text."""
+    def export(self, *, texts: bool = False) -> Export:
+        """Return the export; with `texts`, what looks like free text is no class."""
         self._complete()
         tables = {name: one.question() for name, one in self.questions.items() if one.label}
-        left_out: tuple[str, ...] = ()
-        if drop_texts:
-            tables, left_out = without_free_text(tables)
         others = self._other_questions(tables)
         questions = {name: self.questions[name] for name in tables}
         for name, one in questions.items():
@@ -226,30 +223,29 @@ class Collected:
             notes.append(f"labels by models: {by_models}; the column source marks them")
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
-        tables |= others
-        return Export(tables, self.items.table(), (*self.notes, *left_out, *notes))
+        tables = with_texts(tables) if texts else tables
+        return Export(tables | others, self.items.table(), (*self.notes, *notes))
 
 
-def without_free_text(
-    questions: Mapping[str, Question],
-) -> tuple[dict[str, Question], tuple[str, ...]]:
-    """Return the questions that were not answered in free text, and notes about the others.
+def with_texts(questions: Mapping[str, Question]) -> dict[str, Question]:
+    """Return the questions, those that were answered in free text as texts.
 
-    If all answers are free text, they are returned.
+    If all of them look like that, they may be classes with many names, and stay classes.
     """
-    prose = {name: one for name, one in questions.items() if _is_free_text(one)}
+    prose = {
+        name
+        for name, one in questions.items()
+        if one.kind == "single" and is_free_text(one.answers["label"].to_list())
+    }
     if len(prose) == len(questions):
-        return dict(questions), ()
-    notes = (
-        f"left out: free text in answer to {name!r} ({one.answers.height})"
-        for name, one in prose.items()
-    )
-    return {name: one for name, one in questions.items() if name not in prose}, tuple(notes)
+        return dict(questions)
+    return {name: as_texts(one) if name in prose else one for name, one in questions.items()}
 
 
-def _is_free_text(question: Question) -> bool:
-    """Return whether the labels of a question look like texts that people wrote."""
-    return question.kind == "single" and is_free_text(question.answers["label"].to_list())
+def as_texts(question: Question) -> Question:
+    """Return a question of classes as one of texts."""
+    values = question.answers["label"].to_list()
+    return Question(question.answers.drop("label"), "texts", gold=question.gold, values=values)
 
 
 def is_free_text(answers: Sequence[str]) -> bool:

@@ -4,7 +4,8 @@ The token is the first column and the tag the last, `B-PER`, `I-PER` or `O`; BIO
 BIOES are read alike. Several columns of tags are annotators, `?` where one gave none. A file for
 each annotator, or a folder with their documents, is aligned by characters: tokens may be cut
 differently, the text must be the same. An item is a sentence of the first file, and spans are
-characters of its tokens with one blank between them. A sentence without tags is an empty answer.
+characters of its tokens with one blank between them; `# sent_id = NAME` before a sentence names it.
+A sentence without tags is an empty answer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _TAG = re.compile(r"O|[BILUSEM]-\S+")
 _NONE = ("?", "_")  # no tag by this annotator
 _BEGINS, _ENDS = "BUS", "LUSE"  # prefixes of a token that begins or ends a span
 _COMMENT = re.compile(r"#( |$)|-DOCSTART-")
+_NAMED = re.compile(r"# sent_id = (.*\S)")
 _LEAST = 0.99  # share of lines whose last column is a tag
 
 Marks = list[tuple[int, int, str]]  # start, end and label, in characters without blanks
@@ -36,6 +38,7 @@ class Sentence(NamedTuple):
 
     tokens: tuple[str, ...]
     marks: tuple[Marks | None, ...]
+    name: str = ""  # where a line `# sent_id = NAME` is before it
 
     @property
     def letters(self) -> str:
@@ -67,7 +70,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
         documents.setdefault(one.document, []).append(one)
     for document, of_document in documents.items():
         shown: list[Sentence] = []  # the sentences of the first file, and others' own
-        known: dict[tuple[str, int], int] = {}  # letters and how often they were there → sentence
+        known: dict[tuple[str, ...], int] = {}  # name, or letters and how often → sentence
         for one in of_document:
             sentences = _sentences(collected, one.source)
             if shown and _letters(sentences) == _letters(shown):
@@ -75,10 +78,14 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
             times: Counter[str] = Counter()
             for sentence in sentences:
                 times[sentence.letters] += 1
-                at = known.setdefault((sentence.letters, times[sentence.letters]), len(known))
+                key = sentence.letters, str(times[sentence.letters])
+                at = known.setdefault((sentence.name,) if sentence.name else key, len(known))
                 if at == len(shown):
                     shown.append(sentence)
-                name = f"{document}:{at + 1}" if document else str(at + 1)
+                if shown[at].letters != sentence.letters:
+                    raise one.source.fail(f"sentence {sentence.name!r} has another text elsewhere")
+                numbered = f"{document}:{at + 1}" if document else str(at + 1)
+                name = sentence.name or numbered
                 collected.items.name(name, " ".join(shown[at].tokens))
                 _add(collected, name, sentence, shown[at].tokens, one.annotator)
     return collected.export_of_files()
@@ -106,11 +113,15 @@ def _letters(sentences: Sequence[Sentence]) -> str:
 def _sentences(collected: Collected, source: Source) -> list[Sentence]:
     """Return the sentences of a file."""
     blocks: list[list[list[str]]] = [[]]
+    names: dict[int, str] = {}  # block → name
     width = 0
     for number, line in enumerate(_lines(source), 1):
         fields = _fields(line)
         if not fields or _COMMENT.match(line):
-            blocks.append([])
+            if blocks[-1]:
+                blocks.append([])
+            if named := _NAMED.match(line):
+                names[len(blocks) - 1] = named[1]
             continue
         width = width or len(fields)
         if len(fields) != width or width < 2:
@@ -125,7 +136,11 @@ def _sentences(collected: Collected, source: Source) -> list[Sentence]:
     skipped = width - 1 - len(columns)
     if skipped:
         collected.left["columns between token and tag"] = skipped
-    return [_sentence(block, columns) for block in blocks if block]
+    return [
+        _sentence(block, columns, names.get(number, ""))
+        for number, block in enumerate(blocks)
+        if block
+    ]
 
 
 def _tag_columns(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -142,11 +157,11 @@ def _tag_columns(rows: Sequence[Sequence[str]]) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _sentence(block: Sequence[Sequence[str]], columns: Sequence[int]) -> Sentence:
+def _sentence(block: Sequence[Sequence[str]], columns: Sequence[int], name: str) -> Sentence:
     tokens = tuple(row[0] for row in block)
     bounds = [0, *accumulate(map(len, tokens))]
     marks = tuple(_marks([row[at] for row in block], bounds) for at in columns)
-    return Sentence(tokens, marks)
+    return Sentence(tokens, marks, name)
 
 
 def _marks(tags: Sequence[str], bounds: Sequence[int]) -> Marks | None:
@@ -198,7 +213,10 @@ def _cut_as(
                 kept = found[at][column] or []
                 found[at][column] = [*kept, (begin + start - bounds[at], upto - bounds[at], label)]
         begin = stop
-    return [Sentence(one.tokens, tuple(marks)) for one, marks in zip(shown, found, strict=True)]
+    return [
+        Sentence(one.tokens, tuple(marks), one.name)
+        for one, marks in zip(shown, found, strict=True)
+    ]
 
 
 def _fields(line: str) -> list[str]:

@@ -12,6 +12,7 @@ import polars as pl
 from ..annotations import Annotations, Scale
 from ..answers import KINDS
 from ..errors import DataError
+from ._answers import as_texts
 from .annotator_files import FILES, read_files
 from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
@@ -395,6 +396,9 @@ def _choose(
     notes = (*opened.notes, *export.notes)
     if plain is None and question is None:
         fit = [one for one in asked if kind in (None, _kind(asked[one].kind))]
+        if kind == "texts" and not fit:
+            texts = {one: as_texts(a) for one, a in asked.items() if a.kind == "single"}
+            asked, fit = asked | texts, list(texts)
         if not fit:
             raise opened.fail(f"no {kind} in it; there are {', '.join(known.values())}")
         first = [one for one in fit if asked[one].kind not in KINDS] or fit
@@ -405,7 +409,7 @@ def _choose(
         others = [known[one] for one in asked if one != question]
         if others:
             notes += (f"not read: {', '.join(others)}; --question NAME reads one",)
-    chosen = plain or export.questions[question or ""]
+    chosen = plain or asked[question or ""]
     if plain is None and chosen.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
     if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):
