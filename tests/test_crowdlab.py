@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissensus import Annotations, DataError, aggregate, simulate, write
+from dissensus import Annotations, DataError, OptionError, aggregate, simulate, write
 from dissensus.identification.activelab import activelab
 from dissensus.identification.crowdlab import crowdlab
 from dissensus.identification.label_sums import agreement_with_others, majority, worst_class
@@ -463,3 +463,118 @@ def test_probabilities_that_cannot_be_read_are_explained(tmp_path, name, content
         read_probabilities(path, annotations)
     assert str(path) in str(problem.value)
     assert "\n" not in str(problem.value)
+
+
+def plain_cleanlab(matrix, probabilities, **options):
+    """Return cleanlab's scores, where it has no weights to return."""
+    multiannotator = pytest.importorskip("cleanlab.multiannotator")
+    found = multiannotator.get_label_quality_multiannotator(
+        matrix, probabilities.copy(), verbose=False, **options
+    )
+    found["annotator_stats"] = found["annotator_stats"].sort_index()
+    return found
+
+
+def assert_same_scores(annotations, found, expected):
+    """Compare every column of cleanlab to 1e-12."""
+    close = {"rtol": 0, "atol": 1e-12}
+    quality, stats = expected["label_quality"], expected["annotator_stats"]
+    np.testing.assert_array_equal(found.label, quality["consensus_label"])
+    detailed = expected["detailed_label_quality"].to_numpy()
+    for ours, theirs in (
+        (found.consensus_quality, quality["consensus_quality_score"]),
+        (found.consensus_agreement, quality["annotator_agreement"]),
+        (found.label_quality, detailed[annotations.item, annotations.annotator]),
+        (found.annotator_quality, stats["annotator_quality"]),
+        (found.annotator_agreement, stats["agreement_with_consensus"]),
+    ):
+        np.testing.assert_allclose(ours, np.asarray(theirs), **close)
+    np.testing.assert_array_equal(found.worst_class, stats["worst_class"])
+
+
+LABEL_SCORES = [
+    {},
+    {"method": "normalized_margin"},
+    {"method": "confidence_weighted_entropy"},
+    {"adjust_pred_probs": True},
+    {"method": "normalized_margin", "adjust_pred_probs": True},
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("quality", ["crowdlab", "agreement"])
+@pytest.mark.parametrize("consensus", ["best_quality", "majority_vote"])
+@pytest.mark.parametrize("score", LABEL_SCORES, ids=str)
+@pytest.mark.parametrize("calibrate", [False, True])
+def test_every_option_gives_the_scores_of_cleanlab(seed, quality, consensus, score, calibrate):
+    annotations, matrix, probabilities = drawn(seed, gaps=[0.6, 0.3, 0.75][seed])
+    options = {"quality_method": quality, "consensus_method": consensus}
+    options["label_quality_score_kwargs"] = score
+    found = crowdlab(
+        annotations, probabilities[0], **options, calibrate=calibrate, as_cleanlab=True
+    )
+    expected = plain_cleanlab(matrix, probabilities[0], **options, calibrate_probs=calibrate)
+    assert_same_scores(annotations, found, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("consensus", ["best_quality", "majority_vote"])
+def test_agreement_counts_labels_by_class_and_cleanlab_does_once_repaired(
+    seed, consensus, monkeypatch
+):
+    multiannotator = pytest.importorskip("cleanlab.multiannotator")
+    annotations, matrix, probabilities = drawn(seed)
+    options = {"quality_method": "agreement", "consensus_method": consensus}
+    as_is = plain_cleanlab(matrix, probabilities[0], **options)
+    monkeypatch.setattr(
+        multiannotator,
+        "value_counts",
+        lambda labels, num_classes: np.bincount(labels.astype(int), minlength=num_classes),
+    )
+    found = crowdlab(annotations, probabilities[0], **options)
+    assert_same_scores(annotations, found, plain_cleanlab(matrix, probabilities[0], **options))
+    wrong = as_is["detailed_label_quality"].to_numpy()[annotations.item, annotations.annotator]
+    assert np.abs(found.label_quality - wrong).max() > 0.5  # the fault is not a small one
+
+
+@pytest.mark.parametrize("order", [("best_quality",), ("majority_vote",)])
+def test_several_consensus_methods_are_columns_as_in_cleanlab(order):
+    annotations, matrix, probabilities = drawn(5)
+    both = [*order, *({"best_quality", "majority_vote"} - set(order))]
+    found = crowdlab(annotations, probabilities[0], consensus_method=both)
+    expected = plain_cleanlab(matrix, probabilities[0], consensus_method=both)
+    assert_same_scores(annotations, found, expected)
+    other, table = both[1], expected["label_quality"]
+    items = found.items
+    label = np.array([int(name) for name in items[f"label_{other}"]])
+    np.testing.assert_array_equal(label, table[f"consensus_label_{other}"])
+    for ours, theirs in (
+        ("consensus_quality", "consensus_quality_score"),
+        ("consensus_agreement", "annotator_agreement"),
+    ):
+        np.testing.assert_allclose(
+            items[f"{ours}_{other}"], table[f"{theirs}_{other}"], rtol=0, atol=1e-12
+        )
+
+
+def test_unknown_options_of_crowdlab_are_refused():
+    annotations = Annotations.from_columns("aab", "xyx", "010")
+    model = [[0.5, 0.5], [0.5, 0.5]]
+    for wrong, words in (
+        ({"quality_method": "lof"}, "quality_method = 'lof', but it must be one of crowdlab"),
+        ({"consensus_method": ["mean"]}, "consensus_method = 'mean'"),
+        ({"consensus_method": []}, "consensus_method is empty"),
+        ({"label_quality_score_kwargs": {"metod": 1}}, "no 'metod'; there are method"),
+        ({"label_quality_score_kwargs": {"method": "x"}}, "method = 'x'"),
+        (
+            {
+                "label_quality_score_kwargs": {
+                    "method": "confidence_weighted_entropy",
+                    "adjust_pred_probs": True,
+                }
+            },
+            "takes no adjusted probabilities",
+        ),
+    ):
+        with pytest.raises(OptionError, match=words):
+            crowdlab(annotations, model, **wrong)

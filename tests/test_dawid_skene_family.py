@@ -549,7 +549,7 @@ def test_one_coin_finds_the_coins():
 
 def test_uniform_prevalence_is_a_vote_weighted_by_log_odds():
     annotations = crowd().annotations
-    result = aggregate(annotations, "ZC")
+    result = aggregate(annotations, "one-coin[prevalence=uniform]")
     weight = np.log(result.quality * 2 / (1 - result.quality))
     score = np.zeros((annotations.n_items, 3))
     for item, annotator, label in answers(annotations):

@@ -1,11 +1,15 @@
 """Exports of labelling tools as JSON, and what every row becomes."""
 
+import csv
 import gzip
+import io
 import json
 from datetime import datetime
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
+import pandas
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -16,9 +20,10 @@ from dissensus.answers import KINDS
 from dissensus.readers import examine
 from dissensus.readers._answers import joined
 from dissensus.readers.exports import TOOLS, head_of, tool
+from dissensus.readers.list_texts import parse_list
 from dissensus.readers.reading import examine_question
 from dissensus.readers.sources import open_source
-from tests.support import run
+from tests.support import rows_of, run
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OURS = {
@@ -36,6 +41,10 @@ OURS = {
     "argilla_flat.json": "argilla",
     "argilla_flat.jsonl": "argilla",
     "argilla.parquet": "argilla",
+    "argilla_flat.csv": "argilla",
+    "potato.csv": "potato",
+    "potato.jsonl": "potato",
+    "potato_state.json": "potato",
     "lewidi_2023.json": "lewidi",
     "lewidi_2025.json": "lewidi",
     "lewidi_multiple.json": "lewidi",
@@ -301,6 +310,109 @@ def test_argilla_flattened(name):
     assert found.texts.rows()[1] == ("r2", "לא רע")
 
 
+ARGILLA_ROWS = [
+    {
+        "id": "r1",
+        "text": 'nice, "really"',
+        "mood.responses": ["it's", "neg\n|ative"],
+        "mood.responses.users": [UUID(int=1), UUID(int=2)],
+        "mood.responses.status": ["submitted", "submitted"],
+        "mood.suggestion": "it's",
+        "mood.suggestion.score": 0.75,
+        "mood.suggestion.agent": "m1",
+        "topic.responses": [["b", "a"], []],
+        "topic.responses.users": [UUID(int=1), UUID(int=2)],
+        "topic.responses.status": ["submitted", "submitted"],
+        "stars.responses": [4, 5],
+        "stars.responses.users": [UUID(int=1), UUID(int=2)],
+        "stars.responses.status": ["submitted", "submitted"],
+        "stars.suggestion": 4,
+        "stars.suggestion.agent": "m1",
+    },
+    {
+        "id": "r2",
+        "text": "bad",
+        "mood.responses": ["it's", "other"],
+        "mood.responses.users": [UUID(int=1), UUID(int=3)],
+        "mood.responses.status": ["submitted", "draft"],
+    },
+]
+
+
+def argilla_frame(texts):
+    """Return the rows as pandas has them: lists, or arrays as in a table that comes from Arrow."""
+    rows = [dict(row) for row in ARGILLA_ROWS]
+    if texts:
+        for row in rows:
+            for name, value in row.items():
+                if isinstance(value, list):
+                    value = [str(one) if isinstance(one, UUID) else one for one in value]
+                    lists = any(isinstance(one, list) for one in value)
+                    cells = np.empty(len(value), dtype=object) if lists else np.array(value)
+                    cells[:] = [np.array(one, dtype=object) for one in value] if lists else value
+                    row[name] = cells
+    return pandas.DataFrame(rows)
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["lists", "arrays"])
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_argilla_as_pandas_writes_it_to_csv(texts, separator, tmp_path):
+    argilla_frame(texts).to_csv(tmp_path / "flat.csv", index=False, sep=separator)
+    first, second = str(UUID(int=1)), str(UUID(int=2))
+    found = examine(tmp_path / "flat.csv", question="mood")
+    assert (found.format, found.kind) == ("argilla", "single")
+    assert sorted(rows_of(found.annotations)) == [
+        ("r1", first, "it's"),
+        ("r1", second, "neg\n|ative"),
+        ("r1", "model:m1", "it's"),
+        ("r2", first, "it's"),
+    ]
+    assert dict(found.texts.iter_rows()) == {"r1": 'nice, "really"', "r2": "bad"}
+    assert "left out: draft responses (1)" in found.notes
+    confidence = found.annotations.columns["confidence"]
+    assert confidence[~np.isnan(confidence)].tolist() == [0.75]
+    topic = examine(tmp_path / "flat.csv", question="topic")
+    assert (topic.kind, sorted(rows_of(topic.annotations))) == (
+        "multiple",
+        [("r1", first, "a|b"), ("r1", second, "(none)")],
+    )
+    stars = examine(tmp_path / "flat.csv", question="stars")
+    assert (stars.kind, sorted(rows_of(stars.annotations))) == (
+        "ordinal",
+        [("r1", first, "4"), ("r1", second, "5"), ("r1", "model:m1", "4")],
+    )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "[",
+        "['a'",
+        "['a']]",
+        "a",
+        "[__import__('os')]x",
+        "[" * 5000,
+        "['a' ...]",
+        "[b'\\xff']",
+        "[1e]",
+    ],
+)
+def test_a_cell_that_holds_no_list_ends_in_one_line(cell, tmp_path):
+    body = io.StringIO()
+    header = ("id", "mood.responses", "mood.responses.users")
+    csv.writer(body).writerows([header, ("r1", "['a']", "['u']"), ("r2", cell, "['u']")])
+    (tmp_path / "flat.csv").write_text(body.getvalue())
+    with pytest.raises(DataError, match=r"flat.csv: line 3: mood.responses: not a list"):
+        examine(tmp_path / "flat.csv")
+
+
+@given(st.lists(st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.lists(st.text()))))
+def test_lists_come_back_from_their_texts(values):
+    assert parse_list(repr(values)) == values
+    texts = [value for value in values if isinstance(value, str)]
+    assert parse_list(json.dumps(texts)) == texts
+
+
 def test_argilla_by_record_id(tmp_path):
     records = json.loads((FIXTURES / "argilla.json").read_text("utf-8"))
     path = write_json(tmp_path / "a.json", {one["id"]: one for one in records})
@@ -324,7 +436,7 @@ def test_prose_is_no_question_beside_others(tmp_path):
     ]
     found = examine(write_json(tmp_path / "a.json", records))
     assert found.questions == {"mood": 30, "why": 30}
-    assert "not read: why (30 texts); --question NAME reads one" in found.notes
+    assert "not read: why (30 answers, texts); --question NAME reads one" in found.notes
 
 
 def test_lewidi_2023():

@@ -124,7 +124,7 @@ def test_mturk_reads_comments_as_texts_where_something_else_was_asked(tmp_path):
     path.write_text("\n".join(["HITId,WorkerId,Answer.choice,Answer.comment", *rows]))
     found = examine(path)
     assert found.question == "choice"
-    assert found.notes == ("not read: comment (30 texts); --question NAME reads one",)
+    assert found.notes == ("not read: comment (30 answers, texts); --question NAME reads one",)
     path.write_text(path.read_text().replace("Answer.choice", "choice"))
     assert len(read(path)) == 30
 

@@ -231,6 +231,9 @@ class Annotations(Relation):
             f"on {self.n_items} items; {scale}classes {abbreviate(self.classes)}>"
         )
 
+    def _answers(self, rows: slice) -> Array:
+        return self.classes[self.label[rows]]
+
     @property
     def n_classes(self) -> int:
         """Number of classes, also those without labels."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from ._plain import as_plain
 from ._relation import Floats
+from ._tables import Drawable, Table, columns_of
 from .aggregation import Aggregator, as_method
 from .annotations import Annotations
 from .diagnosis import data_warnings
@@ -67,8 +68,8 @@ class ContestedItem(NamedTuple):
     labels: dict[str, list[str]]  # label → the methods that give it
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Drawable):
     """A comparison of methods, by held-out likelihood.
 
     Attributes
@@ -94,6 +95,22 @@ class Comparison:
     n_scored: int
     warnings: tuple[str, ...]
     results: Mapping[str, Aggregation]
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.method for one in self.methods)
+        return f"<Comparison of {names}: they differ on {self.n_contested} of {self.n_items} items>"
+
+    def _table(self) -> Table:
+        rows = []
+        for one in self.methods:
+            row = one._asdict()
+            evaluation: Evaluation | None = row.pop("evaluation")
+            score = None if evaluation is None else evaluation.scores.get("accuracy")
+            if score is not None:
+                row |= {"accuracy": score.value}
+                row |= {"accuracy_low": score.low, "accuracy_high": score.high}
+            rows.append(row)
+        return columns_of(rows)
 
     @property
     def verdict(self) -> str:
@@ -132,8 +149,8 @@ def compare(
     annotations: Annotations | str | Path | Any,
     methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
-    truth: Mapping[Any, Any] | str | Path | None = None,
-    gold: Mapping[Any, Any] | str | Path | None = None,
+    truth: Any = None,
+    gold: Any = None,
     folds: int = 5,
     seeds: int = 1,
     seed: int = 0,
@@ -149,9 +166,10 @@ def compare(
     methods
         Methods, or their specifications.
     truth
-        Known classes, `{item: class}`, to evaluate with, or a file. No method sees them.
+        Known classes to evaluate with, as `{item: class}`, a pandas Series, a table or a file. No
+        method sees them.
     gold
-        Known classes that methods may use, or a file.
+        Known classes that methods may use, given likewise.
     folds
         Number of folds of the held-out likelihood.
     seeds
@@ -177,10 +195,7 @@ def compare(
     annotations.check_classes(
         "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
     )
-    if isinstance(truth, (str, Path)):
-        truth = as_truth(truth)
-    if isinstance(gold, (str, Path)):
-        gold = as_truth(gold)
+    truth, gold = as_truth(truth), as_truth(gold)
     chosen = [as_method(method) for method in methods]
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):

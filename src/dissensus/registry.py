@@ -217,7 +217,8 @@ aggregators: Registry[Aggregator] = Registry(
         auto majority naive-soft two-thirds weighted gold-majority wawa iwmv log-odds zbs
         plantnet kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc one-coin diagonal
         fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
-        minimax-entropy lfc ordinal-distance ordinal-split ordinal-latent
+        minimax-entropy vi-mf vi-bp multidimensional lfc ordinal-distance ordinal-split
+        ordinal-latent
         """,
     ),
     {
@@ -240,7 +241,8 @@ aggregators: Registry[Aggregator] = Registry(
         "VB": "bcc",
         "one-coin-dawid-skene": "one-coin",
         "HDS": "one-coin",
-        "ZC": "one-coin[prevalence=uniform]",
+        # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
+        "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
         # As published: no smoothing, and the first of tied classes.
         "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
         "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
@@ -250,6 +252,8 @@ aggregators: Registry[Aggregator] = Registry(
         "dawid-skene-clust": "dswc",
         "community-BCC": "cbcc",
         "MMCE": "minimax-entropy",
+        "multi": "multidimensional",
+        "CUBAM": "multidimensional",
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
 )
@@ -259,7 +263,7 @@ _REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
 _CONSENSUS = {
-    "spans": "candidates objects sequence medoid",
+    "spans": "span-pool candidates objects sequence medoid",
     "boxes": "objects medoid",
     "points": "objects medoid",
     "masks": "weighted-masks staple medoid",

@@ -5,7 +5,6 @@ One file per method, imported on first use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from .mace import Mace as Mace
     from .majority import Majority as Majority
     from .minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from .multidimensional import Multidimensional as Multidimensional
     from .naive_soft import NaiveSoft as NaiveSoft
     from .one_coin import OneCoin as OneCoin
     from .ordinal_distance import OrdinalDistance as OrdinalDistance
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from .pm import Pm as Pm
     from .two_level import TwoLevel as TwoLevel
     from .two_thirds import TwoThirds as TwoThirds
+    from .vi_bp import ViBp as ViBp
+    from .vi_mf import ViMf as ViMf
     from .wawa import Wawa as Wawa
     from .wds import Wds as Wds
     from .weighted import Weighted as Weighted
@@ -100,7 +102,7 @@ def aggregate(
     annotations: Annotations | str | Path | Any,
     method: str | Aggregator = "auto",
     *,
-    gold: Mapping[Any, Any] | str | Path | None = None,
+    gold: Any = None,
     start: Aggregation | Floats | None = None,
     seed: int = 0,
     engine: Engine | None = None,
@@ -117,8 +119,8 @@ def aggregate(
     method
         A method, or `name[setting=value,…]`.
     gold
-        Known labels, `{item: label}` or a file: they are kept, and methods with parameters learn
-        from them.
+        Known labels, as `{item: label}`, a pandas Series, a table or a file: they are kept, and
+        methods with parameters learn from them.
     start
         A posterior to start from: an earlier result or an array (item, class). Only iterative
         methods use it.
@@ -142,7 +144,7 @@ def aggregate(
     annotations.check_classes("aggregate", "`estimate` takes numbers")
     return as_method(method).fit(
         annotations,
-        gold=as_truth(gold) if isinstance(gold, (str, Path)) else gold,
+        gold=as_truth(gold),
         start=start,
         seed=seed,
         engine=engine,

@@ -1,8 +1,8 @@
-"""Newton steps of many independent parameters in a logistic model.
+"""Newton steps of many independent parameters, or small groups of them.
 
-The log-odds x of annotations depend on parameters of annotators or items. The expected
-log-likelihood is a sum over parameters, so each takes a step of its own, and only those whose
-step would lower it have to try a shorter one.
+The log-likelihood of annotations depends on parameters of annotators or items, and is a sum over
+these, so each takes a step of its own, and only those whose step would lower it have to try a
+shorter one. In a logistic model, parameters change the log-odds x of annotations.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ _SLACK = 1e-12  # relative losses below this are rounding errors
 
 
 class Derivatives(NamedTuple):
-    """An expected log-likelihood, its gradient and its curvature (minus the second derivative)."""
+    """An expected log-likelihood, its gradient and its curvature (minus the second derivative).
 
-    value: Floats
-    gradient: Floats
-    curvature: Floats
+    The axis of parameters within a group is left out where every group has one.
+    """
+
+    value: Floats  # (group)
+    gradient: Floats  # (group, parameter)
+    curvature: Floats  # (group, parameter, parameter)
 
 
 def derivatives(
@@ -47,10 +50,19 @@ def derivatives(
     return Derivatives(value, gradient, by_group(probability * (1 - probability) * rate**2))
 
 
-def add_normal_prior(likelihood: Derivatives, deviation: Floats) -> Derivatives:
-    """Return derivatives with those of a standard normal prior of the deviation added."""
+def add_normal_prior(
+    likelihood: Derivatives, deviation: Floats, precision: float = 1.0
+) -> Derivatives:
+    """Return derivatives with those of a normal prior of the deviation from its mean added."""
     value, gradient, curvature = likelihood
-    return Derivatives(value - 0.5 * deviation**2, gradient - deviation, curvature + 1)
+    several = deviation.ndim == 2
+    square = (deviation**2).sum(axis=1) if several else deviation**2
+    diagonal: Floats = np.eye(deviation.shape[1]) if several else np.ones(1)
+    return Derivatives(
+        value - 0.5 * precision * square,
+        gradient - precision * deviation,
+        curvature + precision * diagonal,
+    )
 
 
 def newton_step(
@@ -58,7 +70,12 @@ def newton_step(
 ) -> tuple[Floats, Floats]:
     """Return better parameters and their values: one step of each, halved until it gains."""
     now = evaluate(start, True)
-    step = np.clip(now.gradient / now.curvature, -_LONGEST, _LONGEST)
+    step: Floats = (
+        now.gradient / now.curvature
+        if now.curvature.ndim == 1
+        else np.linalg.solve(now.curvature, now.gradient[:, :, None])[:, :, 0].astype(float)
+    )
+    step = np.clip(step, -_LONGEST, _LONGEST)
     least = now.value - _SLACK * np.abs(now.value)
     for _ in range(_HALVINGS):
         value = evaluate(start + step, False).value
@@ -66,7 +83,8 @@ def newton_step(
         if not worse.any():
             return start + step, value
         step[worse] /= 2
-    return np.where(worse, start, start + step), np.where(worse, now.value, value)
+    step[worse] = 0
+    return start + step, np.where(worse, now.value, value)
 
 
 def logistic(x: Floats) -> tuple[Floats, Floats]:

@@ -110,7 +110,29 @@ class DirichletPosterior(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bcc(ConfusionModel[DirichletPosterior]):
+class DirichletModel(ConfusionModel[DirichletPosterior]):
+    """One Dirichlet for every row of every confusion matrix, by variational Bayes."""
+
+    params_type: ClassVar[type] = DirichletPosterior
+    matrix_copies: ClassVar[int] = 6
+
+    def log_joint(self, part: Part, params: DirichletPosterior) -> Floats:
+        joint = super().log_joint(part, params)
+        joint[part.blank] = np.log(normalize(params.true))  # items without labels keep the prior
+        return joint
+
+    def quality(self, params: DirichletPosterior, agreement: Floats) -> Floats:
+        return params.quality()[0]
+
+    def interval(self, params: DirichletPosterior, confidence: float) -> Floats:
+        """Return the interval of the Beta that has the mean and variance of the quality."""
+        mean, variance = params.quality()
+        size = np.maximum(mean * (1 - mean) / np.maximum(variance, _TINY) - 1, _TINY)
+        return _beta_interval(mean * size, (1 - mean) * size, confidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bcc(DirichletModel):
     """One confusion matrix per annotator, by variational Bayes.
 
     Parameters
@@ -131,9 +153,6 @@ class Bcc(ConfusionModel[DirichletPosterior]):
     [[0.43, 0.95], [0.43, 0.95], [0.26, 0.86]]
     """
 
-    params_type: ClassVar[type] = DirichletPosterior
-    matrix_copies: ClassVar[int] = 6
-
     strength: Positive = 4.0
     accuracy: Fraction = 0.7
     prevalence: Positive = 1.0
@@ -141,11 +160,6 @@ class Bcc(ConfusionModel[DirichletPosterior]):
     def base(self, n_states: int) -> Floats:
         """Return the prior pseudo-counts: (given class, state)."""
         return pseudo_counts(self.strength, self.accuracy, n_states)
-
-    def log_joint(self, part: Part, params: DirichletPosterior) -> Floats:
-        joint = super().log_joint(part, params)
-        joint[part.blank] = np.log(normalize(params.true))  # items without labels keep the prior
-        return joint
 
     def update(self, counts: Counts, last: DirichletPosterior | None) -> DirichletPosterior:
         return self.posterior_params(counts, self.base(len(counts.true)))
@@ -169,15 +183,6 @@ class Bcc(ConfusionModel[DirichletPosterior]):
         gain += log_beta(given, 1).sum() - len(given) * log_beta(params.base, 0).sum()
         gain -= np.einsum("ags,ags->", given - params.base, expected)
         return float(gain)
-
-    def quality(self, params: DirichletPosterior, agreement: Floats) -> Floats:
-        return params.quality()[0]
-
-    def interval(self, params: DirichletPosterior, confidence: float) -> Floats:
-        """Return the interval of the Beta that has the mean and variance of the quality."""
-        mean, variance = params.quality()
-        size = np.maximum(mean * (1 - mean) / np.maximum(variance, _TINY) - 1, _TINY)
-        return _beta_interval(mean * size, (1 - mean) * size, confidence)
 
 
 def _beta_interval(ones: Floats, others: Floats, confidence: float) -> Floats:

@@ -2,9 +2,9 @@
 
 Annotator a is right about item i with probability sigmoid(ability[a] · exp(log_easiness[i]));
 all wrong classes are equally probable. A negative ability is an adversarial annotator. Both have a
-normal prior of standard deviation 1. In the M-step abilities are independent of each other, and so
-are easinesses, so each takes Newton steps of its own, halved until it gains. The objective,
-evidence plus log prior, never falls.
+normal prior, of standard deviation 1 by default. In the M-step abilities are independent of each
+other, and so are easinesses, so each takes Newton steps of its own, halved until it gains. The
+objective, evidence plus log prior, never falls.
 
     J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
     integration of labels from labelers of unknown expertise. Advances in Neural Information
@@ -24,6 +24,7 @@ from .._probability import log_normalize, normalize, safe_log
 from .._relation import Floats, Integers
 from ..annotations import Part
 from ..engine import add
+from ..params import Positive
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
 from ._base import FitContext
 from ._newton import Derivatives, add_normal_prior, derivatives, logistic, newton_step
@@ -71,6 +72,8 @@ class Glad(AlternatingAggregator[Abilities]):
         Mean of the abilities' prior.
     mean_log_easiness
         Mean of the log easinesses' prior.
+    precision
+        Inverse variance of both priors; towards 0, maximum likelihood.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Glad(AlternatingAggregator[Abilities]):
     prevalence: Literal["uniform", "estimated"] = "uniform"
     mean_ability: float = 1.0
     mean_log_easiness: float = 1.0
+    precision: Positive = 1.0
 
     def first_state(self, fit: FitContext) -> State[Abilities]:
         annotations = fit.annotations
@@ -132,7 +136,8 @@ class Glad(AlternatingAggregator[Abilities]):
 
     def _log_prior(self, params: Abilities) -> float:
         far = ((params.ability - self.mean_ability) ** 2).sum()
-        return -0.5 * float(far + ((params.log_easiness - self.mean_log_easiness) ** 2).sum())
+        far += ((params.log_easiness - self.mean_log_easiness) ** 2).sum()
+        return -0.5 * self.precision * float(far)
 
     def _m_step(
         self, fit: FitContext, params: Abilities, posterior: Floats
@@ -156,17 +161,17 @@ class Glad(AlternatingAggregator[Abilities]):
     ) -> tuple[Abilities, float]:
         """Take a Newton step of every easiness, then of every ability."""
         step = partial(_step_easiness, params=params, posterior=posterior)
-        step = partial(step, mean=self.mean_log_easiness)
+        step = partial(step, mean=self.mean_log_easiness, precision=self.precision)
         params = params._replace(log_easiness=np.concatenate([*fit.engine.each(step, fit.parts)]))
 
         def evaluate(ability: Floats, full: bool) -> Derivatives:
             here = params._replace(ability=ability)
             work = partial(_by_ability, params=here, posterior=posterior, full=full)
             likelihood = reduce(add, fit.engine.each(work, fit.parts))
-            return add_normal_prior(likelihood, ability - self.mean_ability)
+            return add_normal_prior(likelihood, ability - self.mean_ability, self.precision)
 
         ability, value = newton_step(params.ability, evaluate)
-        penalty = 0.5 * ((params.log_easiness - self.mean_log_easiness) ** 2).sum()
+        penalty = 0.5 * self.precision * ((params.log_easiness - self.mean_log_easiness) ** 2).sum()
         return params._replace(ability=ability), float(value.sum() - penalty)
 
     def _conjugate_gradients(
@@ -187,9 +192,9 @@ class Glad(AlternatingAggregator[Abilities]):
             constant, able = reduce(
                 add, [(constant, by_annotator) for constant, by_annotator, _ in parts]
             )
-            ability = able.gradient - (here.ability - self.mean_ability)
+            ability = able.gradient - self.precision * (here.ability - self.mean_ability)
             easiness = np.concatenate([by_item.gradient for _, _, by_item in parts])
-            easiness -= here.log_easiness - self.mean_log_easiness
+            easiness -= self.precision * (here.log_easiness - self.mean_log_easiness)
             value = constant + float(able.value.sum()) + self._log_prior(here)
             return -value, -np.concatenate([ability, easiness])
 
@@ -208,7 +213,9 @@ def _e_step(part: Part, params: Abilities) -> tuple[float, Floats]:
     return log_normalize(joint, part.allowed)
 
 
-def _step_easiness(part: Part, params: Abilities, posterior: Floats, mean: float) -> Floats:
+def _step_easiness(
+    part: Part, params: Abilities, posterior: Floats, mean: float, precision: float
+) -> Floats:
     """Return better log easinesses of the items of a part."""
     right = part.given_posterior(posterior[part.start : part.stop])
     ability, labels, item = params.ability[part.annotator], np.diff(part.index), part.item
@@ -216,7 +223,7 @@ def _step_easiness(part: Part, params: Abilities, posterior: Floats, mean: float
     def evaluate(log_easiness: Floats, full: bool) -> Derivatives:
         x = ability * np.repeat(np.exp(log_easiness), labels)
         likelihood = derivatives(x, x, right, item, len(labels), full)
-        return add_normal_prior(likelihood, log_easiness - mean)
+        return add_normal_prior(likelihood, log_easiness - mean, precision)
 
     return newton_step(params.log_easiness[part.start : part.stop], evaluate)[0]
 

@@ -22,35 +22,20 @@ numbers of labels it may fail.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from .._probability import normalize
-from .._relation import Array, Floats, Integers
+from .._relation import Floats
 from ..annotations import Annotations
 from ..params import Count
 from ..result import Aggregation
 from ._base import FitContext, Fitted
+from ._graph import Edges
 from ._votes import WeightedVote, Weights, record_against
 
 _ZERO = 1e-9  # messages are around one; smaller values are rounding errors
-
-
-class _Edges(NamedTuple):
-    """The bipartite graph of items and annotators; repeated labels add up."""
-
-    item: Integers  # (edge)
-    annotator: Array  # (edge)
-    sign: Floats  # (edge): labels of the second class less labels of the first
-    n_items: int
-    n_annotators: int
-
-    def by_item(self, value: Floats) -> Floats:
-        return np.bincount(self.item, value, self.n_items).astype(float)
-
-    def by_annotator(self, value: Floats) -> Floats:
-        return np.bincount(self.annotator, value, self.n_annotators).astype(float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,53 +72,37 @@ class Kos(WeightedVote):
 
     def _solve(self, fit: FitContext) -> tuple[Weights, Floats]:
         """Return the weights of annotators for other items, and the posterior of these items."""
-        edges = _edges(fit.annotations)
+        edges = Edges.of(fit.annotations)
         reliability, weight = self._messages(fit, edges)
         posterior = _posterior(edges, reliability, fit.annotations)
         return record_against(fit, posterior).weights(weight), posterior
 
-    def _messages(self, fit: FitContext, edges: _Edges) -> tuple[Floats, Floats]:
+    def _messages(self, fit: FitContext, edges: Edges) -> tuple[Floats, Floats]:
         """Return the last messages to items, and those that an item elsewhere would get."""
-        reliability = np.ones(len(edges.sign))
+        given = edges.sign
+        reliability = np.ones(len(given))
         if self.begin == "random":
             reliability += np.random.default_rng(fit.seed).standard_normal(len(reliability))
         gold = np.full(fit.annotations.n_items, -1) if fit.gold is None else fit.gold
         known = np.flatnonzero(gold[edges.item] >= 0)
         truth = 2.0 * gold[edges.item[known]] - 1
         for _ in range(self.max_iter):
-            vote = edges.sign * reliability
+            vote = given * reliability
             score = edges.by_item(vote)[edges.item] - vote
             score[known] = truth * (_scale(score) or 1.0)
-            agreement = edges.sign * score
+            agreement = given * score
             weight = edges.by_annotator(agreement)
             reliability = weight[edges.annotator] - agreement
             scale = _scale(reliability) or 1.0
             reliability, weight = reliability / scale, weight / scale
         reliability[np.abs(reliability) < _ZERO] = 0
-        total = edges.by_item(edges.sign * reliability)
+        total = edges.by_item(given * reliability)
         side = np.where(np.abs(total) < _ZERO, 0, np.sign(total))
-        sign = -1.0 if side @ edges.by_item(edges.sign) < 0 else 1.0
+        sign = -1.0 if side @ edges.by_item(given) < 0 else 1.0
         return sign * reliability, sign * weight
 
 
-def _edges(annotations: Annotations) -> _Edges:
-    item = annotations.item.astype(np.int64)
-    sign = np.where(annotations.label == 1, 1.0, -1.0)
-    new = np.ones(len(item), dtype=bool)  # rows are sorted by item, then annotator
-    new[1:] = (item[1:] != item[:-1]) | (annotations.annotator[1:] != annotations.annotator[:-1])
-    first = np.flatnonzero(new)
-    if len(first) < len(item):
-        sign = np.add.reduceat(sign, first)
-    return _Edges(
-        item[first],
-        annotations.annotator[first],
-        sign,
-        annotations.n_items,
-        annotations.n_annotators,
-    )
-
-
-def _posterior(edges: _Edges, reliability: Floats, annotations: Annotations) -> Floats:
+def _posterior(edges: Edges, reliability: Floats, annotations: Annotations) -> Floats:
     """Return the share of reliability for either class: (item, class)."""
     vote = edges.sign * reliability
     sides = [edges.by_item(np.maximum(side, 0)) for side in (-vote, vote)]

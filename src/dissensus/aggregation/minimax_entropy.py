@@ -29,7 +29,6 @@ from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from .._probability import log_normalize, normalize, safe_log
 from .._relation import Floats, Integers
@@ -39,6 +38,7 @@ from ..params import Count, NonNegative, Positive
 from ..result import Aggregation
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
 from ._base import FitContext, Fitted
+from ._graph import group_sum
 
 _STEPS = 3  # of both kinds in every iteration
 _CELLS = 2**21  # floats to work on at once
@@ -185,7 +185,7 @@ def _e_step(part: Part, params: Confusions) -> tuple[float, Floats]:
     by_item = params.by_item[part.start : part.stop]
     for these, item, log_given in _chunks(part, params.by_annotator, by_item):
         given = log_given[np.arange(len(item)), :, part.label[these]]
-        joint += _group_sum(item, len(joint)) @ given
+        joint += group_sum(item, len(joint)) @ given
     return log_normalize(joint, part.allowed)
 
 
@@ -199,7 +199,7 @@ def _move(
     by_item = _ascend(by_item, gradient, posterior * labels[:, None], rate)
     annotator, size = part.annotator, part.n_annotators
     gradient = _gradient(part, by_annotator, by_item, posterior, annotator, size)
-    return Gradient(gradient, _group_sum(annotator, size) @ posterior[part.item]), by_item
+    return Gradient(gradient, group_sum(annotator, size) @ posterior[part.item]), by_item
 
 
 def _ascend(here: Floats, gradient: Floats, labels: Floats, rate: float) -> Floats:
@@ -216,11 +216,5 @@ def _gradient(
         truth = posterior[item]  # (annotation, true class)
         gradient = -truth[:, :, None] * np.exp(log_given)
         gradient[np.arange(len(item)), :, part.label[these]] += truth
-        total += _group_sum(group[these], size) @ gradient.reshape(-1, part.n_classes**2)
+        total += group_sum(group[these], size) @ gradient.reshape(-1, part.n_classes**2)
     return total.reshape(size, part.n_classes, part.n_classes)
-
-
-def _group_sum(group: Any, size: int) -> sparse.csr_array[Any, Any]:
-    """Return the matrix that adds up the rows of every group."""
-    order = np.arange(len(group))
-    return sparse.csr_array((np.ones(len(group)), (group, order)), shape=(size, len(group)))

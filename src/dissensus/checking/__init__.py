@@ -17,6 +17,7 @@ import numpy as np
 from .._names import as_names
 from .._plain import as_plain
 from .._relation import Integers
+from .._tables import Table, Tabular, columns_of
 from ..annotations import Annotations, Scale
 from ..answers.numbers import Numbers
 from ..errors import DataError
@@ -43,8 +44,8 @@ class Spread(NamedTuple):
     most: int
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Tabular):
     """The size of the data, and findings.
 
     Attributes
@@ -74,6 +75,18 @@ class Check:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        other = len(self.findings) - len(self.serious)
+        return (
+            f"<Check of {self.n_labels} labels by {self.n_annotators} annotators on "
+            f"{self.n_items} items: {len(self.serious)} serious findings, {other} worth knowing>"
+        )
+
+    def _table(self) -> Table:
+        names = ("severity", "code", "count", "sentence", "remedy")
+        rows = [{name: getattr(one, name) for name in names} for one in self.findings]
+        return columns_of(rows) if rows else dict.fromkeys(names, as_names([]))
+
     @property
     def serious(self) -> tuple[Finding, ...]:
         """The findings that make results wrong whatever the method."""
@@ -85,10 +98,7 @@ class Check:
 
 
 def check(
-    annotations: Annotations | Numbers | Reading | Any,
-    *,
-    gold: Mapping[Any, Any] | None = None,
-    scale: str = "auto",
+    annotations: Annotations | Numbers | Reading | Any, *, gold: Any = None, scale: str = "auto"
 ) -> Check:
     """Check annotations before they are aggregated.
 
@@ -97,7 +107,7 @@ def check(
     annotations
         Annotations, numbers, a table, or a path that `read` takes.
     gold
-        Known classes, `{item: class}`, to check as well.
+        Known classes to check as well: `{item: class}`, a pandas Series, a table or a file.
     scale
         The scale of labels: nominal, ordinal, interval (or numeric) or ratio; by default that of
         the annotations, or what `read` detects.
@@ -108,12 +118,12 @@ def check(
     >>> [finding.code for finding in check(annotations).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
-    from ..readers import Reading, as_numbers, examine
+    from ..readers import Reading, as_numbers, as_truth, examine
 
     notes: tuple[str, ...] = ()
     found: Scale = "interval"
     reason = "the labels are numbers"
-    known = {} if gold is None else dict(gold)
+    known = as_truth(gold) or {}
     findings: list[Finding] = []
     data: Annotations | Numbers
     if isinstance(annotations, Numbers):
@@ -153,8 +163,7 @@ def check(
         if len(data.columns.get(column, ())):
             findings += check_column(data, data.columns[column])
     if known:
-        names, labels = (as_names(values).tolist() for values in (known.keys(), known.values()))
-        findings += check_gold(data, dict(zip(names, labels, strict=True)))
+        findings += check_gold(data, known)
     if isinstance(data, Numbers):
         findings += check_numbers(data)
     findings.sort(key=lambda one: one.severity != SERIOUS)

@@ -97,6 +97,9 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--test-ground-truth": "Known labels of the test images.",
             "--cost": "Cost of a label: a number, or a table of annotator and cost.",
             "--limit": "Labels per annotator: a number, or a table of annotator and limit.",
+            "--label-studio": "Address of a Label Studio to follow, instead of PATH.",
+            "--key": "File with the API key; otherwise LABEL_STUDIO_API_KEY has it.",
+            "--license": "License of the data for its card, such as cc-by-4.0.",
         },
     ),
     (
@@ -115,6 +118,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--state": "Folder for the state between runs.",
             "--work": "Folder for unfinished work.",
             "--title": "Title of the report.",
+            "--pseudonyms": "Key file; annotators get pseudonyms, which it keeps.",
         },
     ),
     (
@@ -192,6 +196,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--repeats": "Number of bootstrap samples, or of random splits.",
             "--draws": "Number of Monte Carlo samples of future labels.",
             "--communities": "Number of communities of annotators.",
+            "--project": "Number of the project.",
             "--topk": "Margin over the class of this rank.",
             "--hidden": "Width of the hidden layer.",
             "--patience": "Epochs without improvement before training stops; 0 never stops.",
@@ -260,6 +265,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         _Scale(["auto", "nominal", "ordinal", "interval", "ratio"]),
         {"--scale": "Scale of the labels; `numeric` is interval."},
     ),
+    (click.IntRange(0, 65535), {"--listen": "Port of this machine for webhooks; 0 is any."}),
     (_Size(), {"--memory": "Memory limit, as 4GiB."}),
 )
 CHOICES = {

@@ -47,8 +47,10 @@ def read_annotations(path: str, **reading: Any) -> Annotations:
 
 
 def is_data_folder(path: str, answers: str | None = None) -> bool:
-    """Return whether a path is a data set folder in the layout of peerannot."""
-    return Path(path).is_dir() and (answers is not None or (Path(path) / "answers.json").exists())
+    """Return whether a path is a data set folder in the layout of peerannot, or taken for one."""
+    usual = "answers.json"
+    named = answers not in (None, usual)
+    return Path(path).is_dir() and (named or (Path(path) / usual).exists())
 
 
 def examine_folder(

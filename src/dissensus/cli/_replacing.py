@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,14 +30,20 @@ def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
     note(f"replaced: {', '.join(there)}")
 
 
-def replace_converted(found: Reading, target: str, to: str | None, *, force: bool) -> None:
+def replace_converted(
+    found: Reading,
+    target: str,
+    to: str | None,
+    write: Callable[[Reading, Path, str | None], None],
+    *,
+    force: bool,
+) -> None:
     """Check the target of a conversion.
 
     It is our own if reading it and writing that gives the same file. Where nothing would change,
     there is nothing to report.
     """
     from ..readers import examine
-    from ..writers import write
 
     path = Path(target)
     if target == "-" or not (path.is_file() or path.is_dir()):
@@ -45,14 +51,14 @@ def replace_converted(found: Reading, target: str, to: str | None, *, force: boo
     layout = to or ("peerannot" if path.is_dir() else None)
     with TemporaryDirectory(prefix="dissensus-") as folder:
         copy, own = Path(folder) / path.resolve().name, False
-        write(found, copy, format=layout)
+        write(found, copy, layout)
         if _same(copy, path):
             return
         names = [path / one.name for one in copy.iterdir()] if copy.is_dir() else [path]
         with suppress(DissensusError):
             there = examine(path)
             for reading in (there, replace(there, texts=None)):  # texts may be the items' names
-                write(reading, copy, format=layout)
+                write(reading, copy, layout)
                 own = own or _same(copy, path)
     replacing(names, own=own, force=force)
 

@@ -11,7 +11,13 @@ import click
 from .._progress import iterations, progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_data_folder, read_known, without_removed
+from ._reading import (
+    examine_annotations,
+    is_data_folder,
+    read_data_folder,
+    read_known,
+    without_removed,
+)
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -84,7 +90,7 @@ def aggregate(
         from ..readers.sources import format_for
 
         format_for(output)  # before anything is computed
-    folder = files is None and Path(paths[0]).is_dir()
+    folder = files is None and is_data_folder(paths[0], answers)
     if folder:
         found = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
@@ -131,10 +137,11 @@ def _file_set(
     path = Path(paths[0])
     if len(paths) == 1 and (path.suffix.lower() in _TEXT or (path / answers).exists()):
         return None
+    from ..readers.dataset_folders import is_dataset
     from ..sharded.parquet_files import is_many
     from ._file_sets import FileSet
 
-    if path.is_dir() and not is_many(paths):
+    if path.is_dir() and ((len(paths) == 1 and is_dataset(path)) or not is_many(paths)):
         return None
     return FileSet(paths, memory, reading)
 

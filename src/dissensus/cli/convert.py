@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import OptionError
+from ._cards import card_for
 from ._output import note, show_json
 from ._reading import examine_annotations, read_known
 from ._replacing import replace_converted
 from .options import READING, options
 
+if TYPE_CHECKING:
+    from ..readers import Reading
+
 
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@options("to", "gold", *READING, "json", "force")
+@options("to", "gold", *READING, "pseudonyms", "license", "json", "force")
 def convert(
     source: str,
     target: str,
     to: str | None,
     gold: str | None,
+    pseudonyms: str | None,
+    license: str | None,  # noqa: A002
     as_json: bool,
     force: bool,
     **reading: Any,
@@ -29,24 +37,47 @@ def convert(
 
     OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also .zst), or
     is a folder, which gets the layout of peerannot. --to is one of long, nested, wide, crowd-kit,
-    label-studio, argilla, huggingface and peerannot. What OUT cannot hold is reported. An OUT that
-    is there is replaced if a conversion has written it, otherwise with --force.
+    label-studio, argilla, huggingface, huggingface-folder and peerannot. What OUT cannot hold is
+    reported. An OUT that is there is replaced if a conversion has written it, otherwise with
+    --force. --pseudonyms replaces the names of annotators, so that labels can be published; the
+    key file is readable by you alone, is used again, and is never written into OUT.
 
     \b
     Example:
       dissensus convert answers.csv answers.parquet
       dissensus convert answers.csv tasks.json --to label-studio
+      dissensus convert answers.csv published --to huggingface-folder --pseudonyms key.json
     """
     from dataclasses import replace
 
-    from ..writers import losses, write
+    from ..writers import losses, pseudonymise, write
+    from ..writers.pseudonyms import check_key_place, read_key, write_key
 
+    publishing = to == "huggingface-folder"
+    if license is not None and not publishing:
+        raise OptionError("--license is for the card of --to huggingface-folder")
+    if pseudonyms is not None:
+        check_key_place(pseudonyms, target, to, force=force)
+        key = read_key(pseudonyms)
     found = examine_annotations(source, **reading)
     if gold:
         found = replace(found, gold=read_known(gold) or {})
+    if pseudonyms is not None:
+        found, key = pseudonymise(found, key)
     lost = losses(found, target, to)
-    replace_converted(found, target, to, force=force)
-    write(found, target, format=to)
+
+    def save(reading: Reading, path: str | Path, layout: str | None) -> None:
+        card = None
+        if publishing:
+            card = card_for(reading, license, pseudonyms=pseudonyms is not None)
+        write(reading, path, format=layout, card=card)
+
+    replace_converted(found, target, to, save, force=force)
+    if pseudonyms is not None:
+        write_key(pseudonyms, key)
+    save(found, target, to)
+    if publishing and license is None:
+        note("the card names no license; --license cc-by-4.0, for example, adds one")
     for sentence in lost:
         note(sentence)
     annotations = found.annotations

@@ -57,6 +57,8 @@ _ANNOTATOR_SCORES = {
     "dic_floor": "DIC by noise alone",
     "dic_rms_floor": "DIC rms by noise alone",
     "consensus_accuracy": "accuracy of their vote",
+    "error_rate": "error rate, mean over items",
+    "anad": "normalized distance (ANAD)",
 }
 _NEED_PROBABILITIES = {"log_loss", "ece"}
 

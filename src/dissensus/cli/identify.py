@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", default=".")
 @options(
-    *("score --method --strategy", "items", "gold", "probabilities", "rules", "output"),
+    *("score", "items", "gold", "probabilities", "rules", "output"),
     *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),

@@ -77,6 +77,13 @@ DECLARED |= {
 DECLARED["scheduler"][1].update(is_flag=False, flag_value="multistep")
 
 
+# Other spellings of an option, the same in every verb.
+_SPELLINGS = {
+    "strategy": ["--method"],
+    "strategies": ["--method"],
+    "score": ["--method", "--strategy"],
+}
+
 WRITTEN = {name for name, (flags, _) in DECLARED.items() if flags[0] in TABLE[1][1]} | {"output"}
 WRITTEN -= {"to", "title", "output_name", "checkpoints", "state", "work"}  # not a file of its own
 
@@ -118,6 +125,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
         if WRITTEN & wanted.keys() and "force" not in known:
             wanted = wanted | {"force": []}
         for name, aliases in reversed(wanted.items()):
+            spellings = [*aliases, *_SPELLINGS.get(name, [])]
             flags, settings = DECLARED[name]
             default = defaults.get(name, _DEFAULTS.get(name))
             if default is REQUIRED:
@@ -130,7 +138,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
             if name == "force":
                 used = "force" in signature(command).parameters
                 settings = settings | {"callback": _keep_inputs, "expose_value": used}
-            command = click.option(*flags, cls=Option, aliases=aliases, **settings)(command)
+            command = click.option(*flags, cls=Option, aliases=spellings, **settings)(command)
         return command
 
     return add

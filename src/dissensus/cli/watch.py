@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._files import reason
-from ..errors import DataError, DissensusError, OutputError
+from ..errors import DataError, DissensusError, OptionError, OutputError
 from ._output import note, show_json
 from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
     from ..scale.stream import Stream
 
+_TOGETHER = ("belong together", "exclude each other")
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", required=False)
 @options(
+    *("label_studio", "project", "key", "listen", "question"),
     *("once", "every --interval", "columns", "classes", "missing", "json", "seed"),
     output=REQUIRED,
     strategy="dawid-skene",
@@ -30,10 +32,15 @@ _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
     refit=0.5,
 )
 def watch(
-    path: str,
+    path: str | None,
     output: str,
     strategy: str,
     state: str | None,
+    label_studio: str | None,
+    project: int | None,
+    key: str | None,
+    listen: int | None,
+    question: str | None,
     once: bool,
     every: float,
     refit: float,
@@ -50,18 +57,41 @@ def watch(
     where it was: no row is lost or counted twice. A column of ids (id, annotation_id …) ensures
     that even where rows are sent twice. A file that cannot be read is reported and stops no other.
 
+    --label-studio follows a project instead: labels and confidences are written back as
+    predictions, and the agreement of a task into its meta. With --listen its webhooks are taken at
+    once, otherwise the project is read again and again. The API key comes from
+    LABEL_STUDIO_API_KEY or a file.
+
     \b
     Example:
       dissensus watch answers/ -o labels.csv
+      dissensus watch --label-studio http://localhost:8080 --project 1 --listen 9000 -o labels.csv
     """
+    from ..live.current_labels import CurrentLabels
     from ..readers.columns import parse_columns
     from ..readers.sources import format_for
     from ..scale.stream import Stream
+    from ._label_studio import Follower, connect, follow
 
     format_for(output)
     target = Path(output)
-    folder = state or str(target.with_name(f".{target.name}.state"))
     declared = [name.strip() for name in classes.split(",")] if classes else None
+    live = {"--project": project, "--key": key, "--listen": listen, "--question": question}
+    of_files = {"PATH": path, "--state": state, "--columns": columns}
+    for name, value in (of_files if label_studio else live).items():
+        if value is not None:
+            raise OptionError(f"{name} and --label-studio {_TOGETHER[bool(label_studio)]}")
+    if label_studio is not None:
+        if project is None:
+            raise OptionError("--label-studio needs the number of a project: --project NUMBER")
+        labels = CurrentLabels(strategy, classes=declared, refit=refit, seed=seed)
+        connected = connect(label_studio, project, key)
+        follower = Follower(connected, labels, target, question, declared, as_json)
+        follow(follower, listen, once=once, every=every)
+        return
+    if path is None:
+        raise OptionError("name a file or folder to watch, or --label-studio URL")
+    folder = state or str(target.with_name(f".{target.name}.state"))
     opened = Stream.opened(folder, strategy, classes=declared, refit=refit, seed=seed)
     with opened as stream:
         look = Look(stream, Path(path), target, parse_columns(columns), missing)

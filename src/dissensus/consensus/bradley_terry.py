@@ -42,19 +42,22 @@ _SMALL = 200  # things up to which the Hessian is dense
 _DENSE = 2500  # things up to which it is inverted
 _PROBES = 40  # random vectors that estimate its inverse's diagonal above that
 _LONGEST = 2.0  # step of a score
+_RTOL = 1e-4  # of a Newton step, which the next one mends
 _HALVINGS = 12
 _PSEUDO = 5.0  # answers added to the own distribution of an annotator
 _TIES = 0.5  # pseudo-count of ties
 
 
 class Scores(NamedTuple):
-    """Parameters."""
+    """Parameters, and what they say about the answers."""
 
     score: Floats  # (thing)
     side: float
     log_tie: float
     honest: Floats  # (annotator)
     own: Floats  # (annotator, outcome): left, right, tie
+    likely: Floats  # (pair, outcome): the probability of every outcome, if honest
+    weight: Floats  # (pair): the probability that the answer is honest
     objective: float = np.nan
 
 
@@ -87,7 +90,7 @@ class BradleyTerry(ConsensusMethod):
     honest_no: Positive = 2.0
     strength: Positive = 0.3
     max_iter: Count = 200
-    tol: NonNegative = 1e-7
+    tol: NonNegative = 1e-6
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers: Rankings = fit.answers
@@ -96,8 +99,7 @@ class BradleyTerry(ConsensusMethod):
         reached, trace, converged = iterate(
             model.first(), model.advance, self._has_converged, self.max_iter, fit.progress
         )
-        weight, _ = model.expect(reached)
-        deviation = _deviations(*model.curvature(reached, weight)[1:], self.strength)
+        deviation = _deviations(*model.curvature(reached)[1:], self.strength)
         deviation *= np.sqrt(len(pairs.left) / max(int(np.maximum(answers.sizes - 1, 0).sum()), 1))
         honest = np.where(answers.labels_per_annotator > 0, reached.honest, np.nan)
         annotators: dict[str, Any] = {"honest": honest}
@@ -170,62 +172,68 @@ class _Model:
         yes, no = self.settings.honest_yes, self.settings.honest_no
         mean = yes / (yes + no) if self.settings.honest else 1.0
         log_tie = float(np.log(max(shares[2] / (shares[0] + shares[1]) * 2, 1e-3)))
-        honest = np.full(self.n_annotators, mean)
-        return Scores(np.zeros(self.n_things), 0.0, log_tie, honest, own)
+        honest, nothing = np.full(self.n_annotators, mean), np.zeros(0)
+        return self.expect(
+            Scores(np.zeros(self.n_things), 0.0, log_tie, honest, own, nothing, nothing)
+        )
+
+    @cached_property
+    def ties(self) -> bool:
+        """Whether ties are modelled."""
+        return self.settings.ties and bool((self.pairs.outcome == 2).any())
 
     def outcomes(self, state: Scores) -> Floats:
         """Return the probabilities of left, right and tie if honest: (pair, outcome)."""
         d = state.score[self.pairs.left] - state.score[self.pairs.right] + state.side
-        log_tie = state.log_tie if self.settings.ties else -np.inf
-        odds = np.stack([d / 2, -d / 2, np.full_like(d, log_tie)], axis=1)
-        odds = np.exp(odds - odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        odds = np.zeros((len(d), 3))
+        np.exp(np.clip(d / 2, -350, 350), out=odds[:, 0])
+        np.divide(1, odds[:, 0], out=odds[:, 1])
+        if self.ties:
+            odds[:, 2] = np.exp(state.log_tie)
+        odds /= np.einsum("po->p", odds)[:, None]
+        return odds
 
-    def expect(self, state: Scores) -> tuple[Floats, float]:
-        """Return the probability that answers are honest, (pair), and the objective."""
+    def expect(self, state: Scores) -> Scores:
+        """Return the state with what it says about the answers, and the objective."""
         p, given = self.outcomes(state), self.pairs.outcome
-        rows = np.arange(len(given))
-        likely = p[rows, given]
-        if not self.settings.ties:  # a tie is half a win of both
+        likely = np.take_along_axis(p, given[:, None], axis=1)[:, 0]
+        if not self.ties:  # a tie is half a win of both
             likely = np.where(given == 2, np.sqrt(p[:, 0] * p[:, 1]), likely)
         prior = -0.5 * self.settings.strength * float(state.score @ state.score)
-        if self.settings.ties:
+        if self.ties:
             prior += _TIES * (state.log_tie - 2 * np.log1p(np.exp(state.log_tie)))
         if not self.settings.honest:
-            return np.ones(len(given)), float(np.log(likely).sum()) + prior
-        eta = state.honest[self.annotator]
-        both = np.stack([eta * likely, (1 - eta) * state.own[self.annotator, given]])
-        total = both.sum(axis=0)
+            objective = float(np.log(likely).sum()) + prior
+            return state._replace(likely=p, weight=np.ones(len(given)), objective=objective)
+        likely *= state.honest[self.annotator]
+        careless = (1 - state.honest)[:, None] * state.own
+        total = likely + careless.ravel()[self.cell]
         yes, no = self.settings.honest_yes - 1, self.settings.honest_no - 1
         prior += float((yes * np.log(state.honest) + no * np.log1p(-state.honest)).sum())
         prior += float((_PSEUDO * self.shares * np.log(state.own)).sum())
-        return both[0] / total, float(np.log(total).sum()) + prior
+        objective = float(np.log(total).sum()) + prior
+        return state._replace(likely=p, weight=likely / total, objective=objective)
+
+    @cached_property
+    def cell(self) -> Integers:
+        """The cell of every answer in a table (annotator, outcome)."""
+        return self.annotator * 3 + self.pairs.outcome
 
     def advance(self, last: Scores) -> Scores:
-        weight, before = self.expect(last)
-        gradient, laplacian, curve = self.curvature(last, weight)
+        gradient, laplacian, curve = self.curvature(last)
         step = _solve(laplacian, curve, self.settings.strength, gradient)
         step *= min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0)), 1e-12))
-        rest = self._others(last, weight)
-        moved = _moved(rest, last, step, self.side)
-        for _ in range(_HALVINGS):
-            objective = self.expect(moved)[1]
-            if objective >= before or not np.isfinite(before):
-                break
-            step = step / 2
-            moved = _moved(rest, last, step, self.side)
-        else:
-            moved = rest._replace(score=last.score, side=last.side)
-            objective = self.expect(moved)[1]
-            if objective < before:
-                moved, objective = last, before
-        return moved._replace(objective=objective)
+        rest = self._others(last)
+        for halvings in range(_HALVINGS):
+            moved = self.expect(_moved(rest, last, step / 2**halvings, self.side))
+            if moved.objective >= last.objective:
+                return moved
+        moved = self.expect(_moved(rest, last, 0 * step, self.side))
+        return moved if moved.objective >= last.objective else last
 
-    def curvature(
-        self, state: Scores, weight: Floats
-    ) -> tuple[Floats, sparse.csr_array[Any, Any], Floats]:
+    def curvature(self, state: Scores) -> tuple[Floats, sparse.csr_array[Any, Any], Floats]:
         """Return gradient, (thing and side), weights of the graph's edges and of the side."""
-        p, outcome = self.outcomes(state), self.pairs.outcome
+        p, weight, outcome = state.likely, state.weight, self.pairs.outcome
         won = np.where(outcome == 2, 0.5, outcome == 0)
         mean = p[:, 0] + p[:, 2] / 2
         slope = weight * (won - mean)
@@ -240,14 +248,14 @@ class _Model:
         curve = np.append(lean, edge.sum()) if self.side else np.zeros(n + 1)
         return np.append(gradient, side), both, curve
 
-    def _others(self, last: Scores, weight: Floats) -> Scores:
+    def _others(self, last: Scores) -> Scores:
         """Return the next tie, honest shares and own distributions."""
-        outcome, settings = self.pairs.outcome, self.settings
-        log_tie = last.log_tie
-        if settings.ties:
-            tied = float(weight[outcome == 2].sum()) + _TIES
+        settings, weight, log_tie = self.settings, last.weight, last.log_tie
+        if self.ties:
+            tied, tie = float(weight[self.pairs.outcome == 2].sum()) + _TIES, last.likely[:, 2]
             for _ in range(3):
-                expected = float(weight @ self.outcomes(last._replace(log_tie=log_tie))[:, 2])
+                factor = np.exp(log_tie - last.log_tie)  # of the odds of a tie
+                expected = float(weight @ (factor * tie / (1 + tie * (factor - 1))))
                 log_tie += float(np.log(tied / (expected + _TIES)))
         if not settings.honest:
             return last._replace(log_tie=log_tie)
@@ -255,8 +263,7 @@ class _Model:
         asked = np.bincount(self.annotator, minlength=n)
         yes, no = settings.honest_yes - 1, settings.honest_no - 1
         honest = (np.bincount(self.annotator, weight, n) + yes) / (asked + yes + no)
-        cell = self.annotator * 3 + outcome
-        own = np.bincount(cell, 1 - weight, 3 * n).reshape(n, 3) + _PSEUDO * self.shares
+        own = np.bincount(self.cell, 1 - weight, 3 * n).reshape(n, 3) + _PSEUDO * self.shares
         own = self._without_side(own / own.sum(axis=1, keepdims=True))
         return last._replace(log_tie=log_tie, honest=np.clip(honest, 1e-6, 1 - 1e-6), own=own)
 
@@ -285,7 +292,7 @@ def _solve(
     size = (n + 1, n + 1)
     conditioned = LinearOperator(size, lambda given: weights * given.ravel(), dtype=float)
     operator = LinearOperator(size, lambda given: apply(given.ravel()), dtype=float)
-    return cg(operator, gradient, rtol=1e-6, maxiter=500, M=conditioned)[0]
+    return cg(operator, gradient, rtol=_RTOL, maxiter=500, M=conditioned)[0]
 
 
 def _hessian(links: sparse.csr_array[Any, Any], curve: Floats, strength: float) -> Floats:

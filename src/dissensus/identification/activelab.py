@@ -27,7 +27,7 @@ from .._probabilities import as_models
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..readers import as_annotations
-from .crowdlab import crowdlab
+from .crowdlab import crowdlab, moved_to_the_front
 from .label_sums import by_item, majority
 
 _TINY = 1e-30  # floor of probabilities
@@ -112,10 +112,10 @@ def _temperature(annotations: Annotations, probabilities: Floats, as_cleanlab: b
     """
     labelled = annotations.labels_per_item > 0
     votes = annotations.votes()[labelled]
+    if as_cleanlab:
+        votes = moved_to_the_front(votes)
     row, label = np.nonzero(votes)
     share = votes[row, label] / votes.sum(axis=1)[row]
-    if as_cleanlab:
-        label = np.cumsum(votes > 0, axis=1)[row, label] - 1
     with np.errstate(divide="ignore"):
         log = np.log(probabilities[labelled])
 

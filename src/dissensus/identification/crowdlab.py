@@ -13,8 +13,11 @@ is `baseline`. Over the items with several labels,
                       + sum over labels g by a  weight[a] * (right if g is k, else wrong)
 
 No weight, nor `baseline`, is below 1e-6. The consensus is first the most frequent label, then the
-class with the highest posterior, for which everything is computed again. Conventions that the paper
-leaves open are those of cleanlab.
+class with the highest posterior, for which everything is computed again. With the quality method
+`agreement`, the posterior is the share of an item's labels, and only ties ask the classifier.
+Conventions that the paper leaves open are those of cleanlab. Its version 2.9 moves the label counts
+of an item to the first columns, which spoils calibration and the quality method `agreement`;
+`as_cleanlab` does so, too.
 
     H. W. Goh, U. Tkachenko, J. Mueller. CROWDLAB: supervised learning to infer consensus labels and
     quality scores for data with multiple annotators. 2022. arXiv:2210.06812
@@ -22,20 +25,24 @@ leaves open are those of cleanlab.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from .._names import Names, decode
 from .._probabilities import as_models
-from .._relation import Floats, FrozenArrays, Integers
+from .._probability import normalize
+from .._relation import Array, Floats, FrozenArrays, Integers
+from .._tables import Tabular
 from ..annotations import Annotations
+from ..errors import OptionError
 from ..readers import as_annotations
 from ..result import Table
+from .label_scores import LabelScore
 from .label_sums import (
     agreement_with_others,
     best,
@@ -47,13 +54,16 @@ from .label_sums import (
 )
 
 _FLOOR = 1e-6  # of weights and baseline
+Quality = Literal["crowdlab", "agreement"]
+Consensus = Literal["best_quality", "majority_vote"]
+
 _NO_OVERLAP = (
     "No item has two labels: the posterior is the classifier's, annotators have no weight."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Crowdlab(FrozenArrays):
+class Crowdlab(Tabular, FrozenArrays):
     """The consensus of annotators and classifiers, and the quality of each of them.
 
     Attributes
@@ -80,7 +90,9 @@ class Crowdlab(FrozenArrays):
     worst_class
         The least precise class of an annotator, by code; -1 without labels.
     annotator_weight, model_weight
-        The weights.
+        The weights; NaN with the quality method `agreement`, which has none.
+    others
+        Consensus, its quality and agreement by other consensus methods, as columns of `items`.
     notes
         Remarks on the scores, a sentence each.
     """
@@ -97,6 +109,7 @@ class Crowdlab(FrozenArrays):
     worst_class: Integers  # (annotator)
     annotator_weight: Floats  # (annotator)
     model_weight: Floats  # (model)
+    others: dict[str, Array] = field(default_factory=dict)  # (item)
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -119,13 +132,17 @@ class Crowdlab(FrozenArrays):
     @property
     def items(self) -> Table:
         """Consensus, quality and agreement of every item."""
-        return {
+        table = {
             "item": self.annotations.items,
             "label": self.labels,
             "consensus_quality": self.consensus_quality,
             "consensus_agreement": self.consensus_agreement,
             "n_labels": self.annotations.labels_per_item,
         }
+        for name, values in self.others.items():
+            codes = name.startswith("label_")
+            table[name] = decode(self.annotations.classes, values) if codes else values
+        return table
 
     @property
     def annotators(self) -> Table:
@@ -138,6 +155,9 @@ class Crowdlab(FrozenArrays):
             "worst_class": decode(self.annotations.classes, self.worst_class),
             "annotator_weight": self.annotator_weight,
         }
+
+    def _table(self) -> Table:
+        return self.items
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers."""
@@ -162,7 +182,11 @@ def crowdlab(
     annotations: Annotations | Any,
     probabilities: npt.ArrayLike | Sequence[Floats],
     *,
+    quality_method: Quality = "crowdlab",
+    consensus_method: Consensus | Sequence[Consensus] = "best_quality",
+    label_quality_score_kwargs: Mapping[str, Any] | None = None,
     calibrate: bool = False,
+    as_cleanlab: bool = False,
 ) -> Crowdlab:
     """Return consensus labels and the quality of items, labels, annotators and classifiers.
 
@@ -173,8 +197,20 @@ def crowdlab(
     probabilities
         Out-of-sample probabilities of a classifier: (item, class), in the order of
         `annotations.items` and `annotations.classes`; of several, (model, item, class).
+    quality_method
+        `crowdlab`, annotators and classifier together; or `agreement`, the share of annotators.
+    consensus_method
+        `best_quality`, the class with the highest posterior; or `majority_vote`. Of several, the
+        first counts, and the table of items has columns of the others.
+    label_quality_score_kwargs
+        How a label is scored by the posterior: `method`, one of `self_confidence` (default),
+        `normalized_margin` and `confidence_weighted_entropy`; and `adjust_pred_probs`, whether to
+        subtract the mean confidence in every class first.
     calibrate
-        Whether to calibrate the probabilities to the labels by temperature scaling.
+        Whether to calibrate the probabilities to the labels by temperature scaling
+        (`calibrate_probs` of cleanlab).
+    as_cleanlab
+        Whether to count labels as cleanlab 2.9 does, for identical scores.
 
     Examples
     --------
@@ -187,37 +223,96 @@ def crowdlab(
     """
     annotations = as_annotations(annotations)
     models = as_models(annotations, probabilities)
+    methods = [consensus_method] if isinstance(consensus_method, str) else [*consensus_method]
+    _check("consensus_method", methods, Consensus)
+    _check("quality_method", [quality_method], Quality)
+    score = LabelScore.of(label_quality_score_kwargs or {})
     if calibrate:
         from .activelab import calibrated
 
-        models = calibrated(annotations, models)[0]
+        models = calibrated(annotations, models, as_cleanlab)[0]
     first = majority(annotations, models.mean(axis=0))
-    if not (annotations.labels_per_item > 1).any():
-        weights = _Weights(np.zeros(annotations.n_annotators), np.ones(len(models)), np.nan, np.nan)
-        return _conclude(annotations, models, first, models.mean(axis=0), weights, (_NO_OVERLAP,))
+    overlap = bool((annotations.labels_per_item > 1).any())
+    agreement, weigh = quality_method == "agreement", None
+    if agreement:
+        posterior = _shares(annotations, as_cleanlab)
+    elif overlap:
+        weigh = _weigher(annotations, models)
+        posterior = _posterior(annotations, models, weigh(first))
+    else:
+        posterior = models.mean(axis=0)
+    results = []
+    for method in methods:
+        label = first
+        if method == "best_quality" and (agreement or overlap):
+            label = best(posterior, first)
+        weights = weigh(label) if weigh else _unweighted(annotations, models, agreement)
+        final = _posterior(annotations, models, weights) if weigh else posterior
+        results.append(_conclude(annotations, models, label, final, weights, score))
+    others: dict[str, Array] = {}
+    for method, one in zip(methods[1:], results[1:], strict=True):
+        others[f"label_{method}"] = one.label
+        others[f"consensus_quality_{method}"] = one.consensus_quality
+        others[f"consensus_agreement_{method}"] = one.consensus_agreement
+    notes = () if agreement or overlap else (_NO_OVERLAP,)
+    return replace(results[0], others=others, notes=notes)
+
+
+def _check(name: str, given: Sequence[str], choices: Any) -> None:
+    """Refuse what is not among the choices."""
+    known = get_args(choices)
+    for one in given:
+        if one not in known:
+            raise OptionError(f"{name} = {one!r}, but it must be one of {', '.join(known)}")
+    if not given:
+        raise OptionError(f"{name} is empty; give one of {', '.join(known)}")
+
+
+def _shares(annotations: Annotations, as_cleanlab: bool) -> Floats:
+    """Return the share of every class among an item's labels; uniform without labels."""
+    votes = annotations.votes().astype(np.float64)
+    if as_cleanlab:
+        votes = moved_to_the_front(votes)
+    return normalize(votes)
+
+
+def moved_to_the_front(votes: Floats) -> Floats:
+    """Return the votes of every item, those of the classes named moved to the first columns.
+
+    >>> moved_to_the_front(np.array([[0, 2, 0, 1], [1, 0, 0, 0]])).tolist()
+    [[2, 1, 0, 0], [1, 0, 0, 0]]
+    """
+    order = np.argsort(votes == 0, axis=1, kind="stable")
+    return np.take_along_axis(votes, order, axis=1)
+
+
+def _unweighted(annotations: Annotations, models: Floats, agreement: bool) -> _Weights:
+    """Return the weights where annotators are not weighed against the classifier."""
+    annotator, model = np.zeros(annotations.n_annotators), np.ones(len(models))
+    if agreement:
+        annotator, model = np.full_like(annotator, np.nan), np.full_like(model, np.nan)
+    return _Weights(annotator, model, np.nan, np.nan)
+
+
+def _weigher(annotations: Annotations, models: Floats) -> Callable[[Integers], _Weights]:
+    """Return the function from a consensus to weights."""
     others = agreement_with_others(annotations)
     known = ~np.isnan(others)
     others = np.where(known, others, others[known].mean() if known.any() else 1.0)
     predicted = models.argmax(axis=2)  # (model, item)
-    posterior = _posterior(annotations, models, _weights(annotations, first, others, predicted))
-    label = best(posterior, first)
-    weights = _weights(annotations, label, others, predicted)
-    return _conclude(annotations, models, label, _posterior(annotations, models, weights), weights)
-
-
-def _weights(
-    annotations: Annotations, label: Integers, others: Floats, predicted: Integers
-) -> _Weights:
-    """Return the weights under a consensus."""
     size, several = annotations.labels_per_item, annotations.labels_per_item > 1
-    same = by_item(annotations, label[annotations.item] == annotations.label)
-    right = float((same[several] / size[several]).mean())
-    common = np.bincount(label[several], minlength=annotations.n_classes).max()
-    baseline = max(1 - common / several.sum(), _FLOOR)
-    error = (predicted != label)[:, several].mean(axis=1)  # (model)
-    model = np.maximum(1 - error / baseline, _FLOOR) * np.sqrt(size[size > 0].mean())
-    annotator = np.maximum(1 - (1 - others) / baseline, _FLOOR)
-    return _Weights(annotator, model, right, (1 - right) / max(annotations.n_classes - 1, 1))
+
+    def weigh(label: Integers) -> _Weights:
+        same = by_item(annotations, label[annotations.item] == annotations.label)
+        right = float((same[several] / size[several]).mean())
+        common = np.bincount(label[several], minlength=annotations.n_classes).max()
+        baseline = max(1 - common / several.sum(), _FLOOR)
+        error = (predicted != label)[:, several].mean(axis=1)  # (model)
+        model = np.maximum(1 - error / baseline, _FLOOR) * np.sqrt(size[size > 0].mean())
+        annotator = np.maximum(1 - (1 - others) / baseline, _FLOOR)
+        return _Weights(annotator, model, right, (1 - right) / max(annotations.n_classes - 1, 1))
+
+    return weigh
 
 
 def _posterior(annotations: Annotations, models: Floats, weights: _Weights) -> Floats:
@@ -237,13 +332,14 @@ def _conclude(
     label: Integers,
     posterior: Floats,
     weights: _Weights,
-    notes: tuple[str, ...] = (),
+    score: LabelScore,
 ) -> Crowdlab:
     """Return all scores under the final consensus."""
     size, given = annotations.labels_per_item, annotations.labels_per_annotator
-    item = annotations.item
-    quality = np.where(size > 0, posterior[np.arange(len(label)), label], np.nan)
-    label_quality = posterior[item, annotations.label]
+    item, labelled = annotations.item, np.flatnonzero(size)
+    label_quality = score(
+        posterior, item, annotations.label, annotations.annotator, annotations.n_annotators
+    )
     same = label[item] == annotations.label  # (annotation)
     several = size[item] > 1
     with np.errstate(invalid="ignore"):
@@ -251,9 +347,15 @@ def _conclude(
         agreement = by_annotator(annotations, same) / given
         shared = by_annotator(annotations, same & several) / by_annotator(annotations, several)
         mean_quality = by_annotator(annotations, label_quality) / given
-    per_item, model = len(annotations) / max((size > 0).sum(), 1), weights.model.mean()
-    mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
-    trust = model / (model + mean_weight * per_item)  # in the classifier
+    if np.isnan(weights.model).all():  # only agreement counts
+        quality, annotator_quality = consensus_agreement, shared
+    else:
+        quality, one = np.full(len(label), np.nan), np.zeros(len(labelled), np.int64)
+        quality[labelled] = score(posterior, labelled, label[labelled], one, 1)
+        per_item, model = len(annotations) / max(len(labelled), 1), weights.model.mean()
+        mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
+        trust = model / (model + mean_weight * per_item)  # in the classifier
+        annotator_quality = trust * mean_quality + (1 - trust) * shared
     return Crowdlab(
         annotations,
         models,
@@ -262,10 +364,9 @@ def _conclude(
         quality,
         consensus_agreement,
         label_quality,
-        trust * mean_quality + (1 - trust) * shared,
+        annotator_quality,
         agreement,
         worst_class(annotations, same, quality[item]),
         np.where(given > 0, weights.annotator, np.nan),
         weights.model,
-        notes,
     )

@@ -3,5 +3,14 @@
 from __future__ import annotations
 
 from .evaluation import Evaluation, Score, evaluate
+from .lewidi import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
 
-__all__ = ["Evaluation", "Score", "evaluate"]
+__all__ = [
+    "Evaluation",
+    "Score",
+    "annotator_errors",
+    "evaluate",
+    "multilabel_error_rate",
+    "multilabel_manhattan",
+    "ranks",
+]

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._names import Names, as_names, as_values, text
+from .._names import Names, as_names, text
 from .._probability import TIE
 from .._relation import Array, Floats, Integers
 from ..result import Predictions
+from .lewidi import ranks
 
 # Those that need a posterior come last.
 CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
@@ -53,8 +54,7 @@ def class_scores(
     random: np.random.Generator,
 ) -> dict[str, Floats]:
     """Return every score of all items, followed by those of bootstrap samples."""
-    n_classes, value = len(classes), as_values(classes)
-    rank = np.arange(n_classes) if value is None else value.argsort().argsort()
+    n_classes, rank = len(classes), ranks(classes)
     left = np.full(resamples, len(position))  # draws that remain for later chunks
     step = max(_CELLS // max(resamples, n_classes), 1)
     # (number, sample), all items first

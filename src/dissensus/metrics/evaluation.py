@@ -27,14 +27,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._names import text
 from .._plain import as_plain
 from .._relation import Array, Floats, Integers
+from .._tables import Table, Tabular, columns_of
 from ..errors import DataError, OptionError
 from ..readers import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
@@ -70,8 +69,8 @@ class Score(NamedTuple):
         return self._replace(low=max(self.low - bias, 0.0), high=max(self.high - bias, 0.0))
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Tabular):
     """Scores, and the number of items behind them.
 
     Attributes
@@ -95,14 +94,23 @@ class Evaluation:
     resamples: int
     confidence: float
 
+    def __repr__(self) -> str:
+        known = [(name, one.value) for name, one in self.scores.items() if one is not None]
+        values = ", ".join(f"{name} {value:.3f}" for name, value in known)
+        return f"<Evaluation of {self.n_scored} items: {values}>"
+
+    def _table(self) -> Table:
+        known = [(name, one) for name, one in self.scores.items() if one is not None]
+        return columns_of([{"score": name, **one._asdict()} for name, one in known])
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
         return as_plain(self)
 
 
 def evaluate(
-    predicted: Aggregation | Estimation | Predictions | Values | str | Path,
-    truth: Mapping[Any, Any] | str | Path,
+    predicted: Aggregation | Estimation | Predictions | Values | Any,
+    truth: Any,
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
@@ -113,10 +121,11 @@ def evaluate(
     Parameters
     ----------
     predicted
-        A result, predictions, or a file with them.
+        A result, predictions, or a file, table, mapping or pandas Series with them.
     truth
-        `{item: class}`, `{item: number}`, or a file. It may lack items, have more of them, and have
-        classes that are never predicted; only items that are in both are scored.
+        `{item: class}`, `{item: number}`, a pandas Series, a table or a file. It may lack items,
+        have more of them, and have classes that are never predicted; only items that are in both
+        are scored.
     resamples
         Number of bootstrap samples of the items; with 0, there are no intervals.
     confidence
@@ -141,14 +150,12 @@ def evaluate(
         raise OptionError(f"resamples = {resamples}, but it must be at least 0")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    if isinstance(predicted, (str, Path)):
-        predicted = read_predictions(predicted)
-    elif isinstance(predicted, (Aggregation, Estimation)):
+    if isinstance(predicted, (Aggregation, Estimation)):
         predicted = predicted.predictions
+    elif not isinstance(predicted, (Predictions, Values)):
+        predicted = read_predictions(predicted)
     _check_names(predicted.items.tolist())
-    if isinstance(truth, (str, Path)):
-        truth = as_truth(truth)
-    known = {text(item): label for item, label in truth.items()}
+    known = as_truth(truth) or {}
     random = np.random.default_rng(seed)
     samples: dict[str, Floats]
     names: tuple[str, ...]

@@ -1,14 +1,15 @@
-"""Argilla: records with their responses, nested (`to_json`) or flattened (lists and Parquet).
+"""Argilla: records with their responses, nested (`to_json`) or flattened (lists, tables, CSV).
 
 A nested record has `responses`, question → values and users; a flat one has columns
 `question.responses`, `question.responses.users` and `question.responses.status` in parallel. Only
 submitted responses count. Suggestions are answers by `model:<agent>`. Labels, several labels and
 ratings are classes; spans, rankings and texts are questions of their kinds. An empty list is an
-empty answer.
+empty answer. In a CSV, lists are read as pandas writes them: `['pos', 'neg']`, or `['pos' 'neg']`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,12 +20,16 @@ from ..answers import KINDS
 from ..errors import DataError
 from ._answers import Collected, QuestionAnswers, describe, is_free_text, joined
 from ._marked import About, span
+from .dataset_folders import FOLDER
 from .exports import Export, Head, Kind, head_of
 from .json_records import entries, records
+from .list_texts import parse_list
 from .sources import Source
-from .tables import read_columns
+from .tables import line_of_row, read_columns
 
-_RESPONSES, _SUGGESTION = ".responses", ".suggestion"
+_RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
+_LISTS = re.compile(r"\.responses(\.users|\.status)?$")
+_WHOLE = re.compile(r"(-?\d{1,15})\.0")
 _ABOUT = ("id", "status", "_server_id", "inserted_at", "updated_at", "external_id")
 
 Record = dict[str, Any]
@@ -236,7 +241,10 @@ def _list(value: Any, where: str, name: str, source: Source) -> list[Any]:
 
 def _all(source: Source) -> Iterator[tuple[str, Record]]:
     """Yield every record with its number or name, for messages."""
-    if source.format in ("parquet", "arrow"):
+    if source.format in ("csv", "tsv"):
+        yield from _cells(source)
+        return
+    if source.format in ("parquet", "arrow", FOLDER):
         yield from _rows(source)
         return
     head = head_of(source)
@@ -246,6 +254,35 @@ def _all(source: Source) -> Iterator[tuple[str, Record]]:
         return
     for number, record in records(source, Record):
         yield f"record {number}", record
+
+
+def _cells(source: Source) -> Iterator[tuple[str, Record]]:
+    """Yield the rows of a CSV, in whose cells lists are texts."""
+    frame = read_columns(source, None)
+    lists = {name for name in frame.columns if _LISTS.search(name)}
+    for number, row in enumerate(frame.iter_rows(named=True)):
+        record: Record = {}
+        for name, cell in row.items():
+            record[name] = cell
+            if name in lists and cell is not None:
+                values = parse_list(cell)
+                if values is None and cell.strip().lower() not in ("", "nan", "none"):
+                    where = line_of_row(source, number)
+                    raise source.fail(f"{where}: {name}: not a list: {cell[:40]!r}")
+                record[name] = values
+            elif name.endswith(_SUGGESTION) and cell is not None:
+                whole = _WHOLE.fullmatch(cell)  # pandas writes 4 as 4.0 where others are missing
+                record[name] = parse_list(cell) or (int(whole[1]) if whole else cell)
+            elif name.endswith(_SCORE) and cell is not None:
+                record[name] = _number(cell)
+        yield f"row {number + 1}", record
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
 
 
 def _rows(source: Source) -> Iterator[tuple[str, Record]]:

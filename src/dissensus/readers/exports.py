@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
@@ -36,6 +38,7 @@ Kind = Literal[
     "masks",
 ]
 
+INVERTED = "peerannot-inverted"
 # Format → module. The first that recognises a file reads it, so the most particular come first.
 TOOLS: dict[str, str] = {
     "label-studio": "label_studio",
@@ -45,6 +48,7 @@ TOOLS: dict[str, str] = {
     "conll": "conll",
     "prodigy": "prodigy",
     "argilla": "argilla",
+    "potato": "potato",
     "lewidi": "lewidi",
     "doccano": "doccano",
     "mturk": "mturk",
@@ -55,15 +59,16 @@ TOOLS: dict[str, str] = {
     "votes": "votes",
     "wide": "wide",
     "headerless": "headerless",
-    "peerannot-inverted": "folders",
+    INVERTED: "folders",
 }
 # Columns that only an export has: a table without them is read as a long table at once.
 _OF_EXPORTS = re.compile(
     r"_|INPUT:|OUTPUT:|ASSIGNMENT:|Answer\.|HITId$|annotation_id$|classification_id$|subject_ids$"
-    r"|.*\.(responses|suggestion)$"
+    r"|.*\.(responses|suggestion)$|.*:::"
 )
 _MOST = 20  # records to look at
 _MOST_ROWS = 200  # of a table
+_MOST_FILES = 10_000  # of a folder
 _CHUNK = 2**16  # characters to begin with
 MARK = "|"  # between the options of one answer with several
 
@@ -130,10 +135,10 @@ class Head:
     ----------
     shape
         `records` (a JSON list or JSON lines), `object` (one JSON object), `table` (columns),
-        `archive` (a zip of files), or `xml`.
+        `archive` (a zip of files), `folder`, or `xml`.
     names
-        Columns of a table, keys of the first record, keys of the object, files of the archive,
-        tags of the XML's beginning.
+        Columns of a table, keys of the first record, keys of the object, files of the archive or
+        of the folders in a folder, tags of the XML's beginning.
     first
         The first records; of an object, its first values; of a table, its first rows.
     lines
@@ -142,7 +147,7 @@ class Head:
         The first lines of a table of texts as they are.
     """
 
-    shape: Literal["records", "object", "table", "archive", "xml"]
+    shape: Literal["records", "object", "table", "archive", "folder", "xml"]
     names: tuple[str, ...]
     first: tuple[Any, ...]
     lines: tuple[tuple[str, ...], ...] = ()
@@ -199,12 +204,15 @@ def head_of(source: Source) -> Head | None:
         case "xml":
             tags = re.findall(r"<([A-Za-z_][\w.-]*)", source.beginning(_CHUNK))
             return Head("xml", tuple(dict.fromkeys(tags)), ())
-        case "parquet" | "arrow":
+        case "parquet" | "arrow" | "dataset":
             return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
         case "jsonl":
             return _records(_elements("[" + "\n".join(source.lines(_MOST)), _MOST))
         case "json":
             return _json(source)
+        case "folder":
+            files = islice(_inner_files(Path(str(source.content))), _MOST_FILES)
+            return Head("folder", tuple(files), ())
         case "zip":
             try:
                 with source.file() as file, zipfile.ZipFile(file) as archive:
@@ -212,6 +220,12 @@ def head_of(source: Source) -> Head | None:
             except DAMAGED as problem:
                 raise source.fail(f"damaged zip ({problem})") from None
     return None
+
+
+def _inner_files(folder: Path) -> Iterator[str]:
+    """Yield the JSON files one and two folders below, by their path from here."""
+    for pattern in ("*/*.json", "*/*.jsonl", "*/*/*.json", "*/*/*.jsonl"):
+        yield from (path.relative_to(folder).as_posix() for path in folder.glob(pattern))
 
 
 def _records(first: list[Any]) -> Head:

@@ -30,11 +30,6 @@ _MOST_CLASSES = 10**6
 _PEOPLE = ("worker", "annotator", "user", "rater", "performer", "coder")
 
 
-def is_folder(path: str | Path) -> bool:
-    """Return whether a path is a data set folder."""
-    return str(path) != "-" and Path(path).is_dir()
-
-
 def is_nested(answers: Any) -> bool:
     """Return whether this is an object of objects."""
     return isinstance(answers, dict) and all(isinstance(one, dict) for one in answers.values())

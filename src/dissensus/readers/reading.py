@@ -15,11 +15,12 @@ from ..errors import DataError
 from ._answers import as_texts
 from .annotator_files import FILES, read_files
 from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
-from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
+from .dataset_folders import FOLDER, is_dataset
+from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of
 from .long_tables import annotations_from, is_no_label
-from .sources import FORMATS, Source, open_source
+from .sources import FORMATS, Source, is_folder, open_source
 from .tables import column_names, read_columns
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
@@ -149,9 +150,7 @@ def examine(
         duplicates=duplicates,
     )
     if isinstance(found, KindReading):
-        raise DataError(
-            f"{source}: {found.question!r} holds {found.answers.kind}, and classes are needed here"
-        )
+        raise DataError(f"{source}: {_needs_classes(found)}")
     return found
 
 
@@ -181,6 +180,25 @@ def examine_question(
     if isinstance(found, KindReading):
         return found
     return with_scale(found, scale, reorder=classes is None)
+
+
+def examine_export(
+    source: Source,
+    format: str,  # noqa: A002
+    *,
+    question: str | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Reading:
+    """Return one question of an export of a labelling tool that is open already."""
+    export = tool(format).read(source)
+    reading = _choose(source, format, export, None, question, classes, "error", "count")
+    if isinstance(reading, KindReading):
+        raise source.fail(_needs_classes(reading))
+    return with_scale(reading, reorder=classes is None)
+
+
+def _needs_classes(found: KindReading) -> str:
+    return f"{found.question!r} holds {found.answers.kind}, and classes are needed here"
 
 
 def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
@@ -236,18 +254,18 @@ def _examine(
             duplicates=duplicates,
         )
         return Reading(annotations, "table")
-    if str(source) != "-" and Path(source).is_dir():
-        if format in FILES or (format is None and not (Path(source) / "answers.json").exists()):
-            found = _of_files(Path(source), format, kind, given)
-            if found is not None:
-                return found
-        inverted = format == "peerannot-inverted"
+    if is_folder(source) and (Path(source, "answers.json").exists() or format == INVERTED):
+        inverted = format == INVERTED
         return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
-    opened = open_source(source, None if format in TOOLS else format)
-    if opened.format == "zip" and isinstance(opened.content, Path) and not columns:
+    if is_folder(source):
+        shape = FOLDER if is_dataset(Path(source)) else "folder"
+        opened = Source(str(source), Path(source), shape)
+    else:
+        opened = open_source(source, None if format in TOOLS else format)
+    if opened.format in ("folder", "zip") and format in (None, *FILES) and not columns:
         found = _of_files(opened.content, format, kind, given)
         if found is not None:
             return found
@@ -263,6 +281,10 @@ def _examine(
             name = None if head is None or head.is_long() else tool_of(head)
         if export is None and name is not None:
             export = tool(name).read(opened)
+        if export is None and opened.format == "folder":
+            raise opened.fail(
+                "no answers.json in this folder, nor files of a known tool; name the file itself"
+            )
         if export is None and opened.format in ("npy", "json", "zip"):
             whole = _whole(opened, question, classes, duplicates)
             if whole is not None:
@@ -342,6 +364,10 @@ def examine_folder(
     return Reading(annotations, "folder", notes=notes)
 
 
+def _counted(kind: Kind) -> str:
+    return f"answers, {kind}" if kind in KINDS else "labels"
+
+
 def _kind(of_question: Kind) -> str:
     return "sets" if of_question == "multiple" else of_question
 
@@ -351,12 +377,14 @@ def _one_question(opened: Source, question: str) -> DataError:
 
 
 def _of_files(
-    paths: Path | list[str | Path],
+    paths: Path | bytes | list[str | Path],
     format: str | None,  # noqa: A002
     kind: str | None,
     given: tuple[str | None, Sequence[Any] | None, str, str],
 ) -> Any:
     """Return a question of a tool that has a file for each annotator; nothing for other files."""
+    if isinstance(paths, bytes):  # of standard input
+        return None
     found = read_files(paths, format)
     several = isinstance(paths, list)
     if found is None and not several:
@@ -384,8 +412,7 @@ def _choose(
     asked = {one: answers for one, answers in export.questions.items() if one}
     sizes = {one: answers.answers.height for one, answers in asked.items()}
     known = {
-        one: f"{one} ({sizes[one]} {'labels' if answers.kind not in KINDS else answers.kind})"
-        for one, answers in asked.items()
+        one: f"{one} ({sizes[one]} {_counted(answers.kind)})" for one, answers in asked.items()
     }
     if plain is not None and question is not None:
         raise _one_question(opened, question)

@@ -149,6 +149,11 @@ def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A
     return replace(source, format=kind, separator=separator)
 
 
+def is_folder(path: str | Path) -> bool:
+    """Return whether a path is a folder."""
+    return str(path) != "-" and Path(path).is_dir()
+
+
 def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]:  # noqa: A002
     """Return format and compression for a file to be written, by its ending.
 

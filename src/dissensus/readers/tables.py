@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from .columns import find_columns
+from .dataset_folders import FOLDER, features_of, read_dataset, with_class_names
 from .json_records import frame_of_records, load_records
 from .sources import Source, ragged_line
 
@@ -24,16 +25,19 @@ def column_names(source: Source) -> list[str]:
         case "parquet":
             return list(_undamaged(source, lambda: pl.read_parquet_schema(source.content)))
         case "arrow":
-            return _undamaged(source, lambda: pl.read_ipc(source.content, n_rows=0)).columns
+            return _read_arrow(source, n_rows=0).columns
+        case "dataset":
+            return read_dataset(source, _read_first, 0).columns
         case "csv" | "tsv":
             return list(next(iter(first_lines(source, 1)), ()))
     return frame_of_records(source).columns
 
 
 def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
-    """Return the first rows of a Parquet or Arrow table, by column."""
-    read = pl.read_parquet if source.format == "parquet" else pl.read_ipc
-    return _undamaged(source, lambda: read(source.content, n_rows=most)).to_dicts()
+    """Return the first rows of a Parquet or Arrow table, or of the parts of a data set."""
+    if source.format == FOLDER:
+        return read_dataset(source, _read_first, most).head(most).to_dicts()
+    return _read_first(source, most).to_dicts()
 
 
 def first_lines(source: Source, most: int) -> list[tuple[str, ...]]:
@@ -55,9 +59,12 @@ def read_columns(
     columns = None if columns is None else list(columns)
     match source.format:
         case "parquet":
-            return _undamaged(source, lambda: pl.read_parquet(source.content, columns=columns))
+            return _read_parquet(source, columns=columns)
         case "arrow":
-            return _undamaged(source, lambda: pl.read_ipc(source.content, columns=columns))
+            return _read_arrow(source, columns=columns)
+        case "dataset":
+            frame = read_dataset(source, _read_first)
+            return frame if columns is None else frame.select(columns)
         case "json" | "jsonl":
             frame = frame_of_records(source)
             return frame if columns is None else frame.select(columns)
@@ -122,11 +129,12 @@ def line_of_row(source: Source | None, row: int) -> str:
     if source is not None and source.format in _TEXT:
         rows = csv.reader((f"{line}\n" for line in source.lines()), delimiter=source.separator)
         start, count = 1, -1
-        for fields in rows:
-            count += bool(fields)
-            if count == row + 1:
-                break
-            start = rows.line_num + 1
+        with suppress(csv.Error):  # polars takes some line breaks that Python does not
+            for fields in rows:
+                count += bool(fields)
+                if count == row + 1:
+                    break
+                start = rows.line_num + 1
         return f"line {start}"
     lines = source is not None and source.format == "jsonl"
     return f"{'line' if lines else 'row'} {row + 1}"
@@ -146,6 +154,28 @@ def _different(names: list[str]) -> list[str]:
         taken.add(free)
         different.append(free)
     return different
+
+
+def _read_first(source: Source, most: int | None) -> pl.DataFrame:
+    """Return the first rows of a Parquet or Arrow table, all if `None`."""
+    if source.format not in ("parquet", "arrow"):
+        raise source.fail(f"a {source.format}, not Parquet or Arrow")
+    return (_read_parquet if source.format == "parquet" else _read_arrow)(source, n_rows=most)
+
+
+def _read_parquet(source: Source, **options: Any) -> pl.DataFrame:
+    """Return a Parquet table; classes by name, if `datasets` wrote it."""
+    frame: pl.DataFrame = _undamaged(source, lambda: pl.read_parquet(source.content, **options))
+    metadata = _undamaged(source, lambda: pl.read_parquet_metadata(source.content))
+    features = features_of(metadata)
+    return frame if features is None else with_class_names(frame, features, source)
+
+
+def _read_arrow(source: Source, **options: Any) -> pl.DataFrame:
+    """Return an Arrow table, be it a file or a stream."""
+    with source.file() as file:
+        read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
+    return _undamaged(source, lambda: read(source.content, **options))
 
 
 def _undamaged(source: Source, read: Callable[[], Any]) -> Any:

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
+from .._names import as_names
 from ..annotations import Annotations, Floats
 from ..errors import DataError
-from ..metrics import Score
+from ..metrics import Score, ranks
 from ..result import Predictions, Values
 from . import measures
 
@@ -160,8 +161,10 @@ def evaluate_named(
         raise DataError("none of the annotated items is predicted; are they named alike?")
     for name in annotations.classes.tolist():
         column.setdefault(name, len(column))
+    if more.get("ordered"):  # steps are between neighbours
+        column = dict(zip(column, ranks(as_names(list(column))).tolist(), strict=True))
     p, votes = np.zeros((2, len(scored), len(column)))
-    p[:, : len(predicted.classes)] = predicted.posterior[
+    p[:, [column[name] for name in predicted.classes.tolist()]] = predicted.posterior[
         [row[annotations.items[item]] for item in scored]
     ]
     votes[:, [column[name] for name in annotations.classes.tolist()]] = annotations.votes()[scored]

@@ -4,6 +4,8 @@
     accuracy        share of labels with the highest probability; ties between m classes count 1/m
     macro_f1        mean F1 of an annotator's classes
     ece             expected calibration error over all labels, 15 bins
+    error_rate      mean over items of the share of annotators whose label was not predicted
+    anad            average normalized absolute distance of ordered classes (`metrics.lewidi`)
     marginal_error  total variation distance between mean predictions and label marginals
 
 Accuracy and F1 of annotators with few labels are noise, so annotators with fewer than `min_labels`
@@ -24,6 +26,7 @@ from .._plain import as_plain
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations, Names
 from ..errors import DataError
+from ..metrics import annotator_errors
 from .dic import Dic, dic, split_half
 
 _BINS = 15
@@ -43,8 +46,8 @@ class TendencyScores:
     accuracy, log_loss, macro_f1, marginal_error
         Of every annotator; NaN for those without labels.
     overall
-        Mean log-loss over labels, calibration error, DIC and related measures, and the accuracy of
-        the majority vote of predictions against that of labels.
+        Mean log-loss over labels, calibration error, error rate, DIC and related measures, and the
+        accuracy of the majority vote of predictions against that of labels.
     """
 
     annotators: Names
@@ -143,6 +146,7 @@ def score(
         "kappa_correlation": pairs.correlation,
         "n_pairs_used": float(pairs.n_pairs_used),
         "consensus_accuracy": _consensus_accuracy(annotations, predictions, seed),
+        **annotator_errors(annotations, tied / tied.sum(axis=1, keepdims=True)),
     }
     if floor:
         noise = split_half(annotations, seed=seed, **options)

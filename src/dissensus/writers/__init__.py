@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from .cards import Card
+from .pseudonyms import pseudonymise
 from .targets import losses
 from .writing import write
 
-__all__ = ["losses", "write"]
+__all__ = ["Card", "losses", "pseudonymise", "write"]

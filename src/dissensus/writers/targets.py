@@ -103,6 +103,13 @@ TARGETS = {
         frozenset({"unlabelled", "repeats", "gold", "texts"}),
         None,
     ),
+    "huggingface-folder": Target(
+        "to_huggingface_folder",
+        "a folder with such tables by split, class names and a card",
+        ("folder",),
+        frozenset({"unlabelled", "unused", "repeats", "gold", "texts"}),
+        None,
+    ),
     "peerannot": Target(
         "folders",
         "a folder with answers.json and metadata.json",
@@ -209,7 +216,7 @@ def _by_ending(path: str | Path, name: str) -> Destination:
 def goes_to_folder(path: str | Path, format: str | None = None) -> bool:  # noqa: A002
     """Return whether annotations written there make a folder."""
     if format is not None:
-        return format == "peerannot"
+        return format in TARGETS and TARGETS[format].kinds == ("folder",)
     return (
         str(path) != "-"
         and not is_stream(path)
@@ -261,7 +268,7 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
         yield f"columns left out: {', '.join(lost)}"
-    if destination.kind == "folder" and annotations.repeats.any():
+    if destination.target == "peerannot" and annotations.repeats.any():
         yield "repeated labels are written as lists, which peerannot itself does not read"
 
 

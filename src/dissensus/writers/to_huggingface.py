@@ -33,8 +33,9 @@ def answers(content: Content) -> pl.DataFrame:
 def results(content: Content) -> pl.DataFrame:
     """Return the same with label and confidence of every item, or number and standard error."""
     table = table_of(content.what).drop("item")
-    probabilities = table.select(pl.col(r"^p:.*$").name.map(lambda name: name.removeprefix("p:")))
-    frame = answers(content).with_columns(table.select(pl.exclude(r"^p:.*$")))
+    classes = [name for name in table.columns if name.startswith("p:")]
+    probabilities = table.select(pl.col(name).alias(name.removeprefix("p:")) for name in classes)
+    frame = answers(content).with_columns(table.drop(classes))
     if not probabilities.width:
         return frame
     return frame.with_columns(probabilities.to_struct("soft_label"))

@@ -16,46 +16,54 @@ import polars as pl
 
 from .._files import atomic_file, write_stdout
 from .._relation import Array
+from .._tables import Tabular
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
 from ..readers.sources import format_for
-from .content import Content, Writable, as_column, content_of, table_of
+from .cards import Card
+from .content import Content, Writable, content_of, frame_of_table, table_of
 from .targets import TARGETS, destination_of
 
 
 def write(
-    what: Writable | Reading,
+    what: Writable | Reading | Any,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
-    gold: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | pl.DataFrame | None = None,
+    gold: Any = None,
+    texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
+    card: Card | None = None,
 ) -> None:
     """Write annotations or results; the ending gives the format, `-` is standard output as CSV.
 
     Parameters
     ----------
     what
-        Annotations, numbers, a result, or a reading with its gold and texts.
+        Annotations, numbers, a result of any kind, a reading with its gold and texts, or what
+        `read` takes.
     path
         A file ending in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also
         .zst); a folder (no ending, or a slash) gets the layout of peerannot.
     format
-        `long`, `nested`, `wide`, `crowd-kit`, `label-studio`, `argilla`, `huggingface` or
-        `peerannot`, or a kind of file where the ending does not show it.
+        `long`, `nested`, `wide`, `crowd-kit`, `label-studio`, `argilla`, `huggingface`,
+        `huggingface-folder` or `peerannot`, or a kind of file where the ending does not show it.
     gold, texts
         Known classes and texts of items, by item, for formats that hold them.
     reading
         For a result, the reading it is based on, for its question, gold and texts.
+    card
+        For `huggingface-folder`, what its card has beside the data.
     """
+    if isinstance(what, Tabular) and not isinstance(what, Writable):
+        write_columns(what._table(), path)
+        return
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)
     if destination.kind == "folder":
-        from .folders import save
-
-        save(content, path)
+        more = {"card": card} if destination.target == "huggingface-folder" else {}
+        TARGETS[destination.target].module.save(content, path, **more)
         return
     if destination.target in ("long", "crowd-kit"):
         names = {"item": "task", "annotator": "worker"} if destination.target != "long" else {}
@@ -70,8 +78,7 @@ def write_columns(columns: Mapping[str, Array], path: str | Path) -> None:
 
     NaN is left empty.
     """
-    frame = pl.DataFrame({name: as_column(values) for name, values in columns.items()})
-    frame = frame.with_columns(pl.selectors.float().fill_nan(None))
+    frame = frame_of_table(columns)
     kind, compression = ("csv", "uncompressed") if str(path) == "-" else format_for(path)
     _save(frame, path, kind, compression)
 
