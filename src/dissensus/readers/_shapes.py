@@ -50,7 +50,7 @@ def rotated_hull(place: Sequence[float], degrees: float) -> tuple[float, float, 
     turn = np.deg2rad(degrees)
     corners = np.array([[0, 0], [w, 0], [w, h], [0, h]])
     back = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-    return hull(corners @ back + [x, y])
+    return hull(np.round(corners @ back + [x, y], 9))
 
 
 def from_polygon(points: Any, size: tuple[int, int]) -> Integers:
@@ -222,4 +222,5 @@ def runs_of(shape: Integers, size: tuple[int, int]) -> list[int]:
     [1, 2, 1]
     """
     borders = np.concatenate([[0], shape.ravel(), [size[0] * size[1]]])
-    return np.diff(borders).tolist()
+    runs: list[int] = np.diff(borders).tolist()
+    return runs if runs[-1] else runs[:-1]

@@ -127,6 +127,7 @@ def _in_zip(path: Path) -> Named:
             packed = file.seek(0, io.SEEK_END)
             with zipfile.ZipFile(file) as archive:
                 members = [one for one in archive.infolist() if not one.is_dir()]
+                members.sort(key=lambda one: PurePosixPath(one.filename).parts)
                 check_growth(str(path), packed, sum(one.file_size for one in members))
                 for member in members:
                     parts = PurePosixPath(member.filename).parts

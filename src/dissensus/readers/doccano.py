@@ -59,6 +59,9 @@ def _is_record(record: Record) -> bool:
     annotations = record.get("annotations")
     if isinstance(annotations, list) and annotations:
         return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in annotations)
+    entities = record.get("entities")
+    if isinstance(entities, list) and isinstance(record.get("relations"), list):
+        return all(isinstance(one, dict) and "start_offset" in one for one in entities)
     given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
     return bool(given) and all(_is_label(one) for labels in given for one in labels)
 
