@@ -16,7 +16,8 @@ from dissensus.answers import kind_class
 from dissensus.consensus import consensus
 from dissensus.errors import OptionError
 from dissensus.readers import _shapes as shapes
-from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
+from dissensus.readers.annotator_files import read_files
+from dissensus.readers.exports import TOOL_KINDS, TOOLS, head_of, tool, tool_of
 from dissensus.readers.reading import examine, examine_question
 from dissensus.readers.sources import open_source
 from dissensus.writers.answers import write_answers
@@ -47,6 +48,21 @@ def span(start, end, label):
 
 def box(x, y, w, h, label):
     return {"x": x, "y": y, "w": w, "h": h, "label": label}
+
+
+@pytest.mark.parametrize(
+    "name", sorted({path.relative_to(FIXTURES).parts[0] for path in FIXTURES.rglob("*")})
+)
+def test_the_kinds_of_a_tool_are_those_its_files_have(name):
+    tool_name = next(n for n in TOOLS if name.replace("_", "-").startswith(n))
+    path = FIXTURES / name
+    found = (
+        read_files(path) if path.is_dir() else (tool_name, tool(tool_name).read(open_source(path)))
+    )
+    kinds = {"sets" if q.kind == "multiple" else q.kind for q in found[1].questions.values()}
+    assert found[0] == tool_name
+    assert kinds <= {*TOOL_KINDS[tool_name], "single"}
+    assert set(TOOL_KINDS) <= set(TOOLS)
 
 
 # Label Studio
@@ -345,6 +361,7 @@ def inside_polygon(x, y, corners):
     return inside
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_codings_are_those_of_pycocotools():
     mask = pytest.importorskip("pycocotools.mask")
     coded = mask.encode(np.asfortranarray(RING.astype(np.uint8)))
@@ -438,6 +455,7 @@ def test_a_consensus_is_written_with_its_confidence(tmp_path):
     assert second["predictions"][0]["result"] == []
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_pycocotools_reads_what_is_written(tmp_path):
     coco = pytest.importorskip("pycocotools.coco")
     rows = [{"size": [6, 8], "counts": shapes.runs_of(shapes.from_pixels(RING, (6, 8)), (6, 8))}]

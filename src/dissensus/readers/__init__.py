@@ -10,7 +10,7 @@ from .coerce import as_annotations, as_truth
 if TYPE_CHECKING:
     from .long_tables import as_numbers
     from .predictions import read_predictions
-    from .reading import Reading, examine, read
+    from .reading import Reading, examine, examine_question, read
     from .scales import kind_of_labels
     from .truth import read_truth
 
@@ -20,6 +20,7 @@ __all__ = [
     "as_numbers",
     "as_truth",
     "examine",
+    "examine_question",
     "kind_of_labels",
     "read",
     "read_predictions",
@@ -31,6 +32,7 @@ _HOMES = {
     "Reading": "reading",
     "as_numbers": "long_tables",
     "examine": "reading",
+    "examine_question": "reading",
     "kind_of_labels": "scales",
     "read": "reading",
     "read_predictions": "predictions",

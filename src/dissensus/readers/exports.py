@@ -61,6 +61,24 @@ TOOLS: dict[str, str] = {
     "headerless": "headerless",
     INVERTED: "folders",
 }
+# Tools with other kinds of answers than classes and numbers → those kinds.
+TOOL_KINDS: dict[str, tuple[Kind, ...]] = {
+    "label-studio": ("sets", "rankings", "texts", "spans", "boxes", "points", "masks"),
+    "cvat": ("sets", "boxes", "points", "masks"),
+    "coco": ("boxes", "masks"),
+    "brat": ("spans",),
+    "conll": ("spans",),
+    "prodigy": ("sets", "texts", "spans", "boxes", "masks"),
+    "argilla": ("sets", "rankings", "texts", "spans"),
+    "potato": ("sets", "texts"),
+    "lewidi": ("sets",),
+    "doccano": ("sets", "spans", "boxes"),
+    "mturk": ("sets", "texts", "spans", "boxes", "points"),
+    "toloka": ("sets", "texts"),
+    "appen": ("sets", "texts"),
+    "zooniverse": ("sets", "texts", "boxes", "points", "masks"),
+    "huggingface": ("sets",),
+}
 # Columns that only an export has: a table without them is read as a long table at once.
 _OF_EXPORTS = re.compile(
     r"_|INPUT:|OUTPUT:|ASSIGNMENT:|Answer\.|HITId$|annotation_id$|classification_id$|subject_ids$"
