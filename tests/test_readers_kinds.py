@@ -190,6 +190,36 @@ def test_coco_of_several_paths_or_of_one():
     assert "one file, so one annotator, 'ann'" in alone.notes[0]
 
 
+def test_coco_is_recognised_by_its_beginning(tmp_path):
+    images = [{"license": 1, "file_name": f"{n:09}.jpg", "id": n} for n in range(5000)]
+    marks = [{"id": n, "image_id": n, "category_id": 1, "bbox": [0, 0, 1, 1]} for n in range(5000)]
+    parts = {
+        "info": {"year": 2026},
+        "licenses": [{"id": 1}],
+        "images": images,
+        "annotations": marks,
+    }
+    parts["categories"] = [{"id": 1, "name": "cat"}]
+    for order in (parts, dict(reversed(parts.items()))):
+        (tmp_path / "ann.json").write_text(json.dumps(order))
+        found = examine_question(tmp_path / "ann.json")
+        assert (found.format, found.answers.n_elements) == ("coco", 5000)
+
+
+def test_marks_without_labels_survive_coco(tmp_path):
+    bare = [[{"x": 1, "y": 2, "w": 3, "h": 4}], [], [], []]
+    boxes = kind_class("boxes").from_values(*PAIRS, bare)
+    write_answers(boxes, tmp_path / "out", format="coco")
+    assert values(examine_question(tmp_path / "out")) == values_of(boxes)
+
+
+def test_who_did_not_answer_an_item_has_no_answer_after_conll(tmp_path):
+    spans = kind_class("spans").from_values(["i", "j", "j"], ["x", "x", "y"], [[], [], []])
+    for path in ("folder", "file.conll"):
+        write_answers(spans, tmp_path / path, format="conll", texts={"i": "a", "j": "b"})
+        assert len(examine_question(tmp_path / path).answers) == 3
+
+
 def test_cvat_shapes_of_every_annotator():
     found = read("cvat", kind="boxes")
     assert found.format == "cvat"

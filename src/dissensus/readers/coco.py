@@ -2,12 +2,13 @@
 
 The format has no annotators: a folder, or several paths, has a file of each, named after them.
 Boxes are the question `boxes`, segmentations the masks: polygons and run lengths of both codings,
-united by category, one question for each. An image without annotations is an empty answer. Key
-points are left out.
+united by category, one question for each. A single category `object` is none. An image without
+annotations is an empty answer. Key points are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,14 @@ from .annotator_files import AnnotatorFile
 from .exports import Export, Head
 from .json_records import records
 from .sources import Source
+
+_KEYS = {"info", "licenses", "images", "annotations", "categories", "type", "videos"}
+# The lists may be longer than the beginning of a file, so one entry is enough.
+_LIST = re.compile(
+    r'"images"\s*:\s*\[\s*(\{[^{}]*"(file_name|width|id)"|\]\s*,\s*"(annotations|categories)")'
+    r'|"annotations"\s*:\s*\[\s*\{[^{}]*"image_id"'
+)
+_UNLABELLED = "object"  # the only category of marks without labels
 
 
 class Image(Struct, gc=False):
@@ -61,11 +70,10 @@ class File(Struct, gc=False):
 
 
 def recognises(head: Head) -> bool:
-    """Return whether an object has images and annotations, each of them a list of objects."""
-    lists = [head.whole.get(name, ()) for name in ("images", "annotations")]
-    return head.shape == "object" and all(
-        isinstance(one, list) and all(isinstance(entry, dict) for entry in one) for one in lists
-    )
+    """Return whether an object has lists of images and annotations."""
+    if head.shape != "object" or not set(head.names) <= _KEYS:
+        return False
+    return any(map(_LIST.search, head.raw))
 
 
 def read(source: Source) -> Export:
@@ -76,12 +84,17 @@ def read(source: Source) -> Export:
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the boxes and masks of all annotators."""
     collected = Collected()
+    found: list[tuple[str, Source, File]] = []
     for one in files:
         opened = one.opened()
         if opened is None:
             raise one.source.fail("empty; a file without marks still lists its images")
-        for _, content in records(opened, File):
-            _add(collected, content, one.annotator, opened)
+        found += [(one.annotator, opened, content) for _, content in records(opened, File)]
+    labels = {category.name for _, _, content in found for category in content.categories}
+    for annotator, opened, content in found:
+        if labels == {_UNLABELLED}:
+            content.categories = [Category(one.id, "") for one in content.categories]
+        _add(collected, content, annotator, opened)
     if not collected.others:
         collected.of_kind("boxes", "boxes")
     return collected.export_of_files()
@@ -89,7 +102,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
 
 def _add(collected: Collected, content: File, by: str, source: Source) -> None:
     """Add what one annotator marked."""
-    names = {one.id: text(one.name or one.id) for one in content.categories}
+    names = {one.id: text(one.id if one.name is None else one.name) for one in content.categories}
     items: dict[Any, str] = {}
     for image in content.images:
         item = items[image.id] = text(image.file_name or image.id)

@@ -162,7 +162,7 @@ class Head:
     lines
         The first lines of a table of texts, field by field, its header included.
     raw
-        The first lines of a table of texts as they are.
+        The first lines of a table of texts as they are; of an object, its beginning.
     """
 
     shape: Literal["records", "object", "table", "archive", "folder", "xml"]
@@ -262,7 +262,8 @@ def _json(source: Source) -> Head:
         size *= 8
     if not text.startswith("{"):
         return _records(first)
-    return Head("object", tuple(map(str, first[: len(first) // 2 * 2 : 2])), tuple(first[1::2]))
+    names = tuple(map(str, first[: len(first) // 2 * 2 : 2]))
+    return Head("object", names, tuple(first[1::2]), raw=(text,))
 
 
 def _elements(text: str, most: int) -> list[Any]:

@@ -1,8 +1,9 @@
 """CoNLL: a token on each line with its tag in BIO, an empty line after each sentence.
 
 A line `# sent_id = NAME` before a sentence names its item. Texts are cut at blanks and at the
-borders of spans; without texts, spans are taken to count tokens, which are then numbered. An item
-somebody did not answer has `?` instead of tags. Of overlapping spans the longest is kept.
+borders of spans; without texts, spans are taken to count tokens, which are then numbered. A file
+has the items of its annotators; where one of several did not answer, `?` stands instead of tags. Of
+overlapping spans the longest is kept.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def _file(content: AnswerContent, people: Sequence[str], lost: list[str]) -> str
     for item, answers in content.by_item():
         tokens = _tokens(content, item, [mark for _, marks in answers for mark in marks])
         given = dict(answers)
+        if given.keys().isdisjoint(people):
+            continue
         columns = []
         for name in people:
             tags, left = _tags(tokens, given.get(name))
