@@ -20,7 +20,7 @@ from dissensus.readers.annotator_files import read_files
 from dissensus.readers.exports import TOOL_KINDS, TOOLS, head_of, tool, tool_of
 from dissensus.readers.reading import examine, examine_question
 from dissensus.readers.sources import open_source
-from dissensus.writers.answers import write_answers
+from dissensus.writers import write_answers
 
 FIXTURES = Path(__file__).parent / "fixtures_kinds"
 RING = [[0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 1, 0, 1, 0, 0, 0]]

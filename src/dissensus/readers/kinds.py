@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..answers import Answers, Points, kind_class
+from ..answers import KINDS, Answers, Points, kind_class
 from ..answers.sets import split_options
 from ._answers import NONE
 from .exports import Question
+
+
+def has_answers(question: Question) -> bool:
+    """Return whether a question has answers of another kind than classes and numbers."""
+    return question.kind == "multiple" or question.kind in KINDS
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,6 +179,7 @@ def examine_question(
     found = _examine(source, format, columns, kind, given)
     if isinstance(found, KindReading):
         return found
+    found = replace(found, annotations=found.annotations.with_kinds())
     return with_scale(found, scale, reorder=classes is None)
 
 
@@ -397,17 +398,13 @@ def _of_files(
     return _choose(opened, name, export, kind, *given)
 
 
-def _choose(
-    opened: Source,
-    name: str,
-    export: Export,
-    kind: str | None,
-    question: str | None,
-    classes: Sequence[Any] | None,
-    missing: str,
-    duplicates: str,
-) -> Reading | KindReading:
-    """Return one question of an export."""
+def choose_question(
+    opened: Source, name: str, export: Export, kind: str | None, question: str | None
+) -> tuple[str | None, Question, tuple[str, ...]]:
+    """Return the name of a question, the question, and notes about the others.
+
+    Classes come first where neither a question nor a kind is given.
+    """
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
     asked = {one: answers for one, answers in export.questions.items() if one}
     sizes = {one: answers.answers.height for one, answers in asked.items()}
@@ -436,7 +433,23 @@ def _choose(
         others = [known[one] for one in asked if one != question]
         if others:
             notes += (f"not read: {', '.join(others)}; --question NAME reads one",)
-    chosen = plain or asked[question or ""]
+    return question, plain or asked[question or ""], notes
+
+
+def _choose(
+    opened: Source,
+    name: str,
+    export: Export,
+    kind: str | None,
+    question: str | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+    duplicates: str,
+) -> Reading | KindReading:
+    """Return one question of an export."""
+    plain = export.questions.get("")  # of a long table, whose rows are lines of the file
+    question, chosen, notes = choose_question(opened, name, export, kind, question)
+    sizes = {one: answers.answers.height for one, answers in export.questions.items() if one}
     if plain is None and chosen.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
     if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .answers import AnswerContent
+from .tool_answers import AnswerContent
 
 
 def body(content: AnswerContent, lost: list[str]) -> str:

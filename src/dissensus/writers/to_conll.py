@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import DataError
-from .answers import AnswerContent
+from .tool_answers import AnswerContent
 
 Tokens = list[tuple[str, int, int]]  # token, start, end
 

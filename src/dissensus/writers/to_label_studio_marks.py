@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .answers import AnswerContent
 from .to_label_studio import MODEL, is_id, task_of
+from .tool_answers import AnswerContent
 
 _CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
 _CONTROLS |= {"sets": "choices", "texts": "textarea"}
