@@ -21,6 +21,7 @@ from dissensus.readers.exports import TOOL_KINDS, TOOLS, head_of, tool, tool_of
 from dissensus.readers.reading import examine, examine_question
 from dissensus.readers.sources import open_source
 from dissensus.writers import write_answers
+from tests.support import run
 
 FIXTURES = Path(__file__).parent / "fixtures_kinds"
 RING = [[0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 1, 0, 1, 0, 0, 0]]
@@ -654,3 +655,13 @@ def test_brat_offsets_out_of_the_text_are_refused_with_their_line(tmp_path):
     (tmp_path / "ann" / "a.ann").write_text("T1\tPER 0 99\tshort\n")
     with pytest.raises(DataError, match=r"a.ann: line 1: .* the text has 5 characters"):
         examine_question(tmp_path)
+
+
+def test_commands_read_folders_of_a_tool_and_write_its_format(tmp_path):
+    done = run("aggregate", FIXTURES / "brat", "-s", "medoid")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"item,start,end,label,confidence")
+    out = tmp_path / "out"
+    done = run("convert", FIXTURES / "coco", out, "--kind", "boxes", "--to", "coco")
+    assert done.returncode == 0
+    assert values(examine_question(out)) == values(read("coco", kind="boxes"))

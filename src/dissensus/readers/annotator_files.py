@@ -110,7 +110,8 @@ def _in_list(paths: Sequence[Path]) -> Named:
 def _in_folder(folder: Path) -> Named:
     """Yield the files of a folder and of folders in it, without links that lead out of it."""
     try:
-        for path in sorted(folder.rglob("*")):
+        levels = ("*", "*/*", "*/*/*")
+        for path in sorted(path for level in levels for path in folder.glob(level)):
             inside = path.resolve().is_relative_to(folder.resolve())
             if inside and path.is_file():
                 yield path.relative_to(folder).parts, path
