@@ -12,12 +12,15 @@ from pathlib import Path
 
 import click
 
+from dissensus.answers import KINDS
 from dissensus.catalogue import Entry, catalogue
 from dissensus.cli import VERBS, cli
 from dissensus.identification.scores import SCORES
-from dissensus.readers.exports import TOOLS, tool
+from dissensus.readers.exports import TOOL_KINDS, TOOLS, tool
+from dissensus.writers.targets import ANSWER_TARGETS
 
 DOCS = Path(__file__).parent
+BEGIN_KINDS, END_KINDS = "<!-- kinds: generated -->", "<!-- /kinds -->"
 BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
@@ -62,6 +65,18 @@ def method_section(entry: Entry) -> list[str]:
         for one in entry.settings:
             lines.append(f"| `{one.name}` | {one.default} | {one.limits} | {one.doc} |")
     return lines
+
+
+def kinds_table() -> str:
+    """Return which tools have answers of which kind, read (r) and written (w)."""
+    lines = [f"| | {' | '.join(KINDS)} |", f"|---|{'---|' * len(KINDS)}"]
+    for name in dict.fromkeys((*TOOL_KINDS, *ANSWER_TARGETS)):
+        written = ANSWER_TARGETS[name].kinds if name in ANSWER_TARGETS else ()
+        cells = (
+            "r" * (kind in TOOL_KINDS.get(name, ())) + "w" * (kind in written) for kind in KINDS
+        )
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join([BEGIN_KINDS, *lines, END_KINDS])
 
 
 def formats_table() -> str:
@@ -127,7 +142,9 @@ def pages() -> dict[Path, str]:
             out[path] = before + options_of(verb) + rest.partition(END)[2]
     path = DOCS / "formats.md"
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN_FORMATS)
-    out[path] = before + formats_table() + rest.partition(END_FORMATS)[2]
+    page = before + formats_table() + rest.partition(END_FORMATS)[2]
+    before, _, rest = page.partition(BEGIN_KINDS)
+    out[path] = before + kinds_table() + rest.partition(END_KINDS)[2]
     path = DOCS / "commands" / "identify.md"
     before, _, rest = out[path].partition(BEGIN_SCORES)
     out[path] = before + scores_table() + rest.partition(END_SCORES)[2]

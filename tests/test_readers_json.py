@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import DataError
+from dissensus.answers import KINDS
 from dissensus.readers import examine
 from dissensus.readers._answers import joined
 from dissensus.readers.exports import TOOLS, head_of, tool
 from dissensus.readers.list_texts import parse_list
+from dissensus.readers.reading import examine_question
 from dissensus.readers.sources import open_source
 from tests.support import rows_of, run
 
@@ -65,6 +67,9 @@ def export_of(name):
 
 
 def rows(question):
+    if question.kind in KINDS:
+        pairs = question.answers.select("item", "annotator").rows()
+        return [(*pair, value) for pair, value in zip(pairs, question.values, strict=True)]
     return question.answers.select("item", "annotator", "label").rows()
 
 
@@ -106,6 +111,8 @@ def test_label_studio_questions():
         "size": "numeric",
         "kind": "multiple",
         "better": "single",
+        "why": "texts",
+        "ner": "spans",
     }
     mood = found.questions["mood"]
     assert rows(mood) == [
@@ -143,12 +150,9 @@ def test_label_studio_notes_what_was_left_out():
     found = export_of("label_studio.json")
     assert found.notes == (
         "left out: cancelled annotations (1)",
-        "left out: answers in free text (1)",
-        "left out: spans, boxes and other regions (1)",
         "left out: answers about regions (1)",
         "left out: relations and results without a control (1)",
         "left out: annotations without an annotator (1)",
-        "left out: annotations without an answer (1)",
         "labels by models: 1; the column source marks them",
     )
     assert found.texts is not None
@@ -237,7 +241,6 @@ def test_prodigy_questions():
         "left out: ignored tasks (1)",
         "left out: rejected choices (1)",
         "left out: answers without an annotator (1)",
-        "left out: spans, boxes and relations (1)",
         "left out: answers to 'choice' with nothing chosen (1)",
     )
     assert found.texts is not None
@@ -271,7 +274,8 @@ def test_doccano_csv():
 def test_doccano_with_users_in_the_file():
     found = export_of("doccano_users.jsonl")
     assert rows(found.questions["label"]) == [("1", "1", "2"), ("1", "5", "3"), ("2", "1", "3")]
-    assert found.notes == ("left out: spans and boxes (1)",)
+    assert rows(found.questions["spans"]) == [("2", "1", [{"start": 0, "end": 2, "label": "4"}])]
+    assert found.notes == ()
 
 
 def test_doccano_of_a_shared_project_has_no_annotators():
@@ -282,7 +286,7 @@ def test_doccano_of_a_shared_project_has_no_annotators():
 def test_argilla_nested():
     found = export_of("argilla.json")
     mood, topics = found.questions["mood"], found.questions["topics"]
-    assert list(found.questions) == ["mood", "topics", "stars"]
+    assert list(found.questions) == ["mood", "topics", "stars", "order", "ner"]
     assert rows(mood) == [
         ("r1", "u-1", "pos"),
         ("r1", "u-2", "neg"),
@@ -294,9 +298,7 @@ def test_argilla_nested():
     assert found.questions["stars"].kind == "ordinal"
     assert found.notes == (
         "the export does not mark responses that are only drafts",
-        "left out: spans or ranks in answer to 'ner' (1)",
         "left out: responses without a value (1)",
-        "left out: rankings in answer to 'order' (2)",
         "labels by models: 1; the column source marks them",
     )
 
@@ -441,8 +443,8 @@ def test_prose_is_no_question_beside_others(tmp_path):
         for n in range(30)
     ]
     found = examine(write_json(tmp_path / "a.json", records))
-    assert found.questions == {"mood": 30}
-    assert "left out: free text in answer to 'why' (30)" in found.notes
+    assert found.questions == {"mood": 30, "why": 30}
+    assert "not read: why (30 answers, texts); --question NAME reads one" in found.notes
 
 
 def test_lewidi_2023():
@@ -491,8 +493,12 @@ def test_lewidi_lists_of_different_length_are_refused(tmp_path):
 @pytest.mark.parametrize("name", READABLE)
 def test_every_question_can_be_read(name):
     for question, one in export_of(name).questions.items():
-        found = examine(FIXTURES / name, question=question)
+        found = examine_question(FIXTURES / name, question=question)
         assert found.format == OURS[name]
+        if one.kind in KINDS:
+            assert found.answers.kind == one.kind
+            assert len(found.answers) == len(one.values)
+            continue
         assert len(found.annotations) == one.answers.height
         assert set(found.gold.values()) <= set(found.annotations.classes.tolist())
         assert found.kind == one.kind

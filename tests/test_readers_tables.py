@@ -118,13 +118,13 @@ def test_mturk_answers_in_json_and_the_same_text_in_two_hits():
     assert [row[2] for row in rows_in(asked("mturk_json.csv", "sure"))] == ["3", "5", "4"]
 
 
-def test_mturk_leaves_comments_out_where_something_else_was_asked(tmp_path):
+def test_mturk_reads_comments_as_texts_where_something_else_was_asked(tmp_path):
     rows = [f"H{n},W{n},{'ab'[n % 2]},my own words {n}" for n in range(30)]
     path = tmp_path / "batch.csv"
     path.write_text("\n".join(["HITId,WorkerId,Answer.choice,Answer.comment", *rows]))
     found = examine(path)
     assert found.question == "choice"
-    assert found.notes == ("left out: free text in answer to 'comment' (30)",)
+    assert found.notes == ("not read: comment (30 answers, texts); --question NAME reads one",)
     path.write_text(path.read_text().replace("Answer.choice", "choice"))
     assert len(read(path)) == 30
 
@@ -195,11 +195,9 @@ def test_zooniverse_tasks_combinations_surveys_and_anonymous_people():
         ("503", "abc", "No"),
         ("503", "exp", "Yes"),
     ]
-    assert first.questions == {"T0": 7, "T1": 4, "T10": 2}
+    assert first.questions == {"T0": 7, "T1": 4, "T2": 1, "T10": 2}
     assert first.gold == {"503": "Yes"}
-    assert first.notes == (
-        "left out: marks drawn on pictures, and other answers without a class (1)",
-    )
+    assert first.notes == ()
     assert first.annotations.columns["duration"].tolist()[:2] == [4.5, 5.5]
     assert dict(first.texts.rows()) == {n: f"cam,{n}.jpg" for n in ("501", "502", "503")}
     colours = asked("zooniverse.csv", "T1")

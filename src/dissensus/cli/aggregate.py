@@ -81,7 +81,7 @@ def aggregate(
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
     paths = paths or (".",)
-    if len(paths) == 1 and (Path(paths[0]).is_file() or paths[0] == "-"):
+    if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
         given = examine_answers(paths[0], **reading)
         if given is not None:
             from . import _answers

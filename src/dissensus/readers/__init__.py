@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .any_kind import read
     from .long_tables import as_numbers
     from .predictions import read_predictions
-    from .reading import Reading, examine
+    from .reading import Reading, examine, examine_question
     from .scales import kind_of_labels
     from .truth import read_truth
 
@@ -21,6 +21,7 @@ __all__ = [
     "as_numbers",
     "as_truth",
     "examine",
+    "examine_question",
     "kind_of_labels",
     "read",
     "read_predictions",
@@ -32,6 +33,7 @@ _HOMES = {
     "Reading": "reading",
     "as_numbers": "long_tables",
     "examine": "reading",
+    "examine_question": "reading",
     "kind_of_labels": "scales",
     "read": "any_kind",
     "read_predictions": "predictions",

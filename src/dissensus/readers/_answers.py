@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from .._names import text
+from ..errors import DataError
+from ._marked import MARKS, About, KindAnswers, Pair
 from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
+from .times import as_times
 
 NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
@@ -90,7 +93,7 @@ class QuestionAnswers:
             "item": pl.Series(self.item, dtype=pl.String),
             "annotator": pl.Series(self.annotator, dtype=pl.String),
             "label": pl.Series(self.label, dtype=pl.String),
-            "time": _times(self.time),
+            "time": as_times(self.time),
             "duration": pl.Series(self.duration, dtype=pl.Float64, strict=False),
             "confidence": pl.Series(confidence, dtype=pl.Float64, strict=False),
         }
@@ -161,10 +164,19 @@ class ItemTexts:
 
 
 class Collected:
-    """All questions of an export, its items, and counts of what was left out."""
+    """All questions of an export, its items, and counts of what was left out.
+
+    `submitted` has everybody who looked at an item, where one submission answers all questions:
+    who marked nothing then gave an empty answer. Options and texts may be optional, so nothing
+    is an empty answer to them only if it is the whole submission and there is no other question.
+    """
 
     def __init__(self) -> None:
         self.questions: dict[str, QuestionAnswers] = {}
+        self.others: dict[tuple[str, Kind], KindAnswers] = {}
+        self.submitted: dict[Pair, About] = {}
+        self.blank: set[Pair] = set()  # submitted without any answer
+        self.sizes: dict[str, tuple[int, int]] = {}  # item → height and width of its image
         self.items = ItemTexts()
         self.left: Counter[str] = Counter()  # what was left out → how many
         self.notes: list[str] = []
@@ -175,12 +187,54 @@ class Collected:
             self.questions[name] = QuestionAnswers()
         return self.questions[name]
 
-    def export(self, *, drop_texts: bool = False) -> Export:
-        """Return the export; with `drop_texts`, without questions answered in free text."""
+    def of_kind(self, name: str, kind: Kind) -> KindAnswers:
+        """Return the answers of another kind than classes to a question, which may be new."""
+        return self.others.setdefault((name, kind), KindAnswers(kind))
+
+    def add_size(self, item: str, size: tuple[int, int]) -> None:
+        """Add the height and width of an image; refuse a second, different one."""
+        if self.sizes.setdefault(item, size) != size:
+            raise DataError(f"image {item!r} has two sizes, {self.sizes[item]} and {size}")
+
+    def _complete(self) -> None:
+        """Add the empty answers of those who submitted an item and marked nothing."""
+        marked = [one for one in self.others.values() if one.kind in MARKS]
+        texts = [one for one in self.others.values() if one.kind == "texts"]
+        for one in marked:
+            one.complete(self.submitted)
+        blank = {pair: self.submitted[pair] for pair in self.submitted if pair in self.blank}
+        alone = len(self.questions) + len(self.others) == 1
+        if alone and texts:
+            texts[0].complete(blank)
+        elif alone and (options := [q for q in self.questions.values() if q.kind == "multiple"]):
+            for (item, annotator), about in blank.items():
+                options[0].add(item, annotator, "", about.time, about.duration)
+        elif not marked:
+            self.left["annotations without an answer"] += len(blank)
+
+    def _other_questions(self, known: Collection[str]) -> dict[str, Question]:
+        """Return the questions of other kinds; a name that is taken gets its kind added."""
+        found: dict[str, Question] = {}
+        for (name, kind), answers in self.others.items():
+            taken = name in known or sum(name == other for other, _ in self.others) > 1
+            free = f"{name} ({kind})" if taken else name
+            found |= answers.questions(free, self.sizes, self.left)
+        return {name: one for name, one in found.items() if one.answers.height}
+
+    def export_of_files(self) -> Export:
+        """Return the export of tools whose files have an annotator each."""
+        people = sorted({annotator for _, annotator in self.submitted})
+        if len(people) == 1:
+            self.notes.append(
+                f"one file, so one annotator, {people[0]!r}; a folder may have a file of each"
+            )
+        return self.export()
+
+    def export(self, *, texts: bool = False) -> Export:
+        """Return the export; with `texts`, what looks like free text is no class."""
+        self._complete()
         tables = {name: one.question() for name, one in self.questions.items() if one.label}
-        left_out: tuple[str, ...] = ()
-        if drop_texts:
-            tables, left_out = without_free_text(tables)
+        others = self._other_questions(tables)
         questions = {name: self.questions[name] for name in tables}
         for name, one in questions.items():
             if one.kind != "multiple":
@@ -195,32 +249,37 @@ class Collected:
             notes.append(f"labels by code: {by_code}; the column source marks them")
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
-        return Export(tables, self.items.table(), (*self.notes, *left_out, *notes))
+        tables = with_texts(tables) if texts else tables
+        return Export(tables | others, self.items.table(), (*self.notes, *notes))
 
 
-def without_free_text(
-    questions: Mapping[str, Question],
-) -> tuple[dict[str, Question], tuple[str, ...]]:
-    """Return the questions that were not answered in free text, and notes about the others.
+def with_texts(questions: Mapping[str, Question]) -> dict[str, Question]:
+    """Return the questions, those that were answered in free text as texts.
 
-    If all answers are free text, they are returned.
+    If all of them look like that, they may be classes with many names, and stay classes.
     """
-    prose = {name: one for name, one in questions.items() if _is_free_text(one)}
+    prose = {
+        name
+        for name, one in questions.items()
+        if one.kind == "single" and is_free_text(one.answers["label"].to_list())
+    }
     if len(prose) == len(questions):
-        return dict(questions), ()
-    notes = (
-        f"left out: free text in answer to {name!r} ({one.answers.height})"
-        for name, one in prose.items()
-    )
-    return {name: one for name, one in questions.items() if name not in prose}, tuple(notes)
+        return dict(questions)
+    return {name: as_texts(one) if name in prose else one for name, one in questions.items()}
 
 
-def _is_free_text(question: Question) -> bool:
+def as_texts(question: Question) -> Question:
+    """Return a question of classes as one of texts."""
+    values = question.answers["label"].to_list()
+    return Question(question.answers.drop("label"), "texts", gold=question.gold, values=values)
+
+
+def is_free_text(answers: Sequence[str]) -> bool:
     """Return whether answers look like texts that people wrote, not like classes or numbers."""
-    known = question.answers["label"].unique()
-    if question.kind != "single" or known.cast(pl.Float64, strict=False).null_count() == 0:
+    known = pl.Series(answers, dtype=pl.String).unique()
+    if known.cast(pl.Float64, strict=False).null_count() == 0:
         return False
-    many = len(known) > max(_FREE, question.answers.height / 2)
+    many = len(known) > max(_FREE, len(answers) / 2)
     return many or bool((known.str.len_chars() > 200).any())
 
 
@@ -261,21 +320,3 @@ def _escaped(option: Any) -> str:
 
 def _plain(label: str) -> str:
     return label.replace(f"\\{MARK}", MARK)
-
-
-def _times(values: list[Any]) -> pl.Series:
-    """Return seconds since 1970, or written times, as times of UTC; as they are if unreadable."""
-    if all(value is None or isinstance(value, (int, float)) for value in values):
-        seconds = pl.Series(values, dtype=pl.Float64, strict=False)
-        if not seconds.is_between(0, 1e11).all():
-            return seconds
-        return (seconds * 1e6).cast(pl.Int64).cast(pl.Datetime("us"))
-    written = pl.Series([None if value is None else str(value) for value in values])
-    for zone in ("UTC", None):
-        try:
-            times = written.str.to_datetime(time_unit="us", time_zone=zone, strict=False)
-        except pl.exceptions.PolarsError:
-            continue
-        if times.null_count() == written.null_count():
-            return times.dt.replace_time_zone(None)
-    return written

@@ -66,7 +66,7 @@ def read(source: Source) -> Export:
             continue
         for name in questions:
             _add(collected, name, columns[name][row], item, by, columns, row)
-    return collected.export(drop_texts=True)
+    return collected.export(texts=True)
 
 
 class _Profile:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from .._names import text
-from ._answers import NONE, joined, without_free_text
+from ._answers import NONE, joined, with_texts
 from .exports import Export, Kind, Question
 
 _LONGEST = 80  # characters of a text that serves as a name
@@ -88,10 +88,21 @@ def question_of(
 def export_of(
     questions: Mapping[str, Question], texts: pl.DataFrame | None, notes: Sequence[str]
 ) -> Export:
-    """Return the answered questions, without free text unless there is nothing else."""
+    """Return the answered questions; what looks like free text beside others is no class."""
     answered = {name: one for name, one in questions.items() if one.answers.height}
-    kept, left_out = without_free_text(answered)
-    return Export(kept, texts, (*notes, *left_out))
+    return Export(with_texts(answered), texts, tuple(notes))
+
+
+def kind_question(
+    rows: pl.DataFrame,
+    values: Sequence[Any],
+    kind: Kind,
+    sizes: Mapping[str, tuple[int, int]] | None = None,
+) -> Question:
+    """Return the answers of a kind to one question, one for each row; `None` is no answer."""
+    given = pl.Series([value is not None for value in values], dtype=pl.Boolean)
+    kept = [value for value in values if value is not None]
+    return Question(rows.filter(given), kind, values=kept, sizes=sizes or {})
 
 
 def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,15 @@ from ..annotations import Annotations
 from ..answers import Answers, kind_class
 from ..answers.sets import Sets, split_options
 from ..errors import DataError, OptionError
+from .annotator_files import FILES, read_files
 from .answer_records import answers_from_records, kind_of_records
 from .answer_tables import answers_from
 from .columns import NEEDED, parse_columns, plain_name
-from .exports import TOOLS, head_of, tool, tool_of
+from .exports import TOOLS, Export, head_of, tool, tool_of
 from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
 from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
-from .reading import Reading, examine
+from .reading import Reading, choose_question, examine
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
 
@@ -106,7 +108,10 @@ def examine_answers(
     options = {"assigned": assigned, "inputs": inputs}
     options |= {name: given[name] for name in ("missing", "duplicates") if name in given}
     columns = given.get("columns") or {}
-    if isinstance(source, (str, Path)):
+    found = _from_files(source, chosen, given) if _are_paths(source) else None
+    if found is not None:
+        pass
+    elif isinstance(source, (str, Path)):
         opened = _opened(source, chosen, given)
         found = None if opened is None else _from_file(opened, chosen, columns, given, options)
     elif isinstance(source, Annotations) or _is_nested(source):
@@ -204,22 +209,49 @@ def _from_export(
     opened: Source, name: str, kind: str | None, question: str | None
 ) -> AnswerReading | None:
     """Return the answers to a question of an export; nothing if they are classes."""
-    export = tool(name).read(opened)
-    others = {one: asked for one, asked in export.questions.items() if has_answers(asked)}
-    if question is None and kind is not None:
-        of_kind = [one for one, asked in others.items() if asked.kind in (kind, "multiple")]
-        question = of_kind[0] if len(of_kind) == 1 else None
-    if question is None and len(export.questions) == 1:
-        question = next(iter(export.questions))
-    if question not in others:
+    return _of_export(opened, name, tool(name).read(opened), kind, question)
+
+
+def _of_export(
+    opened: Source, name: str, export: Export, kind: str | None, question: str | None
+) -> AnswerReading | None:
+    chosen, asked, notes = choose_question(opened, name, export, kind, question)
+    if not has_answers(asked):
         return None
-    asked = others[question]
     if kind not in (None, asked.kind, "sets"):
-        raise opened.fail(f"{question!r} asks for {asked.kind}, not {kind}")
-    notes: tuple[str, ...] = (*opened.notes, *export.notes)
+        raise opened.fail(f"{chosen!r} asks for {asked.kind}, not {kind}")
     if asked.kind == "multiple":
         notes += (_SEVERAL,)
-    return AnswerReading(answers_of(asked), name, notes)
+    try:
+        return AnswerReading(answers_of(asked), name, notes)
+    except DataError as problem:
+        raise opened.fail(str(problem)) from None
+
+
+def _from_files(
+    source: str | Path | Sequence[str | Path], kind: str | None, given: Mapping[str, Any]
+) -> AnswerReading | None:
+    """Return the answers of a tool that has a file for each annotator."""
+    wanted = given.get("format")
+    if wanted not in (None, *FILES) or given.get("columns"):
+        return None
+    found = read_files(source, wanted)
+    if found is None:
+        return None
+    named = ", ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(source)
+    return _of_export(Source(named, Path(), "folder"), *found, kind, given.get("question"))
+
+
+def _are_paths(source: Any) -> bool:
+    """Return whether these are several paths, a folder without `answers.json`, or a zip."""
+    if isinstance(source, (list, tuple)):
+        return bool(source) and all(isinstance(one, (str, Path)) for one in source)
+    if not isinstance(source, (str, Path)) or str(source) == "-":
+        return False
+    path = Path(source)
+    if path.is_dir():
+        return not (path / "answers.json").exists()
+    return path.is_file() and zipfile.is_zipfile(path)
 
 
 _SEVERAL = "a label may have several options: read as sets; --kind single makes each label a class"

@@ -3,22 +3,25 @@
 A nested record has `responses`, question → values and users; a flat one has columns
 `question.responses`, `question.responses.users` and `question.responses.status` in parallel. Only
 submitted responses count. Suggestions are answers by `model:<agent>`. Labels, several labels and
-ratings are read; rankings, spans and prose are left out. In a CSV, lists are read as pandas
-writes them: `['pos', 'neg']`, or `['pos' 'neg']`.
+ratings are classes; spans, rankings and texts are questions of their kinds. An empty list is an
+empty answer. In a CSV, lists are read as pandas writes them: `['pos', 'neg']`, or `['pos' 'neg']`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from .._names import text
-from ._answers import Collected, QuestionAnswers, describe, joined
+from ..answers import KINDS
+from ..errors import DataError
+from ._answers import Collected, QuestionAnswers, describe, is_free_text, joined
+from ._marked import About, span
 from .dataset_folders import FOLDER
-from .exports import Export, Head, head_of
+from .exports import Export, Head, Kind, head_of
 from .json_records import entries, records
 from .list_texts import parse_list
 from .sources import Source
@@ -59,7 +62,7 @@ def _is_record(record: Record) -> bool:
 def read(source: Source) -> Export:
     """Return every question of a data set."""
     collected = Collected()
-    orders: dict[str, set[tuple[str, ...]]] = {}  # lists as they were given: rankings differ so
+    given: list[Given] = []
     states: set[Any] = set()
     for where, record in _all(source):
         fields = record.get("fields")
@@ -79,42 +82,100 @@ def read(source: Source) -> Export:
             elif by is None or by == "":
                 collected.left["responses without a user"] += 1
             else:
-                label = _label(collected, question, value, orders)
-                if label is not None:
-                    collected[question].add(item, text(by), label)
+                given.append(Given(question, item, text(by), value, About(), where))
         for question, value, agent, score in suggestions:
-            label = _label(collected, question, value, orders)
-            if label is not None:
-                collected[question].add_model(item, agent, label, score)
-    for question, lists in orders.items():
-        if question in collected.questions and _are_rankings(lists):
-            collected.left[f"rankings in answer to {question!r}"] += len(collected[question].label)
-            del collected.questions[question]
+            about = About(confidence=score if isinstance(score, (int, float)) else None, model=True)
+            given.append(Given(question, item, agent, value, about, where))
+    kinds = _kinds(given)
+    for one in given:
+        try:
+            _add(collected, one, kinds[one.question])
+        except DataError as problem:
+            raise source.fail(f"{one.where}: {problem}") from None
     if states == {None}:
         collected.notes.append("the export does not mark responses that are only drafts")
-    return collected.export(drop_texts=True)
+    return collected.export()
 
 
-def _label(
-    collected: Collected, question: str, value: Any, orders: dict[str, set[tuple[str, ...]]]
-) -> str | None:
-    """Return a value as a label; what cannot be one is counted."""
+class Given(NamedTuple):
+    """One response or suggestion."""
+
+    question: str
+    item: str
+    by: Any
+    value: Any
+    about: About
+    where: str
+
+
+def _kinds(given: Sequence[Given]) -> dict[str, Kind]:
+    """Return the kind of every question, by all of its answers."""
+    values: dict[str, list[Any]] = {}
+    for one in given:
+        values.setdefault(one.question, []).append(one.value)
+    return {
+        question: _kind([one for one in of if one not in (None, "")])
+        for question, of in values.items()
+    }
+
+
+def _kind(values: Sequence[Any]) -> Kind:
+    lists = [one for one in values if isinstance(one, list)]
+    marks = [one for of in lists for one in of if isinstance(one, dict)]
+    if marks:
+        return "spans" if any("start" in one for one in marks) else "rankings"
+    if lists:
+        orders = {tuple(map(text, one)) for one in lists}
+        return "rankings" if _are_rankings(orders) else "multiple"
+    if values and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        return "ordinal"
+    return "texts" if is_free_text([text(one) for one in values]) else "single"
+
+
+def _add(collected: Collected, one: Given, kind: Kind) -> None:
+    """Add one answer to its question; what cannot be one is counted."""
+    question, item, _, value, about, _ = one
     if value is None or value == "":
         collected.left["responses without a value"] += 1
-        return None
-    if isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value)
-    ):
-        collected.left[f"spans or ranks in answer to {question!r}"] += 1
-        return None
-    answers: QuestionAnswers = collected[question]
-    if isinstance(value, list):
-        answers.kind = "multiple"
-        orders.setdefault(question, set()).add(tuple(map(text, value)))
-        return joined(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and answers.kind == "single":
-        answers.kind = "ordinal"
-    return joined([value])
+        return
+    if kind not in KINDS:
+        if isinstance(value, dict) or any(isinstance(v, (dict, list)) for v in _as_list(value)):
+            raise DataError(f"the answer to {question!r} is an object, others are labels")
+        answers: QuestionAnswers = collected[question]
+        answers.kind, label = kind, joined(_as_list(value))
+        if about.model:
+            answers.add_model(item, one.by, label, about.confidence)
+        else:
+            answers.add(item, one.by, label)
+        return
+    by = one.by
+    if about.model:
+        by = "model" if by is None or by == "" else f"model:{text(by)}"
+    if kind == "spans":
+        value = [_span(mark, question) for mark in _as_list(value)]
+    elif kind == "rankings":
+        value = [_ranked(thing, question) for thing in _as_list(value)]
+    else:
+        value = text(value)
+    collected.of_kind(question, kind).add(item, by, value, about)
+
+
+def _span(mark: Any, question: str) -> dict[str, Any]:
+    if not isinstance(mark, dict):
+        raise DataError(f"the answer to {question!r} should be a list of spans")
+    return span(mark.get("start"), mark.get("end"), mark.get("label"))
+
+
+def _ranked(thing: Any, question: str) -> Any:
+    if not isinstance(thing, dict):
+        return text(thing)
+    if "value" not in thing or not isinstance(thing.get("rank", 1), int):
+        raise DataError(f"the answer to {question!r} should be a list of value and rank")
+    return thing
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _are_rankings(lists: set[tuple[str, ...]]) -> bool:

@@ -1,9 +1,11 @@
 """doccano: a zip with a file for each annotator, or JSON lines that name the user.
 
-In the zip the name of a file is the annotator's (`ann.jsonl`, `bob.csv`); a record has an id, a
-text or file name, and its labels. In CSV `#` is between labels. Records without a label are left
-out: they were not labelled yet. A shared project is exported as one file without annotators; that
-is refused.
+In the zip or folder the name of a file is the annotator's (`ann.jsonl`, `bob.csv`); a record has an
+id, a text or file name, and its labels. In CSV `#` is between labels. Labels with offsets
+(`[0, 5, "PER"]`, `entities`) are spans, `bbox` boxes; polygons need the size of their image, which
+doccano does not export, and are left out. A record without a class is left out: it was not labelled
+yet; where others have marks, a record without is an empty answer. A shared project is exported as
+one file without annotators; that is refused.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ import io
 import struct
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from .._names import text
 from ..errors import DataError
 from ._answers import Collected, describe, joined
+from ._marked import About, box, length_of, span
+from .annotator_files import AnnotatorFile
 from .exports import Export, Head
 from .json_records import decode, records
 from .packing import DAMAGED, check_growth
@@ -32,6 +36,8 @@ _OF_LOGS = ("header.json", "_journal/start.json")  # a zip of inspect, not of do
 _ANNOTATOR = ("annotator", "user", "username", "annotated_by")
 
 _KEYS, _VALUES = {"id", *_INPUTS}, {*_LABELS, "entities", "bbox", "segmentation"}  # in a zip
+
+_UNLABELLED = "records without a label"
 
 Record = dict[str, Any]
 
@@ -56,6 +62,9 @@ def _is_record(record: Record) -> bool:
     annotations = record.get("annotations")
     if isinstance(annotations, list) and annotations:
         return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in annotations)
+    entities = record.get("entities")
+    if isinstance(entities, list) and isinstance(record.get("relations"), list):
+        return all(isinstance(one, dict) and "start_offset" in one for one in entities)
     given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
     return bool(given) and all(_is_label(one) for labels in given for one in labels)
 
@@ -77,9 +86,23 @@ def read(source: Source) -> Export:
     else:
         for number, record in records(source, Record):
             _add(collected, record, None, number, source)
-    if not collected.questions and collected.left["spans and boxes"]:
-        raise source.fail("only spans, boxes or relations in it; labels of whole texts are read")
+    return _export(collected)
+
+
+def _export(collected: Collected) -> Export:
+    if collected.others:
+        del collected.left[_UNLABELLED]  # they are empty answers
     return collected.export()
+
+
+def read_files(files: Sequence[AnnotatorFile]) -> Export:
+    """Return the labels of every annotator, from a file each."""
+    collected = Collected()
+    for one in files:
+        opened = one.opened()
+        for number, record in () if opened is None else records(opened, Record):
+            _add(collected, record, one.annotator, number, one.source)
+    return _export(collected)
 
 
 def _add(
@@ -92,8 +115,11 @@ def _add(
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
     if annotator is None and isinstance(annotations, list):
-        for one in annotations:
-            _add_old(collected, one, item)
+        try:
+            for one in annotations:
+                _add_old(collected, one, item)
+        except DataError as problem:
+            raise source.fail(f"record {number}: {problem}") from None
         return
     by = annotator or next(
         (record[n] for n in _ANNOTATOR if _scalar(record.get(n)) is not None), None
@@ -103,28 +129,60 @@ def _add(
             "an export of a shared doccano project has no annotators; "
             "zip one file for each annotator, named after them"
         )
-    for name in ("entities", "spans", "relations", "bbox", "segmentation"):
-        shapes = record.get(name)
-        collected.left["spans and boxes"] += len(shapes) if isinstance(shapes, list) else 0
+    try:
+        _add_marks(collected, record, item, text(by), body)
+    except DataError as problem:
+        raise source.fail(f"record {number}: {problem}") from None
     for name in _LABELS:
         given = record.get(name)
         if given is None or given == "" or given == []:
-            collected.left["records without a label"] += name in record
+            if name in record:
+                collected.submitted[item, text(by)] = About()
+                collected.left[_UNLABELLED] += 1
             continue
         labels = given if isinstance(given, list) else [given]
-        shapes = [one for one in labels if isinstance(one, (list, dict))]
-        if shapes:
-            collected.left["spans and boxes"] += len(shapes)
+        if any(isinstance(one, (list, dict)) for one in labels):
             continue
         if len(labels) > 1:
             collected[name].kind = "multiple"
         collected[name].add(item, text(by), joined(labels))
 
 
+def _add_marks(collected: Collected, record: Record, item: str, by: str, body: str | None) -> None:
+    """Add the spans and boxes of a record, also where there are none."""
+    length = length_of(body)
+    for name in (*_LABELS, "entities", "spans", "bbox", "segmentation", "relations"):
+        given = record.get(name)
+        if not isinstance(given, list):
+            continue
+        if name in ("bbox", "entities", "spans"):
+            collected.submitted[item, by] = About()
+        for one in given:
+            if isinstance(one, str):
+                continue
+            if isinstance(one, list) and len(one) == 3:
+                mark = span(one[0], one[1], one[2], length)
+            elif isinstance(one, dict) and "start_offset" in one:
+                mark = span(one["start_offset"], one.get("end_offset"), one.get("label"), length)
+            elif name == "bbox" and isinstance(one, dict):
+                place = [one.get(side) for side in ("x", "y", "width", "height")]
+                collected.of_kind("bbox", "boxes").append(item, by, box(place, one.get("label")))
+                continue
+            else:
+                collected.left["polygons" if name == "segmentation" else "relations"] += 1
+                continue
+            collected.of_kind("spans", "spans").append(item, by, mark)
+            collected.submitted[item, by] = About()
+
+
 def _add_old(collected: Collected, one: Any, item: str) -> None:
     """Add an annotation of doccano 1, which has its user."""
-    if not isinstance(one, dict) or "start_offset" in one or "points" in one:
-        collected.left["spans and boxes"] += 1
+    if isinstance(one, dict) and "start_offset" in one and _scalar(one.get("user")) is not None:
+        by, label = text(one["user"]), one.get("label")
+        mark = span(one["start_offset"], one.get("end_offset"), label)
+        collected.of_kind("spans", "spans").append(item, by, mark)
+    elif not isinstance(one, dict) or "points" in one:
+        collected.left["polygons"] += 1
     elif _scalar(one.get("user")) is None or _scalar(one.get("label")) is None:
         collected.left["annotations without a user or label"] += 1
     else:

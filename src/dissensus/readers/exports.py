@@ -42,6 +42,10 @@ INVERTED = "peerannot-inverted"
 # Format → module. The first that recognises a file reads it, so the most particular come first.
 TOOLS: dict[str, str] = {
     "label-studio": "label_studio",
+    "cvat": "cvat",
+    "coco": "coco",
+    "brat": "brat",
+    "conll": "conll",
     "prodigy": "prodigy",
     "argilla": "argilla",
     "potato": "potato",
@@ -62,6 +66,24 @@ TOOLS: dict[str, str] = {
     "wide": "wide",
     "headerless": "headerless",
     INVERTED: "folders",
+}
+# Tools with other kinds of answers than classes and numbers → those kinds.
+TOOL_KINDS: dict[str, tuple[Kind, ...]] = {
+    "label-studio": ("sets", "rankings", "texts", "spans", "boxes", "points", "masks"),
+    "cvat": ("sets", "boxes", "points", "masks"),
+    "coco": ("boxes", "masks"),
+    "brat": ("spans",),
+    "conll": ("spans",),
+    "prodigy": ("sets", "texts", "spans", "boxes", "masks"),
+    "argilla": ("sets", "rankings", "texts", "spans"),
+    "potato": ("sets", "texts"),
+    "lewidi": ("sets",),
+    "doccano": ("sets", "spans", "boxes"),
+    "mturk": ("sets", "texts", "spans", "boxes", "points"),
+    "toloka": ("sets", "texts"),
+    "appen": ("sets", "texts"),
+    "zooniverse": ("sets", "texts", "boxes", "points", "masks"),
+    "huggingface": ("sets",),
 }
 # Columns that only an export has: a table without them is read as a long table at once.
 _OF_EXPORTS = re.compile(
@@ -137,21 +159,24 @@ class Head:
     ----------
     shape
         `records` (a JSON list or JSON lines), `object` (one JSON object), `table` (columns),
-        `archive` (a zip of files), or `folder`.
+        `archive` (a zip of files), `folder`, or `xml`.
     names
         Columns of a table, keys of the first record, keys of the object, files of the archive,
-        JSON files of the folder and of those in it.
+        JSON files of the folder or files of the folders in it, tags of the XML's beginning.
     first
         The first records; of an object, its first values, one less than keys if the last of them
         is too long; of a table, its first rows.
     lines
         The first lines of a table of texts, field by field, its header included.
+    raw
+        The first lines of a table of texts as they are; of an object, its beginning.
     """
 
-    shape: Literal["records", "object", "table", "archive", "folder"]
+    shape: Literal["records", "object", "table", "archive", "folder", "xml"]
     names: tuple[str, ...]
     first: tuple[Any, ...]
     lines: tuple[tuple[str, ...], ...] = ()
+    raw: tuple[str, ...] = ()
 
     @property
     def records(self) -> tuple[dict[str, Any], ...]:
@@ -200,7 +225,10 @@ def head_of(source: Source) -> Head | None:
         case "csv" | "tsv":
             header, *rows = first_lines(source, _MOST_ROWS) or [()]
             first = tuple(dict(zip(header, row, strict=False)) for row in rows)
-            return Head("table", header, first, (header, *rows))
+            return Head("table", header, first, (header, *rows), tuple(source.lines(_MOST_ROWS)))
+        case "xml":
+            tags = re.findall(r"<([A-Za-z_][\w.-]*)", source.beginning(_CHUNK))
+            return Head("xml", tuple(dict.fromkeys(tags)), ())
         case "parquet" | "arrow" | "dataset":
             return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
         case "jsonl":
@@ -241,7 +269,7 @@ def _json(source: Source) -> Head:
         size *= 8
     if not text.startswith("{"):
         return _records(first)
-    return Head("object", tuple(map(str, first[::2])), tuple(first[1::2]))
+    return Head("object", tuple(map(str, first[::2])), tuple(first[1::2]), raw=(text,))
 
 
 def _elements(text: str, most: int) -> list[Any]:

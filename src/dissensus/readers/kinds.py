@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ..answers import KINDS, Answers, Points, kind_class
 from ..answers.sets import split_options
@@ -18,10 +20,38 @@ def has_answers(question: Question) -> bool:
     return question.kind == "multiple" or question.kind in KINDS
 
 
+@dataclass(frozen=True, eq=False)
+class KindReading:
+    """The answers to a question of an export, with the texts and notes that came with them.
+
+    Attributes
+    ----------
+    answers
+        The answers.
+    format
+        The tool: `label-studio`, `coco`, ….
+    question, questions
+        Which question was read, and how many answers every question has.
+    gold
+        Known answers, item → value.
+    texts
+        A table of item and text, if the export has one.
+    notes
+        What was left out or assumed, a sentence each.
+    """
+
+    answers: Answers
+    format: str
+    question: str
+    questions: Mapping[str, int] = field(default_factory=dict)
+    gold: Mapping[str, Any] = field(default_factory=dict)
+    texts: pl.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+
 def answers_of(question: Question) -> Answers:
     """Return the answers to a question; several options at once are sets.
 
-    >>> import polars as pl
     >>> rows = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"]})
     >>> answers_of(Question(rows, "spans", values=[[{"start": 0, "end": 2}], []]))
     <spans: 2 items, 1 annotators, 1 marks; 50 % of answers are empty>

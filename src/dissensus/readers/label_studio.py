@@ -1,21 +1,26 @@
 """Label Studio: JSON with all annotations of a task, JSON-MIN, CSV and TSV.
 
 Every control (`from_name`) is a question. Choices, ratings, numbers, taxonomies and pairwise
-choices about a whole task are read; several choices in any answer make the question one of several
-options. An annotator is an email address, or an id where the export has no more. Cancelled
-annotations are left out; those marked as ground truth are gold and also somebody's label.
-Predictions are answers by `model:<version>`; the column source distinguishes models from people.
+choices about a whole task are classes or numbers; several choices in any answer make the question
+one of several options. Labels in texts and sounds are spans, rectangles boxes, key points points,
+polygons and brushes masks, text areas texts, rankers and pairwise choices between two named things
+rankings; percents become pixels. A submitted annotation without a mark is an empty answer. An
+annotator is an email address, or an id where the export has no more. Cancelled annotations are left
+out; those marked as ground truth are gold and also somebody's label. Predictions are answers by
+`model:<version>`; the column source distinguishes models from people.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec import Struct, field
 
 from .._names import text
+from ..errors import DataError
 from ._answers import Collected, QuestionAnswers, describe, joined
+from ._label_studio_marks import OtherResults
+from ._marked import About
 from .exports import Export, Head, head_of
 from .json_records import records
 from .sources import Source
@@ -23,6 +28,7 @@ from .sources import Source
 FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
 _PATH = " / "  # between the steps of a taxonomy
 _NOBODY = "annotations without an annotator"
+_REGION = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 
 
 class Value(Struct, gc=False):
@@ -40,6 +46,23 @@ class Value(Struct, gc=False):
     rle: Any = None
     ranges: Any = None
     sequence: Any = None
+    end: Any = None
+    offsets: Any = field(default=None, name="globalOffsets")
+    paragraph: Any = field(default=None, name="startOffset")
+    y: Any = None
+    width: Any = None
+    height: Any = None
+    rotation: Any = None
+    radius: Any = field(default=None, name="radiusX")
+    labels: Any = None
+    hypertextlabels: Any = None
+    timeserieslabels: Any = None
+    rectanglelabels: Any = None
+    keypointlabels: Any = None
+    polygonlabels: Any = None
+    brushlabels: Any = None
+    ranker: Any = None
+    text: Any = None
 
 
 class Result(Struct, gc=False):
@@ -49,6 +72,8 @@ class Result(Struct, gc=False):
     type: str | None = None
     value: Value | None = None
     item_index: Any = None
+    original_width: Any = None
+    original_height: Any = None
 
 
 class Person(Struct, gc=False):
@@ -124,47 +149,63 @@ def read(source: Source) -> Export:
         item = collected.items.name(task.id, describe(task.data))
         if item is None:
             raise source.fail(f"task {number}: neither an id nor any data")
-        for annotation in task.annotations or task.completions or ():
-            _add(collected, item, annotation)
-        for prediction in task.predictions or ():
-            if isinstance(prediction, Prediction):  # some exports have only its number
-                _add_prediction(collected, item, prediction)
-    if not collected.questions and collected.left[_NOBODY]:
+        try:
+            for annotation in task.annotations or task.completions or ():
+                _add(collected, item, task.data, annotation)
+            for prediction in task.predictions or ():
+                if isinstance(prediction, Prediction):  # some exports have only its number
+                    _add_prediction(collected, item, task.data, prediction)
+        except DataError as problem:
+            raise source.fail(f"task {number}: {problem}") from None
+    if not (collected.questions or collected.others) and collected.left[_NOBODY]:
         raise source.fail("no annotation has an annotator; export it with completed_by")
     return collected.export()
 
 
-def _add(collected: Collected, item: str, annotation: Annotation) -> None:
+def _add(collected: Collected, item: str, data: Any, annotation: Annotation) -> None:
     """Add the answers of one annotator to one task."""
     by = annotation.completed_by
     if annotation.was_cancelled or annotation.skipped:
         collected.left["cancelled annotations"] += 1
-        return
-    if not annotation.result:
-        collected.left["annotations without an answer"] += 1
         return
     if isinstance(by, Person):
         by = by.email or by.id
     if by is None or by == "":
         collected.left[_NOBODY] += 1
         return
-    for result in annotation.result:
+    annotator = by if type(by) is str else str(by)
+    about = About(annotation.created_at, annotation.lead_time)
+    collected.submitted[item, annotator] = about
+    if not annotation.result:
+        collected.blank.add((item, annotator))
+    others = OtherResults(collected, item, data)
+    for result in annotation.result or ():
+        if others.take(result):
+            continue
         label = _label(collected, result)
         if label is None:
             continue
         answers: QuestionAnswers = collected[result.from_name or ""]
-        annotator = by if type(by) is str else str(by)
         answers.add(item, annotator, label, annotation.created_at, annotation.lead_time)
         if annotation.ground_truth:
             answers.add_gold(item, label)
+    others.add(annotator, about, gold=bool(annotation.ground_truth))
 
 
-def _add_prediction(collected: Collected, item: str, prediction: Prediction) -> None:
+def _add_prediction(collected: Collected, item: str, data: Any, prediction: Prediction) -> None:
+    version = prediction.model_version
+    name = "model" if version is None or version == "" else f"model:{text(version)}"
+    about = About(confidence=prediction.score, model=True)
+    others = OtherResults(collected, item, data)
     for result in prediction.result or ():
+        if others.take(result):
+            continue
         label = _label(collected, result)
         if label is not None:
-            answers = collected[result.from_name or ""]
-            answers.add_model(item, prediction.model_version, label, prediction.score)
+            collected[result.from_name or ""].add_model(item, version, label, prediction.score)
+    if prediction.result == []:
+        collected.submitted[item, name] = about
+    others.add(name, about)
 
 
 def _label(collected: Collected, result: Result) -> str | None:
@@ -175,8 +216,7 @@ def _label(collected: Collected, result: Result) -> str | None:
         return None
     options = options_of(value)
     if options is None:
-        prose = result.type in ("textarea", "text")
-        collected.left["answers in free text" if prose else "spans, boxes and other regions"] += 1
+        collected.left["regions of other kinds"] += 1
         return None
     if result.item_index is not None or is_local(value):
         collected.left["answers about regions"] += 1
@@ -193,7 +233,7 @@ def _label(collected: Collected, result: Result) -> str | None:
 
 def is_local(value: Value) -> bool:
     """Return whether this is about a span, a box or another part of the item."""
-    return any(region is not None for region in astuple(value)[5:])
+    return any(getattr(value, name) is not None for name in _REGION)
 
 
 def options_of(value: Value) -> list[str] | None:

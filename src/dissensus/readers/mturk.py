@@ -3,7 +3,8 @@
 `Input.…` is what was shown, `Answer.…` the answer. A choice is a text, is in
 `Answer.question.label`, as one column of true and false for every option, or in the JSON of
 `Answer.taskAnswers`. Items are HITs; where the same inputs were published in several HITs, the
-inputs are the item. Rejected answers are kept: methods weigh them.
+inputs are the item. Rejected answers are kept: methods weigh them. Bounding boxes, key points and
+entities are questions of their kinds, and an empty list of them is an empty answer.
 """
 
 from __future__ import annotations
@@ -14,24 +15,31 @@ from typing import Any
 
 import polars as pl
 
+from ..errors import DataError
+from ._mturk_marks import MARKED, marks_of, shape_of, size_of
 from ._platforms import (
     accepted,
     as_label,
     chosen,
     count_note,
     export_of,
+    kind_question,
     named_by_inputs,
     options_of,
     question_of,
     texts_of,
 )
-from .exports import Export, Head
+from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
 
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
 _TRUTH = {"true", "false"}
+
+Marked = dict[str, dict[int, dict[str, Any]]]  # question → row → answer with marks
+
+_SIZE = ".inputImageProperties"
 
 Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
 
@@ -52,12 +60,14 @@ def read(source: Source) -> Export:
         raise source.fail(f"no column {lacking[0]!r}, which every batch of MTurk has")
     inputs = [name for name in table.columns if name.startswith("Input.")]
     rows = _rows(table, inputs)
-    answered = _from_json(source, table) if _JSON in table.columns else {}
-    answered |= _from_columns(table)
+    marked: Marked = {}
+    answered = _from_json(source, table, marked) if _JSON in table.columns else {}
+    answered |= _from_columns(source, table, marked)
     questions = {
         name: question_of(rows, answers, several=several)
         for name, (answers, several) in answered.items()
     }
+    questions |= {name: _marks(source, rows, by_row) for name, by_row in marked.items()}
     rejected = 0
     if "status" in rows.columns:
         rejected = int((rows["status"].str.to_lowercase() == "rejected").sum())
@@ -96,15 +106,58 @@ def _times(column: pl.Series) -> pl.Series:
     return column if times.null_count() > column.null_count() else times
 
 
-def _from_columns(table: pl.DataFrame) -> dict[str, Answered]:
-    """Return question → answers, from columns."""
+def _marks(source: Source, rows: pl.DataFrame, by_row: dict[int, Any]) -> Question:
+    """Return the marks of one question."""
+    shape = next(filter(None, map(shape_of, by_row.values())), "boundingBoxes")
+    values: list[Any] = [None] * rows.height
+    sizes: dict[str, tuple[int, int]] = {}
+    for row, value in by_row.items():
+        size = size_of(value)
+        if size is not None and rows["item"][row] is not None:
+            sizes[rows["item"][row]] = size
+        try:
+            values[row] = marks_of(value.get(shape) or [], shape, size)
+        except DataError as problem:
+            raise source.fail(f"row {row + 1}: {problem}") from None
+    return kind_question(rows, values, MARKED[shape], sizes)
+
+
+def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:
+    """Take a column of marks, or of the size of their images; return whether it is one."""
+    name, _, shape = column.name.removeprefix("Answer.").rpartition(".")
+    if shape in MARKED:
+        for row, body in enumerate(column.to_list()):
+            if body:
+                given = _loads(source, body, row, column.name)
+                if not isinstance(given, list):
+                    raise source.fail(f"row {row + 1}: {column.name} should be a list")
+                marked.setdefault(name, {}).setdefault(row, {})[shape] = given
+        return True
+    if name.endswith(_SIZE):
+        for row, side in enumerate(column.to_list()):
+            about = marked.setdefault(name.removesuffix(_SIZE), {}).setdefault(row, {})
+            if side is not None and str(side).isdecimal():
+                about.setdefault(_SIZE[1:], {})[shape] = int(side)
+        return True
+    return False
+
+
+def _loads(source: Source, body: Any, row: int, name: str) -> Any:
+    try:
+        return json.loads(body)
+    except (TypeError, ValueError, RecursionError):
+        raise source.fail(f"row {row + 1}: {name} is not JSON") from None
+
+
+def _from_columns(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str, Answered]:
+    """Return question → answers, from columns; marks are added to `marked`."""
     spread: dict[str, list[str]] = {}
     answered: dict[str, Answered] = {}
     for column in (name for name in table.columns if name.startswith("Answer.")):
         name = column.removeprefix("Answer.")
         before, dot, option = name.rpartition(".")
         known = {str(one).lower() for one in table[column].drop_nulls().unique()}
-        if column == _JSON:
+        if column == _JSON or _marks_of_column(source, table[column], marked):
             continue
         if dot and known <= _TRUTH:
             spread.setdefault(before, []).append(column)
@@ -121,20 +174,20 @@ def _from_columns(table: pl.DataFrame) -> dict[str, Answered]:
     return answered
 
 
-def _from_json(source: Source, table: pl.DataFrame) -> dict[str, Answered]:
-    """Return question → answers, from JSON."""
+def _from_json(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str, Answered]:
+    """Return question → answers, from JSON; marks are added to `marked`."""
     by_question: dict[str, dict[int, Any]] = {}
     for row, body in enumerate(table[_JSON].to_list()):
         if not (body or "").strip():
             continue
-        try:
-            given = json.loads(body)
-        except (ValueError, RecursionError):
-            raise source.fail(f"row {row + 1}: {_JSON} is not JSON") from None
+        given = _loads(source, body, row, _JSON)
         for answers in given if isinstance(given, list) else [given]:
             if not isinstance(answers, dict):
                 raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
             for name, value in answers.items():
+                if shape_of(value):
+                    marked.setdefault(name, {})[row] = value
+                    continue
                 if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
                     value = next(iter(value.values()))  # what form elements wrap around it
                 by_question.setdefault(name, {})[row] = value

@@ -90,7 +90,7 @@ def read(source: Source) -> Export:
                 by_scheme.setdefault(scheme, []).append((answer, chosen))
     for scheme, answers in by_scheme.items():
         _add(collected, scheme, answers)
-    return collected.export(drop_texts=True)
+    return collected.export(texts=True)
 
 
 def _add(

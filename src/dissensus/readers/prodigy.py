@@ -3,7 +3,9 @@
 An item is an input (`_input_hash`), an annotator is `_annotator_id`, or else `_session_id`. A task
 with options is the question `choice`, whose answer is what was accepted. A task with a label is a
 yes/no question named by that label, answered accept or reject; without a label it is named by its
-view. Ignored answers are left out.
+view. Ignored answers are left out. Marked texts and images are the questions `spans`, `boxes` and
+`masks` (polygons, where the size of the image is there), answers in a field `texts`; accepted
+without a mark, they are empty answers.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from .._names import text
+from ..errors import DataError
 from ._answers import Collected, describe, joined
-from .exports import Export, Head
+from ._marked import About, box, length_of, span
+from ._shapes import checked_size, from_polygon, hull
+from .exports import Export, Head, Kind
 from .json_records import records
 from .sources import Source
 
@@ -48,9 +53,12 @@ class Answered(Struct, gc=False):
     accept: list[str | int | float | bool | None] | None = None
     options: list[Choice] | None = None
     config: Config | None = None
-    spans: Any = None
+    spans: list[Any] | None = None
     relations: Any = None
-    audio_spans: Any = None
+    audio_spans: list[Any] | None = None
+    user_input: Any = None
+    width: Any = None
+    height: Any = None
     input_hash: int | str | None = field(default=None, name="_input_hash")
     session: str | int | None = field(default=None, name="_session_id")
     annotator: str | int | None = field(default=None, name="_annotator_id")
@@ -80,8 +88,11 @@ def read(source: Source) -> Export:
         elif by is None or by == "":
             collected.left[_NOBODY] += 1
         else:
-            _add(collected, one, item, text(by))
-    if not collected.questions and collected.left[_NOBODY]:
+            try:
+                _add(collected, one, item, text(by))
+            except (DataError, TypeError, ValueError) as problem:
+                raise source.fail(f"line {number}: {problem}") from None
+    if not (collected.questions or collected.others) and collected.left[_NOBODY]:
         raise source.fail("no answer has an annotator (_annotator_id or _session_id)")
     return collected.export()
 
@@ -100,10 +111,16 @@ def _add(collected: Collected, one: Answered, item: str, by: str) -> None:
             if option.id is not None:
                 answers.classes.setdefault(text(option.id))
         answers.add(item, by, joined(chosen), one.time)
-    elif one.spans or one.relations or one.audio_spans or _is_manual(one.view):
-        collected.left["spans, boxes and relations"] += 1
+    elif one.spans or one.audio_spans or _is_manual(one.view):
+        if one.answer == "reject":
+            collected.left["rejected marks"] += 1
+            return
+        _add_marks(collected, one, item, by)
+    elif one.relations or one.view == "relations":
+        collected.left["relations"] += 1
     elif one.view == "text_input":
-        collected.left["answers in free text"] += 1
+        given = one.user_input if isinstance(one.user_input, str) else ""
+        collected.of_kind("texts", "texts").add(item, by, given, About(one.time))
     else:
         name = one.label if isinstance(one.label, str) and one.label else one.view or "answer"
         answers = collected[name]
@@ -112,4 +129,42 @@ def _add(collected: Collected, one: Answered, item: str, by: str) -> None:
 
 
 def _is_manual(view: str | None) -> bool:
-    return view is not None and (view.endswith("_manual") or view in ("ner", "relations", "spans"))
+    return view is not None and (view.endswith("_manual") or view in ("ner", "spans"))
+
+
+def _add_marks(collected: Collected, one: Answered, item: str, by: str) -> None:
+    """Add the spans, boxes and polygons of an answer, also where there are none."""
+    size = None
+    if one.width is not None and one.height is not None:
+        size = checked_size(one.height, one.width)
+        collected.add_size(item, size)
+    marks: dict[Kind, list[Any]] = {}
+    image = one.image is not None or one.view == "image_manual"
+    marks["boxes" if image else "spans"] = []
+    for given in (one.spans or []) + (one.audio_spans or []):
+        if not isinstance(given, dict):
+            raise DataError("spans are objects with start and end, or with points")
+        label = given.get("label")
+        if not image:
+            length = None if one.audio_spans else length_of(one.text)
+            marks["spans"].append(span(given.get("start"), given.get("end"), label, length))
+            continue
+        if given.get("type") in ("polygon", "freehand") and size is not None:
+            shape = from_polygon(_corners(given), size)
+            marks.setdefault("masks", []).append((label or "", shape))
+        elif given.get("width") is not None and given.get("height") is not None:
+            place = [given.get(side) for side in ("x", "y", "width", "height")]
+            marks["boxes"].append(box(place, label, size))
+        else:
+            marks["boxes"].append(box(hull(_corners(given)), label, size))
+    for kind, found in marks.items():
+        collected.of_kind(kind, kind).add(item, by, found, About(one.time))
+
+
+def _corners(given: dict[str, Any]) -> list[Any]:
+    points = given.get("points")
+    if not isinstance(points, list) or not points:
+        raise DataError("a mark without points")
+    if not all(isinstance(one, list) and len(one) == 2 for one in points):
+        raise DataError("points are pairs of x and y")
+    return points

@@ -10,11 +10,15 @@ from typing import Any, cast
 import polars as pl
 
 from ..annotations import Annotations, Scale
+from ..answers import KINDS
 from ..errors import DataError
+from ._answers import as_texts
+from .annotator_files import FILES, read_files
 from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
 from .dataset_folders import FOLDER, is_dataset
 from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame, one_answer_each
+from .kinds import KindReading, answers_of
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, is_folder, open_source
 from .tables import column_names, read_columns
@@ -135,12 +139,48 @@ def examine(
     duplicates: str = "count",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
+    found = examine_question(
+        source,
+        format=format,
+        question=question,
+        columns=columns,
+        classes=classes,
+        missing=missing,
+        scale=scale,
+        duplicates=duplicates,
+    )
+    if isinstance(found, KindReading):
+        raise DataError(f"{source}: {_needs_classes(found)}")
+    return found
+
+
+def examine_question(
+    source: Any,
+    *,
+    kind: str | None = None,
+    format: str | None = None,  # noqa: A002
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+    scale: str = "auto",
+    duplicates: str = "count",
+) -> Reading | KindReading:
+    """Return one question of a file: annotations, or answers of the kind that a tool's export has.
+
+    Classes come first where no question is named and `kind`, one of `answers.KINDS`, is not given.
+    A folder of a tool's files, or a list of paths, has a file for each annotator. Other parameters
+    are those of `read`.
+    """
     if isinstance(source, Annotations):
         reading = Reading(source, "annotations", reason="they were given with this scale")
         return reading if scale == "auto" else with_scale(reading, scale)
-    reading = _examine(source, format, question, columns, classes, missing, duplicates)
-    reading = replace(reading, annotations=reading.annotations.with_kinds())
-    return with_scale(reading, scale, reorder=classes is None)
+    given = (question, classes, missing, duplicates)
+    found = _examine(source, format, columns, kind, given)
+    if isinstance(found, KindReading):
+        return found
+    found = replace(found, annotations=found.annotations.with_kinds())
+    return with_scale(found, scale, reorder=classes is None)
 
 
 def examine_export(
@@ -152,8 +192,14 @@ def examine_export(
 ) -> Reading:
     """Return one question of an export of a labelling tool that is open already."""
     export = tool(format).read(source)
-    reading = _choose(source, format, export, question, classes, "error", "count")
+    reading = _choose(source, format, export, None, question, classes, "error", "count")
+    if isinstance(reading, KindReading):
+        raise source.fail(_needs_classes(reading))
     return with_scale(reading, reorder=classes is None)
+
+
+def _needs_classes(found: KindReading) -> str:
+    return f"{found.question!r} holds {found.answers.kind}, and classes are needed here"
 
 
 def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
@@ -189,15 +235,17 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
 def _examine(
     source: Any,
     format: str | None,  # noqa: A002
-    question: str | None,
     columns: Mapping[str, str] | None,
-    classes: Sequence[Any] | None,
-    missing: str,
-    duplicates: str,
-) -> Reading:
+    kind: str | None,
+    given: tuple[str | None, Sequence[Any] | None, str, str],
+) -> Reading | KindReading:
+    question, classes, missing, duplicates = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         answers = one_answer_each(source, duplicates, "mapping")
         return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
+    several = isinstance(source, (list, tuple)) and bool(source)
+    if several and all(isinstance(one, (str, Path)) for one in source):
+        return _of_files(list(source), format, kind, given)
     if not isinstance(source, (str, Path)):
         annotations = annotations_from(
             as_frame(source),
@@ -214,10 +262,14 @@ def _examine(
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
     if is_folder(source):
-        kind = FOLDER if is_dataset(Path(source)) else "folder"
-        opened = Source(str(source), Path(source), kind)
+        shape = FOLDER if is_dataset(Path(source)) else "folder"
+        opened = Source(str(source), Path(source), shape)
     else:
         opened = open_source(source, None if format in TOOLS else format)
+    if opened.format in ("folder", "zip") and format in (None, *FILES) and not columns:
+        found = _of_files(opened.content, format, kind, given)
+        if found is not None:
+            return found
     try:
         name, export = format if format in TOOLS else None, None
         if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
@@ -239,8 +291,7 @@ def _examine(
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
-        given = (question, classes, missing, duplicates)
-        return _choose(opened, name or opened.format, export, *given)
+        return _choose(opened, name or opened.format, export, kind, *given)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
 
@@ -314,36 +365,100 @@ def examine_folder(
     return Reading(annotations, "folder", notes=notes)
 
 
+def _counted(kind: Kind) -> str:
+    return f"answers, {kind}" if kind in KINDS else "labels"
+
+
+def _kind(of_question: Kind) -> str:
+    return "sets" if of_question == "multiple" else of_question
+
+
 def _one_question(opened: Source, question: str) -> DataError:
     return opened.fail(f"a table of one question, so --question {question} cannot be chosen")
+
+
+def _of_files(
+    paths: Path | bytes | list[str | Path],
+    format: str | None,  # noqa: A002
+    kind: str | None,
+    given: tuple[str | None, Sequence[Any] | None, str, str],
+) -> Any:
+    """Return a question of a tool that has a file for each annotator; nothing for other files."""
+    if isinstance(paths, bytes):  # of standard input
+        return None
+    found = read_files(paths, format)
+    several = isinstance(paths, list)
+    if found is None and not several:
+        return None
+    named = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
+    opened = Source(named, Path(), "folder")
+    if found is None:
+        raise opened.fail(f"not files of one of {', '.join(FILES)}")
+    name, export = found
+    return _choose(opened, name, export, kind, *given)
+
+
+def choose_question(
+    opened: Source, name: str, export: Export, kind: str | None, question: str | None
+) -> tuple[str | None, Question, tuple[str, ...]]:
+    """Return the name of a question, the question, and notes about the others.
+
+    Classes come first where neither a question nor a kind is given.
+    """
+    plain = export.questions.get("")  # of a long table, whose rows are lines of the file
+    asked = {one: answers for one, answers in export.questions.items() if one}
+    sizes = {one: answers.answers.height for one, answers in asked.items()}
+    known = {
+        one: f"{one} ({sizes[one]} {_counted(answers.kind)})" for one, answers in asked.items()
+    }
+    if plain is not None and question is not None:
+        raise _one_question(opened, question)
+    if plain is None and not sizes:
+        raise opened.fail(f"a {name} export without any answer to a question")
+    if question is not None and question not in sizes:
+        raise opened.fail(f"no question {question!r}; there are {', '.join(known.values())}")
+    notes = (*opened.notes, *export.notes)
+    if plain is None and question is None:
+        fit = [one for one in asked if kind in (None, _kind(asked[one].kind))]
+        if kind == "texts" and not fit:
+            texts = {one: as_texts(a) for one, a in asked.items() if a.kind == "single"}
+            asked, fit = asked | texts, list(texts)
+        if not fit:
+            raise opened.fail(f"no {kind} in it; there are {', '.join(known.values())}")
+        first = [one for one in fit if asked[one].kind not in KINDS] or fit
+        if len(first) > 1:
+            several = ", ".join(known[one] for one in first)
+            raise opened.fail(f"several questions, {several}; choose with --question NAME")
+        question = first[0]
+        others = [known[one] for one in asked if one != question]
+        if others:
+            notes += (f"not read: {', '.join(others)}; --question NAME reads one",)
+    return question, plain or asked[question or ""], notes
 
 
 def _choose(
     opened: Source,
     name: str,
     export: Export,
+    kind: str | None,
     question: str | None,
     classes: Sequence[Any] | None,
     missing: str,
     duplicates: str,
-) -> Reading:
-    """Return one question of an export as annotations."""
+) -> Reading | KindReading:
+    """Return one question of an export."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
+    question, chosen, notes = choose_question(opened, name, export, kind, question)
     sizes = {one: answers.answers.height for one, answers in export.questions.items() if one}
-    known = ", ".join(f"{one} ({size} labels)" for one, size in sizes.items())
-    if plain is not None and question is not None:
-        raise _one_question(opened, question)
-    if plain is None and not sizes:
-        raise opened.fail(f"a {name} export without any answer to a question")
-    if question is None and len(sizes) > 1:
-        raise opened.fail(f"several questions, {known}; choose with --question NAME")
-    if question is not None and question not in sizes:
-        raise opened.fail(f"no question {question!r}; there are {known}")
-    if plain is None:
-        question = question if question is not None else next(iter(sizes))
-    chosen = plain or export.questions[question or ""]
     if plain is None and chosen.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
+    if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):
+        try:
+            answers = answers_of(chosen)
+        except DataError as problem:
+            raise opened.fail(str(problem)) from None
+        about = (dict(chosen.gold), export.texts, notes)
+        return KindReading(answers, name, question or "", sizes, *about)
     try:
         annotations = annotations_from(
             chosen.answers,
@@ -359,7 +474,6 @@ def _choose(
         ) from None
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("no labels in it, only a header")
-    notes = (*opened.notes, *export.notes)
     if plain is not None and plain.answers.schema["label"] == pl.String:
         given = plain.answers["label"]
         unlike = missing != "drop" and NO_LABEL.isdisjoint(map(str.lower, annotations.classes))

@@ -56,6 +56,11 @@ class Source:
     packed: bool = False  # by Zstandard, which polars unpacks
     separator: str = ","  # of columns
 
+    @property
+    def stem(self) -> str:
+        """The file's name without folders and endings."""
+        return Path(self.name).name.split(".")[0] or self.name
+
     def fail(self, message: str) -> DataError:
         """Return an error about this source, in one line and not too long."""
         line = " ".join(message.splitlines())
@@ -108,7 +113,12 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
             content = content.read_bytes()
     except OSError as problem:
         raise DataError(f"{name}: {reason(problem)}") from None
-    source = Source(name, content, format or "csv")
+    return with_format(Source(name, content, format or "csv"), format)
+
+
+def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A002
+    """Return a source with its format given or recognised, unpacked and as UTF-8."""
+    name, content = source.name, source.content
     try:
         with source.file() as file:
             head = file.read(2**12)
@@ -127,6 +137,8 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
     kind = format or next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if kind is None and not source.packed and re.match(rb"(\xef\xbb\xbf)?\s*\[", head):
         kind = "json"  # before lines are read: all of a list may be on one
+    if kind is None and re.match(rb"(\xef\xbb\xbf)?\s*<(\?xml|[A-Za-z])", head):
+        kind = "xml"
     if kind not in (None, "csv"):
         return replace(source, format=kind, separator="\t" if kind == "tsv" else ",")
     first = [line for line in source.lines(50) if line.strip()]

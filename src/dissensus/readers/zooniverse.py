@@ -2,7 +2,9 @@
 
 `annotations` lists the tasks that were answered: T0, T1, …. A text is a choice, a list of texts
 are several, and a list of `choice` or `label` objects comes from a survey or a drop-down. Tasks
-combined in one are one level deeper. Marks drawn on a picture are left out. Who was not logged in
+combined in one are one level deeper. Marks drawn on a picture are boxes (rectangles, circles as
+their hulls), points or masks (polygons, where the metadata have the size of the picture); where
+others drew, an empty list is an empty answer. Texts people wrote are texts. Who was not logged in
 has a name made from the address; else the address or the session identifies the annotator.
 """
 
@@ -14,7 +16,16 @@ from typing import Any
 
 import polars as pl
 
-from ._platforms import as_label, count_note, durations, export_of, question_of, times_of
+from ._platforms import (
+    as_label,
+    count_note,
+    durations,
+    export_of,
+    kind_question,
+    question_of,
+    times_of,
+)
+from ._zooniverse_marks import are_marks, marks_of_task, size_of
 from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
@@ -34,16 +45,29 @@ def read(source: Source) -> Export:
     lacking = [name for name in _NEEDED if name not in table.columns]
     if lacking:
         raise source.fail(f"no column {lacking[0]!r}, which every classification has")
-    rows = _rows(table, _objects(source, table, "metadata"))
-    answered, drawn = _answers(source, table)
+    metadata = _objects(source, table, "metadata")
+    rows = _rows(table, metadata)
+    answered, marked, drawn = _answers(source, table)
     questions: dict[str, Question] = {}
+    sizes = {
+        item: size
+        for item, about in zip(rows["item"].to_list(), metadata, strict=True)
+        if (size := size_of(about)) is not None and item is not None
+    }
+    for name, by_task in marked.items():
+        values = {row: value for row, value in answered.pop(name, {}).items() if value == []}
+        found, unread = marks_of_task(source, {**values, **by_task}, rows["item"].to_list(), sizes)
+        drawn += unread
+        for kind, by_kind in found.items():
+            free = name if len(found) == 1 else f"{name} ({kind})"
+            given = [by_kind.get(row) for row in range(table.height)]
+            questions[free] = kind_question(rows.drop("expert"), given, kind, sizes)
     for name, by_row in answered.items():
         question = question_of(rows, [by_row.get(row) for row in range(table.height)])
         gold = _gold(question.answers)
         questions[name] = Question(question.answers.drop("expert"), question.kind, gold=gold)
-    notes = count_note(
-        drawn, "left out: marks drawn on pictures, and other answers without a class"
-    )
+    questions = {name: questions[name] for name in sorted(questions, key=_in_order)}
+    notes = count_note(drawn, "left out: marks of other shapes, and answers of other kinds")
     return export_of(questions, _texts(source, table), notes)
 
 
@@ -74,11 +98,15 @@ def _gold(answers: pl.DataFrame) -> dict[str, str]:
     return dict(zip(known["item"].to_list(), known["label"].to_list(), strict=True))
 
 
-def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, Any]], int]:
-    """Return task → row → answer, and how many answers are of a kind that is left out."""
+ByTask = dict[str, dict[int, Any]]  # task → row → answer
+
+
+def _answers(source: Source, table: pl.DataFrame) -> tuple[ByTask, ByTask, int]:
+    """Return answers, marks, and how many answers are of a kind that is left out."""
     flows = table["workflow_id"].to_list() if "workflow_id" in table.columns else [None]
     many = len(set(flows)) > 1
-    answered: dict[str, dict[int, Any]] = {}
+    answered: ByTask = {}
+    marked: ByTask = {}
     drawn = 0
     for row, given in enumerate(_parsed(source, table["annotations"])):
         if not isinstance(given, list):
@@ -86,11 +114,14 @@ def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, A
         for task, value in _tasks(given):
             name = f"{flows[row]}:{task}" if many else task
             answer = _answer(value)
-            if answer is None:
+            if answer is None and are_marks(value):
+                marked.setdefault(name, {})[row] = value
+            elif answer is None:
                 drawn += value not in (None, "")
             else:
                 answered.setdefault(name, {})[row] = answer
-    return {name: answered[name] for name in sorted(answered, key=_in_order)}, drawn
+    ordered = {name: answered[name] for name in sorted(answered, key=_in_order)}
+    return ordered, {name: marked[name] for name in sorted(marked, key=_in_order)}, drawn
 
 
 def _tasks(given: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:

@@ -120,6 +120,48 @@ TARGETS = {
 }
 
 
+class AnswerTarget(NamedTuple):
+    """A labelling tool's format for answers of other kinds than classes.
+
+    Its module has `body(content, lost)`, one file for all annotators, and where annotators have
+    files of their own `bodies(content, lost)`; what cannot be held is added to `lost`.
+    """
+
+    home: str
+    summary: str
+    kinds: tuple[str, ...]
+    ending: str
+    per_annotator: bool = True
+
+    @property
+    def module(self) -> ModuleType:
+        """The module that writes it."""
+        return import_module(f".{self.home}", __package__)
+
+
+ANSWER_TARGETS = {
+    "conll": AnswerTarget(
+        "to_conll",
+        "tokens with tags: a column for each annotator, or a folder with a file of each",
+        ("spans",),
+        ".conll",
+    ),
+    "coco": AnswerTarget(
+        "to_coco",
+        "images and annotations of one annotator, or a folder with a file of each",
+        ("boxes", "masks"),
+        ".json",
+    ),
+    "label-studio": AnswerTarget(
+        "to_label_studio_marks",
+        "tasks with annotations, or with predictions for a consensus",
+        ("spans", "boxes", "points", "sets", "texts"),
+        ".json",
+        per_annotator=False,
+    ),
+}
+
+
 class Destination(NamedTuple):
     """The format, kind of file and compression of a file to write."""
 

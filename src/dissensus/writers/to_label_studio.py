@@ -34,7 +34,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
                 predictions.append(_prediction(annotator.removeprefix(MODEL), score, result))
                 continue
             one = {
-                "completed_by": int(annotator) if _is_id(annotator) else {"email": annotator},
+                "completed_by": int(annotator) if is_id(annotator) else {"email": annotator},
                 "ground_truth": answer == known,
                 "was_cancelled": False,
                 "result": result,
@@ -46,7 +46,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
             if times is not None and isinstance(times[position], datetime):
                 one["created_at"] = times[position].isoformat() + "Z"
             annotations.append(one)
-        yield _task(content, item, annotations, predictions)
+        yield task_of(item, content.texts.get(item), annotations, predictions)
 
 
 def results(content: Content) -> Iterator[dict[str, Any]]:
@@ -55,7 +55,7 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
         predictions = []
         if label is not None:
             predictions = [_prediction(content.method, score, _result(content, label))]
-        yield _task(content, item, [], predictions)
+        yield task_of(item, content.texts.get(item), [], predictions)
 
 
 def clashes(content: Content) -> list[str]:
@@ -63,7 +63,7 @@ def clashes(content: Content) -> list[str]:
     if content.is_result:
         return []
     sentences = []
-    unknown = [name for name in content.people if not (_is_id(name) or "@" in name)]
+    unknown = [name for name in content.people if not (is_id(name) or "@" in name)]
     if unknown:
         sentences.append(
             f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
@@ -81,14 +81,15 @@ def clashes(content: Content) -> list[str]:
     return sentences
 
 
-def _task(
-    content: Content, item: str, annotations: list[Any], predictions: list[Any]
+def task_of(
+    item: str, text_of: str | None, annotations: list[Any], predictions: list[Any]
 ) -> dict[str, Any]:
+    """Return a task for an item."""
     data = {"item": item}
-    if item in content.texts:
-        data["text"] = content.texts[item]
+    if text_of is not None:
+        data["text"] = text_of
     return {
-        "id": int(item) if _is_id(item) else item,
+        "id": int(item) if is_id(item) else item,
         "data": data,
         "annotations": annotations,
         "predictions": predictions,
@@ -107,13 +108,13 @@ def _result(content: Content, answer: Any) -> list[dict[str, Any]]:
         value = {"choices": chosen_options(answer)}
     elif content.kind == "numeric" and _is_number(answer):
         kind, value = "number", {"number": float(answer)}
-    elif content.kind == "ordinal" and _is_id(answer):
+    elif content.kind == "ordinal" and is_id(answer):
         kind, value = "rating", {"rating": int(answer)}
     target = "text" if content.texts else "item"
     return [{"from_name": content.question, "to_name": target, "type": kind, "value": value}]
 
 
-def _is_id(name: Any) -> bool:
+def is_id(name: Any) -> bool:
     """Return whether a name is a whole number as Label Studio numbers things."""
     return isinstance(name, str) and name.isascii() and name.isdigit() and text(int(name)) == name
 

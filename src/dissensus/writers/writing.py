@@ -24,7 +24,7 @@ from ..readers.reading import Reading
 from ..readers.sources import FORMATS, format_for
 from .cards import Card
 from .content import Content, Writable, content_of, frame_of_table, table_of
-from .targets import TARGETS, destination_of
+from .targets import ANSWER_TARGETS, TARGETS, destination_of
 
 
 def write(
@@ -78,9 +78,13 @@ def write(
 
 
 def _write_answers(answers: Answers, path: str | Path, given: str | None) -> None:
-    """Write answers: records where the file is JSON, a long table otherwise."""
+    """Write answers for a tool, as records where the file is JSON, or as a long table."""
     from .answers import answers_frame
+    from .tool_answers import write_answers
 
+    if given in ANSWER_TARGETS:
+        write_answers(answers, path, format=given)
+        return
     kind, compression = _kind_of_file(path, given)
     if kind == "npy":
         raise OptionError(f"{path}: answers are written as a table or as JSON")
@@ -90,7 +94,7 @@ def _write_answers(answers: Answers, path: str | Path, given: str | None) -> Non
 
 def _kind_of_file(path: str | Path, given: str | None) -> tuple[str, str]:
     if given is not None and given not in FORMATS:
-        known = ", ".join(FORMATS)
+        known = ", ".join((*FORMATS, *ANSWER_TARGETS))
         raise OptionError(f"--to {given}: answers of this kind are written as {known}")
     if str(path) == "-":
         return given or "csv", "uncompressed"
