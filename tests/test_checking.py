@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dissensus import Annotations, DataError, Numbers, check, demo, read, simulate
+from dissensus import Annotations, Numbers, check, demo, read, simulate
 from dissensus.checking import CODES, Check
 from dissensus.checking.labels import _loosely, like_one
 from dissensus.checking.streams import Streams, _with_most

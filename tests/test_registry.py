@@ -10,6 +10,7 @@ from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
 from dissensus.registry import (
     adapters,
+    answer_simulators,
     consensus_methods,
     learners,
     recoverers,

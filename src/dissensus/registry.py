@@ -221,7 +221,8 @@ aggregators: Registry[Aggregator] = Registry(
         minimax-entropy vi-mf vi-bp multidimensional lfc ordinal-distance ordinal-split
         ordinal-latent
         """,
-    ),
+    )
+    | _table("judging", "judge-pool"),
     {
         "MV": "majority",
         "majority-voting": "majority",

@@ -16,6 +16,7 @@ from typing import Any, overload
 from ..answers import Answers
 from ..errors import OptionError
 from .breakdown import item_agreement, split_options
+from .by_kind import KindAgreement, agreement_by_kind
 from .coefficients import Measure, find_measure, measures
 from .distances import AnswerAgreement, agree_on_answers
 from .estimating import agree_on_labels
@@ -38,11 +39,13 @@ __all__ = [
     "ClassAgreement",
     "Estimate",
     "ItemAgreement",
+    "KindAgreement",
     "Measure",
     "Pairs",
     "agree",
     "agree_on_answers",
     "agree_on_labels",
+    "agreement_by_kind",
     "brennan_prediger",
     "cohen_kappa",
     "conger_kappa",

@@ -28,6 +28,8 @@ CODES = {
     "one-class": "all labels are the same",
     "unused-classes": "classes that nobody used",
     "rare-classes": "classes with hardly any labels",
+    "kinds": "labels of people and of models together",
+    "one-kind-classes": "classes that only people or only models use",
     "no-overlap": "no item has two labels",
     "single-labels": "items with one label",
     "unlabelled-items": "items without labels",

@@ -97,6 +97,10 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--val-path": "Folder of validation images, one folder per class.",
             "--test-path": "Folder of test images, one folder per class.",
             "--test-ground-truth": "Known labels of the test images.",
+            "--models": "Patterns for the names of models, separated by commas: 'gpt*,claude*'.",
+            "--people": "Patterns for the names of people, separated by commas.",
+            "--cluster": "Column of clusters whose items are not independent: documents, prompts.",
+            "--reference": "Group whose calibration the others are compared with.",
             "--cost": "Cost of a label: a number, or a table of annotator and cost.",
             "--limit": "Labels per annotator: a number, or a table of annotator and limit.",
             "--label-studio": "Address of a Label Studio to follow, instead of PATH.",
@@ -116,6 +120,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--save": "Folder for the whole result, to load in Python.",
             "--confusion": "Output file for the confusion matrices of annotators.",
             "--plan": "Output file for the labels to request.",
+            "--check": "Output file for the items that people should check.",
             "--checkpoints": "Folder for checkpoints; an interrupted run resumes from it.",
             "--state": "Folder for the state between runs.",
             "--work": "Folder for unfinished work.",
@@ -212,6 +217,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--dropout": "Dropout after the hidden layer.",
             "--input-dropout": "Dropout of the encoded inputs.",
             "--momentum": "Momentum of sgd.",
+            "--epsilon": "Tolerance of the test: 0.2 for experts, 0.15 trained, 0.1 for a crowd.",
         },
     ),
     (
@@ -283,6 +289,7 @@ CHOICES = {
     ),
     "--weights": ("identity linear quadratic ordinal ratio", "Weights of disagreements."),
     "--interval": ("percentile bca", "Kind of bootstrap interval."),
+    "--sampled": ("random by-judge by-label", "How the items that people labelled were chosen."),
     "--engine": ("local dask", "Where to compute: on this machine, or on a Dask cluster."),
     "--head": ("none weights linear", "What is learned on top of a frozen encoder."),
     "--over": ("mean last rollout", "Mean over layers, the last layer, or attention rollout."),
@@ -298,6 +305,10 @@ CHOICES = {
 REPEATABLE = {  # options that may be given several times
     "--strategy -s strategies": (str, _METHOD),
     "--measure -m measures": (str, "Measure of agreement; repeat for several."),
+    "--require requirements": (
+        str,
+        "Exit with code 1 unless it holds: 'replaces(NAME)', 'share(CLASS) >= 0.8'; repeatable.",
+    ),
     "--drop rules": (str, "Drop labels: 'verdict == random', 'item.cause == hard'; repeatable."),
     "--source sources": (str, "Images by class, .npz of x and y, or table of texts; repeatable."),
     "--milestones -m milestones": (

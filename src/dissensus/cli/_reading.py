@@ -23,6 +23,8 @@ def examine_annotations(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    models: str | None = None,
+    people: str | None = None,
 ) -> Reading:
     """Read annotations, and what else PATH holds, as the reading options say."""
     from ..readers.columns import parse_columns
@@ -40,7 +42,24 @@ def examine_annotations(
     )
     for sentence in reading.notes:
         note(sentence)
-    return reading
+    return with_kinds(reading, models, people)
+
+
+def with_kinds(reading: Reading, models: str | None, people: str | None) -> Reading:
+    """Return a reading whose annotators have the kinds that patterns give them."""
+    if not (models or people):
+        return reading
+    from dataclasses import replace
+
+    known = reading.annotations.with_kinds(
+        models=split_patterns(models), people=split_patterns(people)
+    )
+    return replace(reading, annotations=known)
+
+
+def split_patterns(patterns: str | None) -> list[str]:
+    """Return patterns separated by commas."""
+    return [one.strip() for one in (patterns or "").split(",") if one.strip()]
 
 
 def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
@@ -126,7 +145,8 @@ def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Readin
     found = examine_folder(path, duplicates=reading["duplicates"], **given)
     for sentence in found.notes:
         note(sentence)
-    return with_scale(found, reading["scale"])
+    found = with_scale(found, reading["scale"])
+    return with_kinds(found, reading.get("models"), reading.get("people"))
 
 
 def read_known(path: str | None) -> dict[str, str] | None:

@@ -20,7 +20,7 @@ from ._reading import (
     read_known,
     without_removed,
 )
-from .options import ANSWERS, READING, Computed, options
+from .options import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -38,7 +38,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @options(
     *("output", "to", "hard", "gold", "save", "address", "work", "resume"),
     *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-    *("favour", *ANSWERS, *READING, "scale --labels", "json", "seed"),
+    *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
     strategy=Computed("auto; mean for numbers"),
     engine="local",
     memory=Computed("half of the machine's"),
@@ -124,6 +124,11 @@ def aggregate(
         note(
             f"{repeats} labels repeat those of the same annotator on the same item, and all count; "
             "--duplicates first or last keeps one"
+        )
+    if annotations.mixed_kinds and (strategy or "auto").partition("[")[0] != "judge-pool":
+        note(
+            "the labels of models count like those of people here, and models share errors; "
+            "-s judge-pool weights them"
         )
     if path_remove:
         annotations = without_removed(annotations, path_remove)

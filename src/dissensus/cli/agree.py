@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._plain import as_plain
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import echo, interval, note, number, print_table, print_text, show_json
 from ._reading import class_options, examine_answers, read_annotations
-from .options import ANSWERS, READING, Computed, options
+from .options import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement, Pairs
+    from ..agreement import Agreement, KindAgreement, Pairs
     from ..identification import Camps
 
 _MOST = 15  # rows on a screen
@@ -30,7 +31,7 @@ _TITLES = {
 @click.argument("path")
 @options(
     *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-    *("output", "chart", *ANSWERS, *READING, "scale --level", "json", "seed"),
+    *("output", "chart", *ANSWERS, *READING, *KINDS, "scale --level", "json", "seed"),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),
     repeats=1000,
@@ -121,11 +122,14 @@ def agree(
     camped = (
         camps(annotations, ordered=annotations.scale != "nominal", seed=seed) if pairs else None
     )
+    kinds = () if multiple else agreement.agreement_by_kind(annotations, weights)
     if as_json:
-        paired = {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
-        show_json(found.as_dict() | paired)
+        paired: dict[str, Any] = {"kinds": [one._asdict() for one in kinds]} if kinds else {}
+        paired |= {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
+        show_json(found.as_dict() | as_plain(paired))
     elif output != "-":
         _print(found)
+        _print_kinds(kinds)
         if two is not None and camped is not None:
             _print_pairs(two, camped)
 
@@ -178,6 +182,13 @@ def _print(found: Agreement) -> None:
         print_text(f"In the usual words, {name} is {found.word}.")
     for sentence in found.notes:
         print_text(f"Note: {sentence}.")
+
+
+def _print_kinds(kinds: tuple[KindAgreement, ...]) -> None:
+    rows = [(one.between, str(one.pairs), number(one.percent), number(one.kappa)) for one in kinds]
+    if rows:
+        columns = ("between", ">pairs", ">percent", ">Cohen's kappa")
+        print_table(columns, rows, "People and models, means over pairs of annotators")
 
 
 def _print_parts(found: Agreement) -> None:

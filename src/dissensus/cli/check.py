@@ -11,7 +11,7 @@ import click
 from ..errors import OptionError
 from ._output import cell, print_table, print_text, show, show_json
 from ._reading import class_options, examine_annotations, examine_answers, read_known
-from .options import ANSWERS, READING, options
+from .options import ANSWERS, KINDS, READING, options
 
 if TYPE_CHECKING:
     from ..checking import Check
@@ -22,7 +22,7 @@ _LINE = 55  # characters of examples on one line
 
 @click.command()
 @click.argument("path")
-@options("gold", "strict", *ANSWERS, *READING, "scale --labels", "json")
+@options("gold", "strict", *ANSWERS, *READING, *KINDS, "scale --labels", "json")
 def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: Any) -> None:
     """Report what a file holds and what is wrong with it, before anything is aggregated.
 

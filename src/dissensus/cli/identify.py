@@ -21,7 +21,7 @@ from ._reading import (
     read_known,
     read_probabilities,
 )
-from .options import READING, Computed, options
+from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("path", default=".")
 @options(
     *("score", "items", "gold", "probabilities", "rules", "output"),
-    *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
+    *("top --most", "latent --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
     score=Computed("all scores of annotators"),
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     topk=Computed("1"),
 )
 @network_options(epochs=50)
-@options("kind", "assigned", *READING, "json", "seed")
+@options("kind", "assigned", *READING, *KINDS, "json", "seed")
 def identify(
     path: str,
     score: str | None,

@@ -16,7 +16,7 @@ from ._reading import (
     read_probabilities,
     split_names,
 )
-from .options import ANSWERS, READING, Computed, options
+from .options import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..planning import Plan
@@ -30,7 +30,7 @@ _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 @options(
     *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
     *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
-    *(*ANSWERS, *READING, "json", "seed"),
+    *(*ANSWERS, *READING, *KINDS, "json", "seed"),
     budget=100.0,
     target=0.95,
     strategy="joint",
@@ -85,6 +85,10 @@ def next(  # noqa: A001
         _answers.plan(given.answers, most, output=output, as_json=as_json)
         return
     annotations = read_annotations(path, **class_options(path, reading))
+    asked = split_names(among)
+    if asked is None and annotations.mixed_kinds:
+        asked = annotations.annotators[~annotations.is_kind("model")].tolist()
+        note("only people are asked; --among names others, too")
     with progress_bar("sampling") as progress:
         found = plan(
             annotations,
@@ -94,7 +98,7 @@ def next(  # noqa: A001
             limit=_amounts(limit, "limit"),
             per_item=per_item,
             batch=batch,
-            annotators=split_names(among),
+            annotators=asked,
             probabilities=read_probabilities(probabilities, annotations),
             target=target,
             truth=read_known(truth),

@@ -27,6 +27,7 @@ _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
 READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
 ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
+KINDS = ("models", "people")  # of annotators
 REQUIRED = object()
 
 

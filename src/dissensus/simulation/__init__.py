@@ -20,16 +20,19 @@ from ._all_at_once import all_at_once
 from ._one_by_one import one_by_one
 from .answer_strategy import AnswerStrategy, assign
 from .given_matrices import GivenMatrices
+from .judges import JudgedItems, simulate_judges
 from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = [
     "AnswerSimulation",
     "AnswerStrategy",
     "CrowdParameters",
+    "JudgedItems",
     "Simulation",
     "Strategy",
     "simulate",
     "simulate_answers",
+    "simulate_judges",
     "simulate_labels",
 ]
 
