@@ -70,7 +70,8 @@ def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
     from ..readers import any_kind
     from ..readers.columns import parse_columns
 
-    given = {name: value for name, value in reading.items() if name not in ("format_", "classes")}
+    others = ("format_", "classes", "models", "people")
+    given = {name: value for name, value in reading.items() if name not in others}
     given["format"] = reading.get("format_")
     given["columns"] = parse_columns(reading.get("columns")) or None
     found = any_kind.examine_answers(path, **given)
