@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dissensus import Annotations, DataError, Numbers, check, demo, read, simulate
+from dissensus import Annotations, Numbers, check, demo, read, simulate
 from dissensus.checking import CODES, Check
 from dissensus.checking.labels import _loosely, like_one
 from dissensus.checking.streams import Streams, _with_most
@@ -341,17 +341,17 @@ def test_the_order_of_rows_and_the_names_do_not_matter():
 TEXTS = {"alt_kilogram", "crowdspeech_dev_clean", "crowdwsa", "vldb2021_speech"}
 SETS_IN_ROWS = {"jobs_q3", "lewidi_varierrnli"}  # several labels at once, one row for each
 TWO_ANNOTATORS = {"cje_arena"}
-UNREADABLE = {  # until their kinds of answers are read
-    "boxes_people": "no column for the label .* 'x', 'y', 'w', 'h'; .* --columns label=",
-    "masks_cells": "no column for the label .* 'counts'; .* --columns label=",
-    "ner_conll": "line 2: no label; .*; --missing drop",  # spans; no span is an answer too
-    "rank_dots": "no column for the label .* 'ranking'; .* --columns label=",
-    "relations_sets": "no column for the label .* 'labels'; .* --columns label=",
+OTHER_KINDS = {
+    "boxes_people": "boxes",
+    "masks_cells": "masks",
+    "ner_conll": "spans",
+    "rank_dots": "rankings",
+    "relations_sets": "sets",
 }
 SETS = {path.parent.name for path in SHARED.glob("*/answers.csv.gz")} or {"bluebirds"}
 
 
-@pytest.mark.parametrize("name", sorted(SETS - UNREADABLE.keys()))
+@pytest.mark.parametrize("name", sorted(SETS - OTHER_KINDS.keys()))
 def test_every_shared_set_is_checked_without_surprise(name):
     annotations = shared(name)
     gold = shared_truth(name) if (SHARED / name / "truth.csv.gz").exists() else None
@@ -364,11 +364,14 @@ def test_every_shared_set_is_checked_without_surprise(name):
     assert ("contradictions" in serious) == (name in SETS_IN_ROWS)
 
 
-@pytest.mark.parametrize("name", sorted(SETS & UNREADABLE.keys()))
-def test_answers_of_other_kinds_are_refused_in_one_line_with_a_remedy(name):
-    with pytest.raises(DataError, match=UNREADABLE[name]) as error:
-        read(SHARED / name / "answers.csv.gz")
-    assert "\n" not in str(error.value)
+@pytest.mark.parametrize("name", sorted(SETS & OTHER_KINDS.keys()))
+def test_answers_of_other_kinds_are_recognised_and_checked(name):
+    tasks = SHARED / name / "tasks.csv.gz"
+    answers = read(SHARED / name / "answers.csv.gz", inputs=tasks if tasks.exists() else None)
+    summary = check(answers)
+    assert summary.kind == OTHER_KINDS[name]
+    serious = {one.code for one in summary.serious}
+    assert serious == ({"groups"} if name == "rank_dots" else set())  # everybody votes once
 
 
 def test_the_command_lists_the_findings(tmp_path):

@@ -10,6 +10,7 @@ from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
 from dissensus.registry import (
     adapters,
+    answer_simulators,
     consensus_methods,
     learners,
     recoverers,
@@ -94,7 +95,8 @@ def test_names_of_one_family_do_not_clash():
 def test_the_catalogue_has_every_method_and_setting():
     summary = catalogue()
     deep = [*learners, *tendencies, *recoverers, *adapters] if find_spec("torch") else []
-    names = [*aggregators, *consensus_methods, *estimators, *deep, *simulators, *policies]
+    names = [*aggregators, *consensus_methods, *estimators, *deep]
+    names += [*simulators, *answer_simulators, *policies]
     assert [entry.name for entry in summary] == names
     for entry in summary:
         assert entry.summary.endswith(".")

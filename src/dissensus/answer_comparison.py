@@ -60,7 +60,7 @@ class AnswerComparison:
         tied = [one.method for one in self.methods if one.tied]
         if len(tied) == 1:
             return f"{tied[0]} is closest to the answers left out."
-        return f"{', '.join(tied)} cannot be told apart by the answers left out."
+        return f"{', '.join(tied)} cannot be distinguished by the answers left out."
 
     @property
     def caution(self) -> str:

@@ -256,7 +256,8 @@ def _measures(
 def _alpha(observed: Floats, expected: Floats) -> Floats:
     """Return 1 - D_o / D_e; 1 where nothing differs anywhere."""
     ratio = np.divide(observed, expected, out=np.zeros(len(observed)), where=expected > 0)
-    return np.where((expected == 0) & (observed > 0), np.nan, 1 - ratio)
+    unknown = np.isnan(expected) | ((expected == 0) & (observed > 0))  # one item alone
+    return np.where(unknown, np.nan, 1 - ratio)
 
 
 def _across(answers: Answers, rng: np.random.Generator) -> tuple[Integers, Integers, bool]:

@@ -52,7 +52,7 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
     assigned
         A table of item and annotator: those without a mark have looked and marked nothing.
     inputs
-        A table about items: height and width of images, or the two sides of comparisons.
+        A table about items: height and width of images, or both sides of comparisons.
     **given
         `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
         `readers.examine`.
@@ -185,7 +185,17 @@ def _from_file(
         return None
     if find_layout(head.names, kind, columns) is None:
         return None
+    if kind is None and not _names_people(head.names, columns):
+        return None  # a wide table, whose annotators may be called x and y
     return _from_frame(read_columns(opened, None), kind, columns, opened, options)
+
+
+def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:
+    """Return whether a table has columns of items and annotators."""
+    plain = {plain_name(name) for name in names}
+    return all(
+        role in columns or not plain.isdisjoint(NEEDED[role]) for role in ("item", "annotator")
+    )
 
 
 def _from_frame(
@@ -198,6 +208,8 @@ def _from_frame(
     """Return the answers of a table; nothing if its labels are classes."""
     found = find_layout(frame.columns, kind, columns)
     if found is None or (kind is None and not is_of_kind(frame, *found)):
+        return None
+    if kind is None and not _names_people(frame.columns, columns):
         return None
     answers, notes = answers_from(frame, *found, given=columns, source=opened, **options)
     if opened is None:

@@ -77,7 +77,7 @@ def read(source: Source) -> Export:
         collected.notes.append(
             f"scores by api: {unknown}, of unknown kind; --models api or --people api decides"
         )
-    return collected.export(drop_texts=True)
+    return collected.export(texts=True)
 
 
 def _add(collected: Collected, score: Score, source: Source, number: int) -> bool:

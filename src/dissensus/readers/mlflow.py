@@ -145,7 +145,7 @@ def read(source: Source) -> Export:
             collected[question].add_gold(item, label)
         else:
             collected.left["expectations for questions that nobody answered"] += 1
-    return collected.export(drop_texts=True)
+    return collected.export(texts=True)
 
 
 def _add_trace(

@@ -68,7 +68,7 @@ def read(source: Source) -> Export:
                 collected.left["events without a sample"] += 1
             else:
                 _add(collected, event, event.data, spec)
-    return collected.export(drop_texts=True)
+    return collected.export(texts=True)
 
 
 def _add(collected: Collected, event: Event, data: dict[str, Any], spec: Spec) -> None:
