@@ -263,7 +263,7 @@ _REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
 _CONSENSUS = {
-    "spans": "candidates objects sequence medoid",
+    "spans": "span-pool candidates objects sequence medoid",
     "boxes": "objects medoid",
     "points": "objects medoid",
     "masks": "weighted-masks staple medoid",
