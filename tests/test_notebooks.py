@@ -10,6 +10,7 @@ import pytest
 
 import dissensus as ds
 from dissensus._tables import Drawable, Tabular
+from dissensus.answers import KINDS, kind_class
 
 PAGE = Path(__file__).parents[1] / "docs" / "notebooks.md"
 HOSTILE = ["<script>alert(1)</script>", "\"&'</svg><img src=x onerror=alert(2)>", "__proto__"]
@@ -39,7 +40,29 @@ def results():
         ds.check(annotations),
         ds.plan(annotations, budget=5, draws=2),
         ds.bootstrap(annotations, resamples=3),
+        *answers(),
     ]
+
+
+def answers():
+    """Return answers of every kind, and a consensus."""
+    spans = [[{"start": 0, "end": 3, "label": HOSTILE[0]}], []]
+    boxes = [[{"x": 1, "y": 1, "w": 5, "h": 4, "label": HOSTILE[1]}], []]
+    values = {
+        "spans": spans,
+        "boxes": boxes,
+        "points": [[{"x": 1, "y": 2, "label": HOSTILE[2]}], []],
+        "masks": [{"counts": [1, 2, 3], "size": [2, 3]}, {"counts": [6], "size": [2, 3]}],
+        "sets": [HOSTILE[:2], []],
+        "rankings": [HOSTILE, HOSTILE[::-1]],
+        "texts": HOSTILE[:2],
+    }
+    assert values.keys() == KINDS.keys()
+    given = [
+        kind_class(kind).from_values(HOSTILE[:2], HOSTILE[:2], value)
+        for kind, value in values.items()
+    ]
+    return [*given, ds.aggregate(given[0])]
 
 
 def test_every_result_with_a_table_is_here(results):
@@ -66,7 +89,7 @@ def test_dataframes_of_both_libraries_hold_the_same(results, tmp_path):
 
 def test_a_result_is_shown_in_a_line(results):
     for result in results:
-        assert repr(result).startswith(f"<{type(result).__name__}")
+        assert repr(result).lower().startswith(f"<{type(result).__name__.lower()}")
         assert "\n" not in repr(result)
         assert len(repr(result)) < 400
 

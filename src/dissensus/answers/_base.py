@@ -173,6 +173,11 @@ class Answers(Relation, ABC):
     def __repr__(self) -> str:
         return f"<{self.summary}>"
 
+    def _table(self) -> Table:
+        columns, row = self.as_table()
+        head = {"item": columns.pop("item"), "annotator": self.annotators[self.annotator][row]}
+        return head | columns
+
     def within_item_pairs(self) -> tuple[Integers, Integers]:
         """Return the rows of all pairs of answers on the same item, the earlier first."""
         after = np.repeat(self.index[1:], self.labels_per_item) - np.arange(len(self)) - 1

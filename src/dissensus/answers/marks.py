@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Codes, Names, as_names, code
+from .._names import Codes, Names, as_names, code, text
 from .._relation import (
     Array,
     Floats,
@@ -465,10 +465,33 @@ class Points(Marks):
         )
 
     @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+    ) -> Self:
+        """Return answers from one mapping each; `size` has width and height where it is known."""
+        given = list(rows)
+        points = super().from_rows(given, items=items, annotators=annotators)
+        sizes = {text(row["item"]): row["size"] for row in given if row.get("size") is not None}
+        blank = (np.nan, np.nan)
+        pairs = [sizes.get(name, blank) for name in points.items.tolist()]
+        return replace(points, size=np.array(pairs, dtype=float).reshape(-1, 2))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        rows, sizes = super().to_rows(), self.size[self.item]
+        for row, size in zip(rows, sizes, strict=True):
+            if not np.isnan(size).any():
+                row["size"] = _plain(size)
+        return rows
+
+    @classmethod
     def _from_marks(cls, rows: dict[str, Any], *columns: Any, **fields: Any) -> Self:
         known = fields.get("size")
         if not isinstance(known, np.ndarray):
-            sizes = {str(name): pair for name, pair in (known or {}).items()}
+            sizes = {text(name): pair for name, pair in (known or {}).items()}
             blank = (np.nan, np.nan)
             pairs = [sizes.get(name, blank) for name in rows["items"].tolist()]
             known = np.array(pairs, dtype=float).reshape(-1, 2)
