@@ -49,6 +49,8 @@ CODES = {
     "gold-classes": "gold with classes that no label has",
     "gold-alone": "gold that contradicts everybody",
     "gold-moved": "a gold class that is mostly labelled as another",
+    "no-empty-answers": "marks, and nobody is known to have marked nothing",
+    "always-empty": "annotators who never mark anything, where others do",
     "outliers": "numbers far from the others on the same item",
     "constant-numbers": "annotators who always give the same number",
 }

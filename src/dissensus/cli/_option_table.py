@@ -66,6 +66,9 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--question": "Question to read, if several were asked.",
             "--columns": "Roles of columns, by name or number: item=…,annotator=…,label=…",
             "--classes": "All classes in order, separated by commas.",
+            "--kind": "Kind of the answers, if it is not recognised: single, ordinal, numeric, sets, "
+            "rankings, spans, boxes, points, masks or texts.",
+            "--assigned": "Table of item and annotator: who looked, also where nothing is marked.",
             "--gold": "Known labels to learn from.",
             "--truth": "Known labels to score with.",
             "--annotations": "Labels of all annotators, to compare with.",
@@ -275,6 +278,7 @@ CHOICES = {
         "Repeated labels of an annotator on an item: all count, or one does.",
     ),
     "--per": ("item annotator class", "Also break it down."),
+    "--favour": ("accuracy recall", "Marks to keep: the probable ones, or the most for the best F1."),
     "--weights": ("identity linear quadratic ordinal ratio", "Weights of disagreements."),
     "--interval": ("percentile bca", "Kind of bootstrap interval."),
     "--engine": ("local dask", "Where to compute: on this machine, or on a Dask cluster."),

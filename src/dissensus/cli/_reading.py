@@ -9,7 +9,9 @@ from ._output import note
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
+    from ..answers import Answers
     from ..readers import Reading
+    from ..readers.any_kind import AnswerReading
 
 
 def examine_annotations(
@@ -39,6 +41,50 @@ def examine_annotations(
     for sentence in reading.notes:
         note(sentence)
     return reading
+
+
+def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
+    """Read answers that are more than a class or number, and say their kind; or nothing.
+
+    Options as those of `examine_annotations`, and kind, assigned and inputs.
+    """
+    from ..readers import any_kind
+    from ..readers.columns import parse_columns
+
+    given = {name: value for name, value in reading.items() if name not in ("format_", "classes")}
+    given["format"] = reading.get("format_")
+    given["columns"] = parse_columns(reading.get("columns")) or None
+    found = any_kind.examine_answers(path, **given)
+    if found is not None:
+        note(found.answers.summary)
+        for sentence in found.notes:
+            note(sentence)
+    return found
+
+
+def class_options(path: str, reading: dict[str, Any]) -> dict[str, Any]:
+    """Return the reading options of classes, without those of answers of other kinds."""
+    from ..readers.layouts import CLASSES, as_kind
+
+    others = {"kind", "assigned", "inputs"}
+    given = {name: value for name, value in reading.items() if name not in others}
+    kind = as_kind(reading.get("kind"))
+    if kind in CLASSES:
+        from ..readers.any_kind import column_of_labels
+
+        if given.get("scale", "auto") == "auto" and kind != "single":
+            given["scale"] = CLASSES[kind]
+        given["columns"] = given.get("columns") or column_of_labels(path)
+    return given
+
+
+def read_known_answers(path: str | None, answers: Answers, inputs: str | None = None) -> Any:
+    """Read known answers of the same kind, if a file is given."""
+    if path is None:
+        return None
+    from ..readers.any_kind import read_known
+
+    return read_known(path, answers.kind, inputs)
 
 
 def read_annotations(path: str, **reading: Any) -> Annotations:

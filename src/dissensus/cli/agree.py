@@ -9,8 +9,8 @@ import click
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import echo, interval, note, number, print_table, print_text, show_json
-from ._reading import read_annotations
-from .options import READING, Computed, options
+from ._reading import class_options, examine_answers, read_annotations
+from .options import ANSWERS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..agreement import Agreement, Pairs
@@ -30,7 +30,7 @@ _TITLES = {
 @click.argument("path")
 @options(
     *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-    *("output", "chart", *READING, "scale --level", "json", "seed"),
+    *("output", "chart", *ANSWERS, *READING, "scale --level", "json", "seed"),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),
     repeats=1000,
@@ -57,7 +57,8 @@ def agree(
     """Measure how much annotators agree.
 
     Intervals come from resampling items with all their labels. Items may have any number of
-    labels; those with fewer than two are not used.
+    labels; those with fewer than two are not used. Answers of other kinds are compared by their
+    distance, see docs/answers.md.
 
     \b
     Measures: percent, alpha (Krippendorff), fleiss, ac1 (Gwet), brennan-prediger,
@@ -80,7 +81,18 @@ def agree(
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
-    annotations = read_annotations(path, **reading)
+    given = None if multiple else examine_answers(path, **reading)
+    if given is not None:
+        from . import _answers
+
+        refused = {"--measure": measures, "--weights": weights, "--pairs": pairs, "--chart": chart}
+        _answers.refuse(refused, given.answers.kind)
+        settings = {"resamples": repeats, "confidence": confidence, "seed": seed}
+        rows = _answers.agree(given.answers, per=per, output=output, as_json=as_json, **settings)
+        if output:
+            _write(rows, output)
+        return
+    annotations = read_annotations(path, **class_options(path, reading))
     with progress_bar("resampling") as progress:
         found = agreement.agree(
             annotations,

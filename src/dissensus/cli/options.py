@@ -26,6 +26,7 @@ _DEFAULTS |= {"scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
 READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
+ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
 REQUIRED = object()
 
 

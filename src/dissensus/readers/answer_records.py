@@ -23,12 +23,15 @@ _SHAPES: dict[str, tuple[type[Any], ...]] = {"texts": (str,), "masks": (dict,)}
 _ROW = re.compile(r"^row (\d+): ")
 
 
-def kind_of_records(head: Head) -> str | None:
-    """Return the kind of answers that records hold; nothing for other records."""
+def kind_of_records(head: Head, who: str | None = None) -> str | None:
+    """Return the kind of answers that records hold; nothing for other records.
+
+    With `who`, they need no annotators.
+    """
     if head.shape != "records" or not head.records:
         return None
     first = head.records[0]
-    roles = [_key(first, role) for role in ("item", "annotator")]
+    roles = [_key(first, role) for role in ("item", "annotator")[: 1 if who else 2]]
     if None in roles or any(plain_name(key) in NEEDED["label"] for key in first):
         return None
     kinds = [kind for key, kind in _VALUES.items() if key in first]
@@ -38,12 +41,13 @@ def kind_of_records(head: Head) -> str | None:
     return kinds[0] if all(isinstance(one.get(key), shape) for one in head.records) else None
 
 
-def answers_from_records(source: Source, kind: str) -> Answers:
-    """Return the answers of records of a kind."""
+def answers_from_records(source: Source, kind: str, who: str | None = None) -> Answers:
+    """Return the answers of records of a kind; with `who`, all are of one annotator."""
     cls, shape = kind_class(kind), _SHAPES.get(kind, (list,))
     records = load_records(source)
     rows = []
-    for number, record in enumerate(records, 1):
+    for number, given_record in enumerate(records, 1):
+        record = given_record if who is None else {**given_record, "annotator": who}
         keys = [_key(record, role) for role in ("item", "annotator")]
         if None in keys or cls.value_key not in record:
             needed = ("item", "annotator", cls.value_key)
