@@ -13,7 +13,7 @@ import polars as pl
 
 from .._names import as_names, text
 from ..errors import DataError
-from .columns import NEEDED, find_columns
+from .columns import NEEDED, find_columns, plain_name
 from .frames import names_of
 from .json_records import load
 from .sources import Source, open_source
@@ -59,6 +59,11 @@ def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, li
     if not columns:
         raise DataError(f"{path}: only names of annotators; add a column for every attribute")
     return {column: [table.get(name, {}).get(column) for name in names] for column in columns}
+
+
+def has_texts(path: str | Path) -> bool:
+    """Return whether a table has a column that is known to hold texts or names of images."""
+    return any(plain_name(name) in _TEXTS for name in column_names(open_source(path)))
 
 
 def read_texts(path: str | Path, show: Sequence[str] | None = None) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -136,7 +137,7 @@ def _frame(low: Floats, high: Floats) -> tuple[float, float, float, float]:
     """Return x, y, width and height around corners, with a margin."""
     size = np.maximum(high - low, 1.0)
     margin = _MARGIN * size.max()
-    return (*(low - margin).tolist(), *(size + 2 * margin).tolist())  # type: ignore[return-value]
+    return (*(low - margin).tolist(), *(size + 2 * margin).tolist())
 
 
 def _marks_in_image(shown: Shown, title: str, words: str) -> Drawing:
@@ -244,7 +245,9 @@ def contour(mask: npt.NDArray[np.bool_]) -> str:
 def _spans(shown: Shown, title: str, words: str) -> Drawing:
     """Return the text once for everybody, with their spans; without it, a line of positions."""
     answers: Spans = shown.answers
-    rows = [(name, answers, row) for name, row in zip(shown.names, shown.rows.tolist(), strict=True)]
+    rows = [
+        (name, answers, row) for name, row in zip(shown.names, shown.rows.tolist(), strict=True)
+    ]
     if shown.consensus is not None:
         rows.insert(0, (CONSENSUS, shown.agreed, shown.consensus))
     spans = [
@@ -308,7 +311,7 @@ def _marked_text(
     inside = [(max(a, low), min(b, high), label) for a, b, label in spans if a < high and b > low]
     cuts = sorted({low, high, *(end for a, b, _ in inside for end in (a, b))})
     pieces = [Markup("…")] if low > 0 else []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in pairwise(cuts):
         over = [label for a, b, label in inside if a <= start and stop <= b]
         piece = Markup("{}").format(text[start:stop])
         if over:
@@ -320,9 +323,7 @@ def _marked_text(
     return Markup("").join(pieces)
 
 
-def _bars(
-    spans: list[tuple[int, int, int]], answers: Spans, first: int, last: int
-) -> Markup:
+def _bars(spans: list[tuple[int, int, int]], answers: Spans, first: int, last: int) -> Markup:
     """Return spans as bars on a line of positions."""
     width = max(last - first, 1)
     bars = []

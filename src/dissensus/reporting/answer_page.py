@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from .._plain import as_rows
-from .._relation import Array, Floats
+from .._relation import Array
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
-from ..identification.nearness import DISTANT, FEW, ORDINARY, UNRELATED
-from ..identification.proportions import proportion
+from ..identification.answers import FEW, LIKE_OTHERS
 from . import charts
 from .answer_drawings import disputed_panels
 from .charts import BLUE, GREY, RED, Figure
@@ -39,7 +38,6 @@ MEASURES = {
     "jaccard_alpha": "alpha with the Jaccard distance",
     "option_alpha": "alpha of options, mean",
 }
-_COLOURS = {UNRELATED: RED, DISTANT: "#edae49", FEW: GREY, ORDINARY: BLUE}
 _CONFIDENCE = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
 
 
@@ -83,7 +81,7 @@ def answer_page(report: AnswerReport) -> Page:
         figures,
         {
             "consensus": Download("the consensus", report.result.items),
-            "annotators": Download("annotators", _annotator_columns(report)),
+            "annotators": Download("annotators", report.scores.annotators),
             "distances": Download(
                 "items by distance",
                 {
@@ -93,7 +91,7 @@ def answer_page(report: AnswerReport) -> Page:
                 },
             ),
         },
-        (f"{marks}confidence", "distance", "nearness", *found, "distance alpha"),
+        (f"{marks}confidence", "distance", "answer verdicts", *found, "distance alpha"),
         report.result.method,
         report.actions,
         None,
@@ -160,7 +158,14 @@ def _consensus_table(report: AnswerReport) -> SortableTable:
     return SortableTable("consensus-table", caption, columns)
 
 
-_HEADS = {"n_marked": "marked by", "n_looked": "looked", "n_answers": "answers", "n": "answers"}
+_HEADS = {
+    "excess": "more distant",
+    "distance": "distance to others",
+    "n_marked": "marked by",
+    "n_looked": "looked",
+    "n_answers": "answers",
+    "n": "answers",
+}
 _SET_COLUMNS = ("item", "labels", "confidence", "answers")
 
 
@@ -184,7 +189,7 @@ def _confidence_figure(report: AnswerReport) -> Figure | None:
 
 
 def _scores_figure(report: AnswerReport) -> Figure | None:
-    """Return the scores of things with their intervals, the best and the worst if there are many."""
+    """Return the scores of things with their intervals; of many, the best and the worst."""
     table = report.result.items
     if not isinstance(report.answers, Rankings):
         return None
@@ -217,145 +222,97 @@ def _scores_figure(report: AnswerReport) -> Figure | None:
 
 
 def _annotators_figure(report: AnswerReport) -> Figure | None:
-    """Return how far answers follow the items: intervals, or a histogram of many annotators."""
-    near = report.nearness
-    known = np.flatnonzero(np.isfinite(near.low))
+    """Return the distance of annotators to others: intervals, or a histogram of many."""
+    table, verdict = report.scores.annotators, report.scores.verdict
+    known = np.flatnonzero(np.isfinite(table["excess_low"]))
     if not len(known):
         return None
-    verdict = near.verdict[known]
-    palette = {word: tone for word, tone in _COLOURS.items() if word in verdict}
+    kinds = verdict.tolist()
+    palette = {FEW: GREY, LIKE_OTHERS: BLUE} | dict.fromkeys(report.judged, RED)
+    palette = {word: tone for word, tone in palette.items() if word in verdict[known].tolist()}
     colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
-    counted = [f"{word} {int((near.verdict == word).sum())}" for word in _COLOURS]
+    counted = [f"{word} {kinds.count(word)}" for word in dict.fromkeys(kinds)]
     words = f"Number of annotators by verdict: {', '.join(counted)}."
-    title = "How far answers follow the items"
+    title, axis = "Distance to others, compared with others on the same items", "more distant by"
+    value = table["excess"][known]
     if len(known) > _MAX_NAMED:
-        step = np.clip(np.floor(near.follows[known] * 10 + 1e-9), -10, 9) / 10
-        cells, count = np.unique(np.stack([step.astype(str), verdict]), axis=1, return_counts=True)
+        step = np.floor(value * 20 + 1e-9) / 20
+        pairs = Counter(zip(step.tolist(), verdict[known].tolist(), strict=True))
         rows = [
-            {"from": float(low), "to": float(low) + 0.1, "verdict": word, "annotators": int(n)}
-            for low, word, n in zip(*cells, count, strict=True)
+            {"from": low, "to": round(low + 0.05, 3), "verdict": word, "annotators": count}
+            for (low, word), count in sorted(pairs.items())
         ]
-        x = charts.number("from", "follows", bin={"binned": True}, axis={"tickCount": 10})
+        x = charts.number("from", axis, bin={"binned": True}, axis={"tickCount": 10})
         y = charts.number("annotators", "annotators", stack="zero")
         encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
         mark = {"type": "bar", "tooltip": {"content": "data"}}
         return Figure(title, words, charts.chart(rows, height=220, mark=mark, encoding=encoding))
-    order = known[np.argsort(near.follows[known], kind="stable")]
+    order = known[np.argsort(value, kind="stable")]
     columns = {
-        "annotator": report.answers.annotators[order],
-        "answers": near.n_compared[order],
-        "follows": near.follows[order].round(3),
-        "low": near.low[order].round(3),
-        "high": near.high[order].round(3),
-        "verdict": near.verdict[order],
+        "annotator": table["annotator"][order],
+        "answers": table["n_answers"][order],
+        "excess": table["excess"][order].round(3),
+        "low": table["excess_low"][order].round(3),
+        "high": table["excess_high"][order].round(3),
+        "verdict": verdict[order],
     }
-    x = charts.number("follows", "follows", scale={"nice": False, "zero": False})
+    x = charts.number("excess", axis, axis={"tickCount": 8}, scale={"nice": False})
     names = columns["annotator"].tolist()
     y = {"field": "annotator", "type": "nominal", "sort": names, "title": None}
-    tip = charts.tooltip(annotator="", answers="d", follows=".2f", low=".2f", high=".2f")
+    tip = charts.tooltip(annotator="", answers="d", excess=".2f", low=".2f", high=".2f")
     layers = charts.dots(x, y, tip, along="x")
     for layer in layers:
         layer["encoding"]["color"] = colour
     return Figure(title, words, charts.chart(as_rows(columns), height={"step": 18}, layer=layers))
 
 
+_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
+
+
 def _annotators_section(report: AnswerReport) -> Section:
-    """Return annotators with what the kind says about them and how far they follow the items."""
-    near = report.nearness
-    shown = near.worst[report.answers.labels_per_annotator[near.worst] > 0][:MAX_ANNOTATORS]
-    people = {name: values[shown] for name, values in _annotator_columns(report).items()}
-    columns = {
-        "annotator": Column(people.pop("annotator")),
-        "answers": Column(people.pop("answers"), "d"),
-    }
-    text_of = {"verdict": "verdict"}
-    for name, values in people.items():
-        if name.endswith(("_low", "_high")):
+    """Return annotators, those with a verdict first, then the most distant ones."""
+    table, verdict = report.scores.annotators, report.scores.verdict
+    rank = np.array([{LIKE_OTHERS: 1, FEW: 2}.get(one, 0) for one in verdict.tolist()])
+    shown = np.lexsort((-np.nan_to_num(table["excess"], nan=-9.0), rank))
+    shown = shown[table["n_answers"][shown] > 0][:MAX_ANNOTATORS]
+    columns: dict[str, Column] = {}
+    for name, every in table.items():
+        values = every[shown]
+        if name.endswith(("_low", "_high")) or name in ("n_true", "n_decided"):
             continue
-        if name in text_of:
-            columns[name] = Column(values, kind=text_of[name])
-            continue
-        form: Any = percent if name in _SHARES else ".2f"
-        columns[name] = Column(values, form)
-        if f"{name}_low" in people:
-            ends = zip(people[f"{name}_low"].tolist(), people[f"{name}_high"].tolist(), strict=True)
-            cells = [_ends(low, high, name) for low, high in ends]
-            columns[f"{name}, 95%"] = Column(cells, kind="plain number")
-    caption = f"{amount(len(shown), 'annotator', report.answers.n_annotators)}, the worst first"
-    kinds = [[one] for one in near.verdict[shown].tolist()]
-    table = SortableTable("annotator-table", caption, columns, kinds, filter="Verdict")
+        if name == "annotator":
+            columns[name] = Column(values)
+        elif name == "n_answers":
+            columns["answers"] = Column(values, "d")
+        elif name != "verdict":
+            share = name in _SHARES
+            columns[_HEADS.get(name, name.replace("_", " "))] = Column(
+                values, percent if share else "z.2f"
+            )
+            if f"{name}_low" in table:
+                ends = zip(table[f"{name}_low"][shown], table[f"{name}_high"][shown], strict=True)
+                cells = [_ends(float(low), float(high), share=share) for low, high in ends]
+                columns[f"95% of {name}"] = Column(cells, kind="plain number")
+    evidence = [report.scores.evidence.get(one, "") for one in table["annotator"][shown].tolist()]
+    columns["verdict"] = Column(verdict[shown], kind="verdict")
+    if any(evidence):
+        columns["evidence"] = Column(evidence, kind="plain", classes=["text"] * len(evidence))
+    caption = f"{amount(len(shown), 'annotator', report.answers.n_annotators)}, verdicts first"
+    kinds = [[one] for one in verdict[shown].tolist()]
+    rows = SortableTable("annotator-table", caption, columns, kinds, filter="Verdict")
     text = [
-        "“Follows” compares the distances of an annotator's answers to those of others on the same "
-        "items and on other items: 1 gives the same answers as the others, 0 ignores the items. "
-        "Verdicts need ten answers and hold although many annotators are compared. They do not say "
-        "who is right."
+        "Annotators are compared with the consensus and with others on the same items. “More "
+        "distant” is by how much the distance of their answers to others exceeds the mean distance "
+        "of the items they answered. A verdict needs the whole interval of what speaks for it, and "
+        "does not say who is right."
     ]
-    return Section("annotators", "Annotators", text, panels=[["annotators"]], table=table)
+    return Section("annotators", "Annotators", text, panels=[["annotators"]], table=rows)
 
 
-_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties",
-           "empty")  # fmt: skip
-
-
-def _ends(low: float, high: float, name: str) -> str:
-    if name not in _SHARES:
+def _ends(low: float, high: float, *, share: bool) -> str:
+    if not share:
         return interval(low, high)
-    return "" if low != low else f"{percent(low)} to {percent(high)}"
-
-
-def _annotator_columns(report: AnswerReport) -> dict[str, Array]:
-    """Return what the kind says about annotators, with intervals where counts give them."""
-    answers, near, given = report.answers, report.nearness, report.result.annotators
-    n_answers = answers.labels_per_annotator.astype(float)
-    empty = np.bincount(answers.annotator, answers.empty, minlength=answers.n_annotators)
-    columns: dict[str, Array] = {"annotator": answers.annotators, "answers": given["n_answers"]}
-    if answers.empty.any():
-        with np.errstate(invalid="ignore", divide="ignore"):
-            columns["empty"] = empty / n_answers
-    for name, values in given.items():
-        if name in ("annotator", "n_answers"):
-            continue
-        columns[name] = values
-        low, high = _bounds(report, name, values)
-        if low is not None and high is not None:
-            columns |= {f"{name}_low": low, f"{name}_high": high}
-    columns |= {"follows": near.follows, "follows_low": near.low, "follows_high": near.high}
-    return columns | {"verdict": near.verdict}
-
-
-def _bounds(
-    report: AnswerReport, name: str, values: Floats
-) -> tuple[Floats | None, Floats | None]:
-    """Return intervals of shares of what is there, and of counts per item."""
-    answers = report.answers
-    there = _there(report)
-    if name in ("found", "sensitivity", "specificity"):
-        absent = name == "specificity"
-        among = _asked(report) - there if absent else there
-        with np.errstate(invalid="ignore"):
-            found = proportion(np.nan_to_num(values) * among, among)
-        return found.low, found.high
-    if name == "spurious":
-        n_answers = np.maximum(answers.labels_per_annotator.astype(float), 1.0)
-        count = np.nan_to_num(values) * n_answers
-        low = np.where(count > 0, gammaincinv(np.maximum(count, 1e-9), 0.025), 0.0)
-        return low / n_answers, gammaincinv(count + 1, 0.975) / n_answers
-    return None, None
-
-
-def _there(report: AnswerReport) -> Floats:
-    """Return how many elements the consensus has on the items that annotators answered."""
-    answers, agreed = report.answers, report.result.consensus
-    size = np.zeros(answers.n_items)
-    if hasattr(agreed, "sizes"):
-        size = np.bincount(agreed.item, agreed.sizes, minlength=answers.n_items).astype(float)
-    who, n = answers.annotator, answers.n_annotators
-    return np.bincount(who, size[answers.item], minlength=n).astype(float)
-
-
-def _asked(report: AnswerReport) -> Floats:
-    """Return how many options annotators could choose in all their answers."""
-    return report.answers.labels_per_annotator * float(getattr(report.answers, "n_options", 0))
+    return "" if low != low or high != high else f"{percent(low)} to {percent(high)}"
 
 
 def _disputed_section(report: AnswerReport) -> Section:

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import as_plain
+from .._names import as_names
+from .._plain import as_plain, as_rows
 from .._relation import Floats, Integers
 from ..agreement.distances import AnswerAgreement, Distances, agree_on_answers
-from ..answers import Answers
 from ..answers.marks import Marks, Spans
 from ..consensus import Consensus, consensus
 from ..errors import DataError
-from ..identification.nearness import UNRELATED, Nearness, nearness
+from ..identification.answers import FEW, LIKE_OTHERS, AnswerScores, identify_on_answers
 from ..label_errors import LabelErrors, label_errors
 from ..metrics import Evaluation, evaluate_answers
+from ..metrics.answers import joined
 from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_texts
 from .answer_page import answer_page
@@ -33,6 +34,7 @@ from .summary import CONFIDENT
 
 _STEPS = 5
 _DRAWN = 10  # most disputed items
+_CHANGED = 0.1  # distance above which the consensus on an item has changed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,13 +51,13 @@ class AnswerReport(PageReport):
         Result of `agree`; `None` if no item has two answers.
     distance
         The mean distance of the answers to every item, NaN with fewer than two.
-    nearness
-        How far annotators' answers follow the items.
+    scores
+        Result of `identify`.
     evaluation
         Scores against known answers; `None` without them.
     n_changed
-        On how many items the consensus changes without annotators whose answers are unrelated to
-        the items; `None` without any.
+        On how many items the consensus changes without the annotators with a verdict; `None`
+        without any.
     texts
         The text of every item, or the name of its image.
     folder
@@ -67,7 +69,7 @@ class AnswerReport(PageReport):
     result: Consensus
     agreement: AnswerAgreement | None
     distance: Floats  # (item)
-    nearness: Nearness
+    scores: AnswerScores
     evaluation: Evaluation | None
     n_changed: int | None
     texts: Mapping[str, str]
@@ -112,6 +114,13 @@ class AnswerReport(PageReport):
         return np.lexsort((-self.answers.labels_per_item, -distance))
 
     @cached_property
+    def judged(self) -> dict[str, list[str]]:
+        """Names of annotators by verdict, without those who are like others or gave too little."""
+        verdict, names = self.scores.verdict, self.answers.annotators
+        words = dict.fromkeys(one for one in verdict.tolist() if one not in (FEW, LIKE_OTHERS))
+        return {word: names[verdict == word].tolist() for word in words}
+
+    @cached_property
     def errors(self) -> LabelErrors | None:
         """How many marks of the consensus are wrong, by their confidence; `None` for others."""
         if not isinstance(self.answers, Marks):
@@ -143,7 +152,7 @@ class AnswerReport(PageReport):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        answers, people = self.answers, self.nearness._asdict()
+        answers = self.answers
         return {
             "name": self.name,
             "kind": self.kind,
@@ -155,7 +164,8 @@ class AnswerReport(PageReport):
             "n_answers": len(answers),
             "n_empty": int(answers.empty.sum()),
             "agreement": None if self.agreement is None else as_plain(self.agreement.estimates),
-            "annotators": as_plain({**self.result.annotators, **people}),
+            "annotators": as_rows(self.scores.annotators),
+            "evidence": self.scores.evidence,
             "disputed": answers.items[self.disputed].tolist(),
             "errors": as_plain(self.errors),
             "evaluation": as_plain(self.evaluation),
@@ -220,17 +230,16 @@ def report_answers(
     progress = progress or (lambda _done, _total: None)
     result = consensus(answers, method, gold=gold, seed=seed)
     progress(1, _STEPS)
-    within = Distances.of(answers)
-    near = nearness(answers, within.by_answer(len(answers)), seed=seed)
+    scores = identify_on_answers(answers, result)
     progress(2, _STEPS)
     several = bool((answers.labels_per_item > 1).any())
     agreement = agree_on_answers(answers, seed=seed) if several else None
     progress(3, _STEPS)
     evaluation = None if truth is None else _scored(result, truth, seed)
     progress(4, _STEPS)
-    unrelated, n_changed = near.judged(UNRELATED), None
-    if unrelated.any() and not unrelated.all():
-        kept = answers.keep(~unrelated[answers.annotator])
+    judged, n_changed = ~np.isin(scores.verdict, as_names([FEW, LIKE_OTHERS])), None
+    if judged.any() and not judged.all():
+        kept = answers.keep(~judged[answers.annotator])
         n_changed = _n_changed(result, consensus(kept, method, gold=gold, seed=seed))
     progress(5, _STEPS)
     return AnswerReport(
@@ -238,8 +247,8 @@ def report_answers(
         reading,
         result,
         agreement,
-        within.by_item(answers),
-        near,
+        Distances.of(answers).by_item(answers),
+        scores,
         evaluation,
         n_changed,
         shown,
@@ -261,9 +270,5 @@ def _n_changed(before: Consensus, after: Consensus) -> int:
     """Return on how many items, or for how many things, two results differ."""
     if before.kind == "rankings":
         return int((before.items["rank"] != after.items["rank"]).sum())
-    both = [_by_item(one.consensus) for one in (before, after)]
-    return sum(both[0].get(name) != both[1].get(name) for name in both[0].keys() | both[1].keys())
-
-
-def _by_item(answers: Answers) -> dict[str, Any]:
-    return dict(zip(answers.items[answers.item].tolist(), answers.values(), strict=True))
+    both, first, second = joined(before.consensus, after.consensus)
+    return int((both.distance(first, second) > _CHANGED).sum())

@@ -3,7 +3,7 @@
 | phrase | when |
 |---|---|
 | poor … almost perfect agreement | alpha by distance below 0, then in steps of 0.2 |
-| unrelated to the items, far from the others | the verdicts of `identification.nearness` |
+| careless, misses marks, … | the verdicts of `identification.answers` |
 | about … % of the marks are right | their confidence, with the interval of `label_errors` |
 | disputed | three answers or more that differ as much as answers to different items do |
 | cannot be told apart | the next thing is better with a probability of more than 2.5 % |
@@ -22,7 +22,7 @@ from ..answers.masks import Masks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
-from ..identification.nearness import DISTANT, FEW, UNRELATED
+from ..identification.answers import FEW
 from .actions import Action
 from .sentences import amount, listed, percent, volume
 from .summary import CONFIDENT
@@ -101,10 +101,10 @@ def _consensus(report: AnswerReport) -> list[str]:
         words = f"The consensus has {mean:.1f} options per item"
         sentences = [f"{words}, and none on {amount(bare, 'item')}." if bare else f"{words}."]
     else:
-        noun = {"masks": "pixels on which masks differ", "texts": "the votes for their words"}
-        confidence = float(np.nanmean(result.confidence))
-        share = f"a mean share of {percent(confidence)} in {noun[report.kind]}"
-        sentences = [f"The {report.kind} of the consensus have {share}."]
+        confidence = percent(float(np.nanmean(result.confidence)))
+        masks = f"Where masks of an item differ, {confidence} of the votes decide on average"
+        texts = f"The texts of the consensus have a confidence of {confidence} on average"
+        sentences = [f"{masks if isinstance(answers, Masks) else texts}."]
     evaluation = report.evaluation
     if evaluation is not None:
         name, score = next((n, one) for n, one in evaluation.scores.items() if one is not None)
@@ -153,31 +153,36 @@ def _agreement(report: AnswerReport) -> str:
     if math.isnan(alpha.value):
         return "Agreement cannot be measured: there are no answers to different items to compare."
     interval = "" if math.isnan(alpha.low) else f", {alpha.low:.2f} to {alpha.high:.2f}"
-    apart = f"{expected.value:.2f}" if not math.isnan(expected.value) else "unknown"
     return (
-        f"Agreement is {in_words(alpha.value)} (alpha {alpha.value:.2f}{interval}): from 0, the "
-        f"same, to 1, two answers to an item differ by {observed.value:.2f} on average, answers to "
-        f"different items by {apart}."
+        f"Agreement is {in_words(alpha.value)} (alpha {alpha.value:.2f}{interval}): two answers to "
+        f"an item have a distance of {observed.value:.2f} on average, answers to different items "
+        f"{expected.value:.2f}, where 0 is the same and 1 has nothing in common."
     )
 
 
+_VERDICTS = {  # what one such annotator does, and several; what to do
+    "careless": ("often answers carelessly", "often answer carelessly"),
+    "misses marks": ("misses much of what others mark", "miss much of what others mark"),
+    "misses options": ("misses many options", "miss many options"),
+    "spurious marks": ("often marks what others do not", "often mark what others do not"),
+    "one side": ("nearly always prefers one side", "nearly always prefer one side"),
+    "far from the others": ("is far from the others", "are far from the others"),
+}
+
+
 def _annotators(report: AnswerReport) -> list[str]:
-    """Return whose answers do not follow the items, as far as there is evidence."""
-    near, names = report.nearness, report.answers.annotators
-    sentences = []
-    for verdict, words in (
-        (UNRELATED, "unrelated to the items"),
-        (DISTANT, "clearly farther from the others than usual"),
-    ):
-        people = names[near.worst[near.judged(verdict)[near.worst]]].tolist()
-        if people:
-            who = "annotator" if len(people) == 1 else "annotators"
-            sentences.append(f"The answers of {len(people)} {who} are {words}: {listed(people)}.")
-    few = int(near.judged(FEW).sum())
-    some = f" ({amount(few, 'annotator')} gave too few to say)" if few else ""
-    if few == report.answers.n_annotators:
+    """Return who stands out, as far as there is evidence."""
+    n_annotators = report.answers.n_annotators
+    few = int((report.scores.verdict == FEW).sum())
+    if few == n_annotators:
         return ["No annotator gave enough answers to be judged."]
-    return sentences or [f"Nobody's answers are clearly unrelated to the items{some}."]
+    sentences = []
+    for verdict, people in report.judged.items():
+        one, several = _VERDICTS[verdict]
+        who = f"1 annotator {one}" if len(people) == 1 else f"{len(people)} annotators {several}"
+        sentences.append(f"{who}: {listed(people)}.")
+    some = f" ({amount(few, 'annotator')} gave too few answers to say)" if few else ""
+    return sentences or [f"No annotator clearly stands out{some}."]
 
 
 def answer_actions(report: AnswerReport) -> list[Action]:
@@ -199,38 +204,35 @@ def answer_actions(report: AnswerReport) -> list[Action]:
         steps.append(Action(words, "data"))
     steps += _people(report)
     if len(report.disputed):
-        n_disputed = len(report.disputed)
-        they = "it" if n_disputed == 1 else "them"
         words = (
-            f"Look at {amount(n_disputed, 'item')} whose answers differ as much as answers to "
-            f"different items, and whether the instructions say what to do with {they}."
+            f"On {amount(len(report.disputed), 'item')} answers differ as much as answers to "
+            "different items do: look at the most disputed ones, and whether the instructions say "
+            "what to do with them."
         )
         steps.append(Action(words, "disputed"))
     return [*steps, *_uncertain(report)]
 
 
 def _people(report: AnswerReport) -> list[Action]:
-    """Return whose answers to look at."""
-    near, names = report.nearness, report.answers.annotators
-    steps = []
-    for verdict, template in (
-        (UNRELATED, "Look at the answers of {}: they have no more to do with their items than with "
-         "others."),
-        (DISTANT, "Look at the answers of {}, which are far from those of the others: they may have "
-         "understood the task in another way, or see what others miss."),
-    ):  # fmt: skip
-        people = names[near.worst[near.judged(verdict)[near.worst]]].tolist()
-        if not people:
-            continue
-        words = [f"annotator {name}" if name.isdecimal() else name for name in people]
-        sentence = template.format(listed(words))
-        if verdict == UNRELATED and report.n_changed is not None:
-            what = "thing" if report.kind == "rankings" else "item"
-            sentence += f" Without them, the consensus changes on {amount(report.n_changed, what)}."
-            if report.kind == "rankings":
-                sentence = sentence.replace("the consensus changes on", "the rank changes of")
-        steps.append(Action(sentence, "annotators"))
-    return steps
+    """Return whose answers to look at; who stands out may also see what others miss."""
+    people = [name for names in report.judged.values() for name in names]
+    if not people:
+        return []
+    words = [f"annotator {name}" if name.isdecimal() else name for name in people]
+    them = "they" if len(people) > 1 else "this annotator"
+    sentence = (
+        f"Look at some answers of {listed(words)} before you use them or leave them out: {them} "
+        "may also see what the others miss."
+    )
+    if report.n_changed is not None:
+        without = "them" if len(people) > 1 else "this one"
+        change = (
+            f"the consensus changes by a distance above 0.1 on {amount(report.n_changed, 'item')}"
+        )
+        if isinstance(report.answers, Rankings):
+            change = f"the ranks of {amount(report.n_changed, 'thing')} change"
+        sentence += f" Without {without}, {change}."
+    return [Action(sentence, "annotators")]
 
 
 def _uncertain(report: AnswerReport) -> list[Action]:
@@ -239,7 +241,7 @@ def _uncertain(report: AnswerReport) -> list[Action]:
     if isinstance(report.answers, Rankings):
         steps = []
         if "group" in result.items and len(np.unique(result.items["group"])) > 1:
-            words = "Compare things of different groups: nothing does, so they have no common order"
+            words = "If all things need one order, compare some of different groups: nothing does"
             steps.append(Action(f"{words}.", "consensus"))
         unclear = unclear_neighbours(report)
         if unclear:
@@ -250,6 +252,8 @@ def _uncertain(report: AnswerReport) -> list[Action]:
     if not len(low) or isinstance(report.answers, (Masks, Texts)):
         return []
     doubt = float((1 - result.confidence[low]).sum())
+    if doubt < 0.5:
+        return []
     words = (
         f"Check {amount(len(low), report.noun)} of the consensus with a confidence below "
         f"{CONFIDENT:.0%}: by their confidence, about {doubt:.0f} of them are wrong."
