@@ -128,11 +128,8 @@ def _consensus_section(report: AnswerReport) -> Section:
             f"({errors.low:.0f} to {errors.high:.0f}), judged by their confidence alone, which can "
             "be off by a factor of two."
         )
-    panels: Any = [["scores"]] if isinstance(report.answers, Rankings) else [["confidence"]]
     notes = [*result.notes, "The command `dissensus compare` puts methods side by side."]
-    return Section(
-        "consensus", "Consensus", text, panels=panels, table=_consensus_table(report), folded=notes
-    )
+    return Section("consensus", "Consensus", text, table=_consensus_table(report), folded=notes)
 
 
 def _consensus_table(report: AnswerReport) -> SortableTable:
@@ -194,7 +191,9 @@ def _scores_figure(report: AnswerReport) -> Figure | None:
     if not isinstance(report.answers, Rankings):
         return None
     order = np.argsort(-np.nan_to_num(table["score"], nan=-np.inf), kind="stable")
-    order = order[np.isfinite(table["score"][order])]
+    group = table["group"]
+    size = np.bincount(group, table["n"] > 0)
+    order = order[np.isfinite(table["score"][order]) & (group[order] == size.argmax())]
     half, some = _MAX_NAMED // 2, ""
     if len(order) > _MAX_NAMED:
         some = f" The {half} best and the {half} worst of {len(order)} are shown."
@@ -214,10 +213,10 @@ def _scores_figure(report: AnswerReport) -> Figure | None:
     }
     tip = charts.tooltip(thing="", score=".2f", low=".2f", high=".2f", n="d")
     layer = charts.dots(x, y, tip, along="x", color=BLUE)
-    spec = charts.chart(rows, height={"step": 18}, layer=layer if has_interval else layer[1:])
+    spec = charts.chart(rows, height=18 * len(rows), layer=layer if has_interval else layer[1:])
     words = "Scores of things with 95% intervals." if has_interval else "Scores of things."
-    if "group" in table and len(np.unique(table["group"])) > 1:
-        words += " Scores of different groups cannot be compared."
+    if np.count_nonzero(size) > 1:
+        words += f" They are of the largest of {np.count_nonzero(size)} groups."
     return Figure("Scores", f"{words}{some}", spec)
 
 
@@ -263,7 +262,9 @@ def _annotators_figure(report: AnswerReport) -> Figure | None:
     layers = charts.dots(x, y, tip, along="x")
     for layer in layers:
         layer["encoding"]["color"] = colour
-    return Figure(title, words, charts.chart(as_rows(columns), height={"step": 18}, layer=layers))
+    return Figure(
+        title, words, charts.chart(as_rows(columns), height=18 * len(order), layer=layers)
+    )
 
 
 _SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
@@ -322,11 +323,12 @@ def _disputed_section(report: AnswerReport) -> Section:
         words = ["No two answers to an item differ, or no item has two."]
         return Section("disputed", title, words)
     panels: list[list[Table | str | Any]] = disputed_panels(report)
-    n_shown = len(report.most_disputed)
-    words = [f"The {amount(n_shown, 'item')} whose answers differ most, by their mean distance."]
-    if report.agreement is not None:
+    n_shown, n_disputed = len(report.most_disputed), len(report.disputed)
+    these = "This is the item" if n_shown == 1 else f"These are the {n_shown} items"
+    words = [f"{these} whose answers differ most, by their mean distance."]
+    if n_disputed:
         words.append(
-            f"On {amount(len(report.disputed), 'item')} of three answers or more, these differ as "
-            "much as answers to different items do."
+            f"On {amount(n_disputed, 'item')} of three answers or more, these differ as much as "
+            "answers to different items do."
         )
     return Section("disputed", title, words, panels=panels)
