@@ -136,7 +136,7 @@ def test_the_command_reports_on_answers_by_their_columns(tmp_path):
     rows = ["item,annotator,start,end,label", "a,x,0,2,PER", "a,y,0,3,LOC", "a,z,,,"]
     (tmp_path / "spans.csv").write_text("\n".join(rows))
     result = run("report", str(tmp_path / "spans.csv"), "-o", str(tmp_path / "r.html"))
-    assert "3 annotators gave 3 answers to 1 item, 3.0 each on average." in result.stdout
+    assert "3 annotators gave 3 answers to 1 item, 3.0 each on average." in result.stdout.decode()
     assert "PER 0–2" in (tmp_path / "r.html").read_text("utf-8")
 
 
