@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 import dissensus as ds
 
 IMAGES = Path(__file__).parent / "images"
-PLACES = ("Rome", "Paris", "Oslo", "Lima")
+CITIES = ("Rome", "Paris", "Oslo", "Lima")
 PEOPLE = ("Ann", "Bob", "Cy", "Dee", "Eve")
 WORDS = ("Ada Lovelace met {} in", "Yesterday Grace Hopper left {} for", "The mayor of {} wrote to")
 
@@ -39,7 +39,7 @@ def spans(rng: np.random.Generator) -> tuple[ds.Spans, str]:
     """Return spans of five annotators in sixty sentences, and the sentences as a table."""
     rows, lines = [], ["item,text"]
     for item in range(60):
-        one, two = rng.choice(PLACES, 2, replace=False)
+        one, two = rng.choice(CITIES, 2, replace=False)
         text = f"{WORDS[item % 3].format(one)} {two} ."
         lines.append(f"s{item},{text}")
         tokens = text.split()
@@ -59,7 +59,7 @@ def main() -> None:
         folder = Path(name)
         marks, texts = spans(rng)
         (folder / "texts.csv").write_text(texts, encoding="utf-8")
-        ds.report(marks, name="places", texts=folder / "texts.csv").save(folder / "spans.html")
+        ds.report(marks, name="cities", texts=folder / "texts.csv").save(folder / "spans.html")
         ds.report(boxes(rng), name="photos").save(folder / "boxes.html")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -67,7 +67,9 @@ def main() -> None:
         for kind in ("spans", "boxes"):
             page.goto((folder / f"{kind}.html").as_uri())
             page.wait_for_selector("html[data-drawn]", state="attached")
-            page.add_style_tag(content="html{scroll-behavior:auto!important;scroll-padding:0!important}.top{display:none}")
+            page.add_style_tag(
+                content="html{scroll-behavior:auto!important;scroll-padding:0!important}.top{display:none}"
+            )
             page.evaluate("document.querySelector('#disputed').scrollIntoView()")
             page.screenshot(path=IMAGES / f"answers-{kind}.png")
         browser.close()

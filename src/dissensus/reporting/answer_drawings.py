@@ -151,8 +151,8 @@ def _marks_in_image(shown: Shown, title: str, words: str) -> Drawing:
     if shown.consensus is not None:
         layers.append((shown.agreed, shown.consensus, "halo", CONSENSUS))
         layers.append((shown.agreed, shown.consensus, "agreed", CONSENSUS))
-    places = [one.place[one.starts[row] : one.starts[row + 1]] for one, row, _, _ in layers]
-    corners = answers.corners(np.vstack(places)).reshape(-1, 2)
+    given = [one.place[one.starts[row] : one.starts[row + 1]] for one, row, _, _ in layers]
+    corners = answers.corners(np.vstack(given)).reshape(-1, 2)
     if picture is not None:
         corners = np.vstack([corners, [[0, 0], [picture.width, picture.height]]])
         frame: Any = (0, 0, picture.width, picture.height)
@@ -166,7 +166,7 @@ def _marks_in_image(shown: Shown, title: str, words: str) -> Drawing:
         return Drawing(title, f"{words} Nobody marked anything.", Markup(""))
     radius = max(frame[2], frame[3]) / 120
     shapes = []
-    for (one, row, classes, name), place in zip(layers, places, strict=True):
+    for (one, row, classes, name), place in zip(layers, given, strict=True):
         labels = one.classes[one.label[one.starts[row] : one.starts[row + 1]]].tolist()
         for at, label in zip(place.tolist(), labels, strict=True):
             tip = f"{name}: {label}" if label else name

@@ -6,7 +6,7 @@
 | careless, misses marks, … | the verdicts of `identification.answers` |
 | about … % of the marks are right | their confidence, with the interval of `label_errors` |
 | disputed | three answers or more that differ as much as answers to different items do |
-| cannot be told apart | the next thing is better with a probability of more than 2.5 % |
+| clearly better than the next one | with a probability above 97.5 %, by both intervals |
 """
 
 from __future__ import annotations
@@ -245,8 +245,9 @@ def _uncertain(report: AnswerReport) -> list[Action]:
             steps.append(Action(f"{words}.", "consensus"))
         unclear = unclear_neighbours(report)
         if unclear:
-            words = f"{amount(unclear, 'thing')} cannot be told apart from the next one"
-            steps.append(Action(f"{words}: compare these pairs again if their order matters.",
+            one = "1 thing is" if unclear == 1 else f"{amount(unclear, 'thing')} are"
+            words = f"{one} not clearly better than the next one, by their intervals"
+            steps.append(Action(f"{words}: compare such pairs again if their order matters.",
                                 "consensus"))  # fmt: skip
         return steps
     if not len(low) or isinstance(report.answers, (Masks, Texts)):
