@@ -54,6 +54,7 @@ def spans(rng: np.random.Generator) -> tuple[ds.Spans, str]:
 
 
 def main() -> None:
+    """Write the pictures."""
     rng = np.random.default_rng(5)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as running:
         folder = Path(name)

@@ -132,6 +132,13 @@ def test_answers_that_all_agree_need_nothing():
     assert "No two answers to an item differ" in report.page()
 
 
+def test_shares_of_votes_are_not_taken_for_probabilities():
+    for kind, method in (("boxes", "medoid"), ("sets", "medoid"), ("masks", "auto")):
+        report = ds.report(small(kind), method)
+        words = " ".join([*report.sentences, *(one.sentence for one in report.actions)])
+        assert "confidence" not in words
+
+
 def test_the_command_reports_on_answers_by_their_columns(tmp_path):
     rows = ["item,annotator,start,end,label", "a,x,0,2,PER", "a,y,0,3,LOC", "a,z,,,"]
     (tmp_path / "spans.csv").write_text("\n".join(rows))

@@ -42,7 +42,7 @@ _MARGIN = 0.04  # around marks, of their extent
 CONSENSUS = "consensus"
 
 
-class Shown(NamedTuple):
+class DisputedItem(NamedTuple):
     """An item with what is drawn of it."""
 
     report: AnswerReport
@@ -81,7 +81,7 @@ def disputed_panels(report: AnswerReport) -> list[list[Any]]:
         answers, agreed = report.answers, report.result.consensus
         first, last = int(answers.index[item]), int(answers.index[item + 1])
         known = int(agreed.index[item]) if agreed.index[item + 1] > agreed.index[item] else None
-        shown = Shown(report, item, np.arange(first, min(last, first + _MOST)), known)
+        shown = DisputedItem(report, item, np.arange(first, min(last, first + _MOST)), known)
         words = f"{amount(last - first, 'answer')}, mean distance {report.distance[item]:.2f}."
         if last - first > _MOST:
             words += f" The first {_MOST} are shown."
@@ -140,7 +140,7 @@ def _frame(low: Floats, high: Floats) -> tuple[float, float, float, float]:
     return (*(low - margin).tolist(), *(size + 2 * margin).tolist())
 
 
-def _marks_in_image(shown: Shown, title: str, words: str) -> Drawing:
+def _marks_in_image(shown: DisputedItem, title: str, words: str) -> Drawing:
     """Return boxes or points of everybody, over the image or on a frame of their extent."""
     answers: Marks = shown.answers
     picture = item_picture(shown.text, shown.report.folder)
@@ -191,7 +191,7 @@ def _shape(place: list[float], classes: str, tip: str, radius: float) -> Markup:
     )
 
 
-def _masks(shown: Shown, title: str, words: str) -> Drawing:
+def _masks(shown: DisputedItem, title: str, words: str) -> Drawing:
     """Return the contours of everybody's masks, around the pixels that anybody marked."""
     answers: Masks = shown.answers
     masks = [answers.pixels(row) for row in shown.rows.tolist()]
@@ -242,7 +242,7 @@ def contour(mask: npt.NDArray[np.bool_]) -> str:
     return "".join(parts)
 
 
-def _spans(shown: Shown, title: str, words: str) -> Drawing:
+def _spans(shown: DisputedItem, title: str, words: str) -> Drawing:
     """Return the text once for everybody, with their spans; without it, a line of positions."""
     answers: Spans = shown.answers
     rows = [
@@ -343,7 +343,7 @@ def _bars(spans: list[tuple[int, int, int]], answers: Spans, first: int, last: i
     return Markup('<span class="line">{}</span>').format(Markup("").join(bars))
 
 
-def _texts(shown: Shown, title: str, words: str) -> Drawing:
+def _texts(shown: DisputedItem, title: str, words: str) -> Drawing:
     """Return transcripts word by word with the votes in every slot, other texts as they are."""
     answers: Texts = shown.answers
     agreed = "" if shown.consensus is None else str(shown.agreed.text[shown.consensus])
@@ -394,7 +394,7 @@ def _texts(shown: Shown, title: str, words: str) -> Drawing:
     return Drawing(title, words, table)
 
 
-def _options(shown: Shown, title: str, words: str) -> Table:
+def _options(shown: DisputedItem, title: str, words: str) -> Table:
     """Return options and who chose them, with the probability of each."""
     answers: Sets = shown.answers
     chosen = answers.values()

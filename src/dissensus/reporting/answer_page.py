@@ -137,7 +137,7 @@ def _consensus_table(report: AnswerReport) -> SortableTable:
     table = report.result.items
     size = len(table[next(iter(table))])
     if isinstance(report.answers, Rankings):
-        order = np.lexsort((table["rank"], table["group"])) if "group" in table else np.arange(size)
+        order = np.lexsort((table["rank"], table["group"]))
         words = "by rank"
     else:
         order = np.argsort(np.nan_to_num(table["confidence"], nan=2.0), kind="stable")

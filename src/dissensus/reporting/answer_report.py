@@ -122,8 +122,8 @@ class AnswerReport(PageReport):
 
     @cached_property
     def errors(self) -> LabelErrors | None:
-        """How many marks of the consensus are wrong, by their confidence; `None` for others."""
-        if not isinstance(self.answers, Marks):
+        """How many marks are wrong, by their confidence; `None` where that is no probability."""
+        if not isinstance(self.answers, Marks) or self.result.inner is None:
             return None
         return label_errors(self.result.confidence[self.result.confidence < 1])
 

@@ -125,7 +125,7 @@ def _order(report: AnswerReport) -> str:
     """Return how far the order of things is clear."""
     table = report.result.items
     confidence = table["confidence"][np.isfinite(table["confidence"])]
-    groups = len(np.unique(table["group"][table["n"] > 0])) if "group" in table else 1
+    groups = len(np.unique(table["group"][table["n"] > 0]))
     among = f"in {amount(groups, 'group')} that nothing compares" if groups > 1 else "in one order"
     ranked = int((table["n"] > 0).sum())
     words = f"The consensus ranks {amount(ranked, 'thing')} {among}"
@@ -240,7 +240,7 @@ def _uncertain(report: AnswerReport) -> list[Action]:
     result, low = report.result, report.less_certain
     if isinstance(report.answers, Rankings):
         steps = []
-        if "group" in result.items and len(np.unique(result.items["group"])) > 1:
+        if len(np.unique(result.items["group"][result.items["n"] > 0])) > 1:
             words = "If all things need one order, compare some of different groups: nothing does"
             steps.append(Action(f"{words}.", "consensus"))
         unclear = unclear_neighbours(report)
@@ -250,7 +250,7 @@ def _uncertain(report: AnswerReport) -> list[Action]:
             steps.append(Action(f"{words}: compare such pairs again if their order matters.",
                                 "consensus"))  # fmt: skip
         return steps
-    if not len(low) or isinstance(report.answers, (Masks, Texts)):
+    if not len(low) or result.inner is None:  # confidence is no probability there
         return []
     doubt = float((1 - result.confidence[low]).sum())
     if doubt < 0.5:
