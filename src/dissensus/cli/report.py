@@ -13,11 +13,20 @@ import click
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import echo, note, show_json
-from ._reading import examine_annotations, read_known, split_names
+from ._reading import (
+    class_options,
+    examine_annotations,
+    examine_answers,
+    read_known,
+    read_known_answers,
+    split_names,
+)
 from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
+    from ..readers.any_kind import AnswerReading
+    from ..reporting.answer_report import AnswerReport
     from ..reporting.group_comparison import GroupComparison
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 @click.argument("second", required=False)
 @options(
     *("truth", "inputs --texts", "show", "annotators", "tendency", "by"),
-    *(*READING, *KINDS, "scale --labels", "json", "seed"),
+    *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
     target=0.95,
     strategy="auto",
     output="report.html",
@@ -58,20 +67,37 @@ def report(
     Reads any format, checks it, aggregates, scores annotators and items, and plans what to do. A
     short summary goes to the terminal. With --annotators, groups of annotators are compared. With a
     SECOND file, or --by a column of two values, two rounds or groups of annotators are compared:
-    before and after training, people and models.
+    before and after training, people and models. Sets, rankings, spans, boxes, points, masks and
+    texts are recognised by their columns, or given by --kind; the most disputed items are drawn,
+    over the images or in the texts of --inputs.
 
     \b
     Example:
       dissensus report answers.csv -o report.html
       dissensus report answers.csv --inputs texts.csv --annotators people.csv
+      dissensus report boxes.csv --inputs images.csv
       dissensus report before.csv after.csv -o rounds.html
     """
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
-    settings: dict[str, Any] = {"truth": read_known(truth), "seed": seed}
+    other = None if second or by else _other_kind(path, reading, inputs)
+    settings: dict[str, Any] = {"seed": seed}
+    if other is None:
+        settings["truth"] = read_known(truth)
+        reading = class_options(path, reading)
     given = {"--inputs": inputs, "--annotators": annotators, "--tendency": tendency}
-    run: Callable[..., Report | NumberReport | GroupComparison]
-    if second is not None or by is not None:
+    run: Callable[..., Report | NumberReport | GroupComparison | AnswerReport]
+    if other is not None:
+        from ..reporting.answer_report import report_answers
+
+        _refuse({"--annotators": annotators, "--tendency": tendency}, "needs classes")
+        settings |= {
+            name: read_known_answers(one, other.answers, inputs)
+            for name, one in (("truth", truth), ("gold", gold))
+        }
+        settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
+        run = partial(report_answers, other, strategy, name=_title(title, path))
+    elif second is not None or by is not None:
         from ..reporting.group_report import report_groups
 
         _refuse({"--gold": gold} | given, "does not go with a comparison of two groups")
@@ -82,7 +108,7 @@ def report(
         folder = Path(path).parent if Path(path).is_file() else None
         shown: Any = {"texts": inputs, "show": split_names(show), "folder": folder}
         settings["gold"] = read_known(gold)
-        settings["name"] = title or ("standard input" if path == "-" else Path(path).name)
+        settings["name"] = _title(title, path)
         if found.annotations.numeric:
             from ..readers import as_numbers
             from ..reporting.number_report import report_numbers
@@ -92,10 +118,10 @@ def report(
             numbers: Any = as_numbers(found.annotations, path)
             run = partial(report_numbers, replace(found, annotations=numbers), method, **shown)
         else:
-            from ..reporting.report import report as report_classes
+            from ..reporting.report import report_labels
 
             more: Any = {"annotators": annotators, "target": target, "tendency": tendency}
-            run = partial(report_classes, found, strategy, **more, **shown)
+            run = partial(report_labels, found, strategy, **more, **shown)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)
     if output != "-":
@@ -107,6 +133,26 @@ def report(
     else:
         _print(page)
         note(f"\nThe report is in {output}")
+
+
+def _title(title: str | None, path: str) -> str:
+    return title or ("standard input" if path == "-" else Path(path).name)
+
+
+def _other_kind(path: str, reading: dict[str, Any], inputs: str | None) -> AnswerReading | None:
+    """Return answers that are more than a class or number; nothing for those."""
+    if path != "-" and not Path(path).exists():
+        return None  # the error is that of reading classes
+    return examine_answers(path, **reading, inputs=inputs)
+
+
+def _texts_of(inputs: str | None, show: str | None) -> str | None:
+    """Return the table of texts or images, unless it only has sizes or things to compare."""
+    if inputs is None or show is not None:
+        return inputs
+    from ..readers.side_tables import has_texts
+
+    return inputs if has_texts(inputs) else None
 
 
 def _refuse(given: dict[str, str | None], reason: str) -> None:
@@ -145,7 +191,7 @@ def _distinct_names(first: str, second: str) -> tuple[str, str]:
     return next((pair for pair in pairs if pair[0] != pair[1] and all(pair)), ("first", "second"))
 
 
-def _print(page: Report | NumberReport | GroupComparison) -> None:
+def _print(page: Report | NumberReport | GroupComparison | AnswerReport) -> None:
     for sentence in page.sentences:
         echo(sentence)
     if page.actions:

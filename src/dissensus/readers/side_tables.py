@@ -99,6 +99,11 @@ def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, li
     return {column: [table.get(name, {}).get(column) for name in names] for column in columns}
 
 
+def has_texts(path: str | Path) -> bool:
+    """Return whether a table has a column that is known to hold texts or names of images."""
+    return any(plain_name(name) in _TEXTS for name in column_names(open_source(path)))
+
+
 def read_texts(path: str | Path, show: Sequence[str] | None = None) -> pl.DataFrame:
     """Return a table of item and text, or the name of an image; repeated items keep the first.
 

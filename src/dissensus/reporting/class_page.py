@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .number_report import NumberReport
     from .report import Report
 
-_IN_MEMORY = ("annotations", "mapping", "table")  # formats without a file
+IN_MEMORY = ("annotations", "answers", "mapping", "table")  # formats without a file
 _MAX_COPIES, _MAX_DIVIDING, _MAX_GROUPS = 20, 10, 12  # rows
 TERMS = ("follows", "verdicts", "alpha")
 _IN_PART = "agreement of pairs, near labels in part"
@@ -147,7 +147,7 @@ def data_section(report: Report | NumberReport) -> Section:
     what = "label" if report.noun == "label" else "answer"
     each = f"{size.least} to {size.most} {what}s, {size.mean:.1f} on average"
     parts = (
-        f"The file was read as {reading.format}." if reading.format not in _IN_MEMORY else "",
+        f"The file was read as {reading.format}." if reading.format not in IN_MEMORY else "",
         f"The question is {reading.question}." if reading.question else "",
         f"There are also: {', '.join(others)}." if others else "",
         f"An item has {amount(size.least, what) if size.least == size.most else each}.",

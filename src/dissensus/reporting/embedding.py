@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 from functools import lru_cache
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._files import atomic_file, cache_folder
 from .._plain import as_plain
 from .._version import __version__
+from ..errors import OptionError
+from .pictures import pillow
 
 # These scripts, inline styles and images, no requests.
 _POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:"
@@ -27,6 +30,8 @@ _IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif")
 _MAX_BYTES = 100_000  # of an image
 _MAX_PATH = 400  # characters
+_MAX_ORIGINAL = 50_000_000  # bytes of an image that is made small
+_MAX_SIDE = 800  # pixels of one that is drawn on
 
 
 def as_json(data: Any) -> str:
@@ -130,17 +135,68 @@ def embedded_image(text: str | None, folder: Path | None = None) -> str | None:
         return None
     if text.startswith(tuple(f"data:image/{kind};base64," for kind in _IMAGES.values())):
         return text if len(text) <= 2 * _MAX_BYTES else None
+    raw = _image_bytes(text, folder, _MAX_BYTES)
+    if raw is None:
+        return None
+    kind = next((kind for magic, kind in _IMAGES.items() if raw.startswith(magic)), None)
+    return None if kind is None else f"data:image/{kind};base64,{base64.b64encode(raw).decode()}"
+
+
+def _image_bytes(text: str, folder: Path | None, most: int) -> bytes | None:
+    """Return the content of an image inside a folder, unless it is too large."""
     if folder is None or len(text) > _MAX_PATH or not text.lower().endswith(_ENDINGS):
         return None
     try:
         root = folder.resolve()
         path = (root / text).resolve()
-        if not path.is_relative_to(root) or not path.is_file():
+        if not path.is_relative_to(root) or not path.is_file() or path.stat().st_size > most:
             return None
-        if path.stat().st_size > _MAX_BYTES:
-            return None
-        raw = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError):
         return None
-    kind = next((kind for magic, kind in _IMAGES.items() if raw.startswith(magic)), None)
-    return None if kind is None else f"data:image/{kind};base64,{base64.b64encode(raw).decode()}"
+
+
+class Picture(NamedTuple):
+    """An image to draw on, perhaps smaller than the original, whose size in pixels this is."""
+
+    url: str
+    width: int
+    height: int
+
+
+def item_picture(text: str | None, folder: Path | None = None) -> Picture | None:
+    """Return the image that a text names, made small; `None` for other texts or without Pillow.
+
+    The same rules hold as for `embedded_image`.
+    """
+    if text is None:
+        return None
+    if text.startswith("data:image/") and len(text) <= 2 * _MAX_BYTES:
+        raw: bytes | None = _decoded(text)
+    else:
+        raw = _image_bytes(text, folder, _MAX_ORIGINAL)
+    if raw is None or not raw.startswith(tuple(_IMAGES)):
+        return None
+    try:
+        image, _ = pillow()
+    except OptionError:
+        return None
+    try:
+        with image.open(io.BytesIO(raw)) as opened:
+            width, height = opened.size
+            small = opened.convert("RGB")
+    except (OSError, ValueError, image.DecompressionBombError):
+        return None
+    small.thumbnail((_MAX_SIDE, _MAX_SIDE))
+    encoded = io.BytesIO()
+    small.save(encoded, "JPEG", quality=80)
+    data = base64.b64encode(encoded.getvalue()).decode()
+    return Picture(f"data:image/jpeg;base64,{data}", width, height)
+
+
+def _decoded(url: str) -> bytes | None:
+    """Return the content of a data URL."""
+    try:
+        return base64.b64decode(url.partition(",")[2], validate=True)
+    except ValueError:
+        return None

@@ -112,12 +112,16 @@ def classes_figure(
 def confidence_figure(result: Aggregation) -> Figure:
     """Return how many items have which confidence."""
     confidence = result.confidence[result.annotations.labels_per_item > 0]
+    return confidence_histogram(confidence, "labels", "confidence in the label", "items")
+
+
+def confidence_histogram(confidence: Floats, of: str, axis: str, rows_of: str) -> Figure:
+    """Return how many rows have which confidence."""
     edges = np.linspace(0, 1, _BINS + 1).round(6)
     index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
     counts = np.bincount(index, minlength=_BINS)
-    spec = charts.histogram(
-        edges, counts, "confidence in the label", axis=PERCENT, scale={"domain": [0, 1]}
-    )
+    spec = charts.histogram(edges, counts, axis, axis=PERCENT, scale={"domain": [0, 1]})
+    spec["encoding"]["y"]["title"] = rows_of
     rows: list[dict[str, Any]] = spec["data"]["values"]
     for row in rows:
         row["kind"] = _REVIEW if row["from"] < CONFIDENT - 1e-9 else _CONFIDENT
@@ -128,9 +132,8 @@ def confidence_figure(result: Aggregation) -> Figure:
         for row in rows
         if row["items"]
     ]
-    words = f"Confidence is below {CONFIDENT:.0%} for {percent(below)} of the items."
-    head = ("confidence in the label", "items")
-    return Figure("Confidence in the labels", words, spec, (head, *numbers))
+    words = f"Confidence is below {CONFIDENT:.0%} for {percent(below)} of the {rows_of}."
+    return Figure(f"Confidence in the {of}", words, spec, ((axis, rows_of), *numbers))
 
 
 def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure | None:

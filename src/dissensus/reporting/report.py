@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from .._relation import Floats, Integers
 from ..aggregation import aggregate
 from ..agreement import Agreement, Pairs, agree, pairwise
 from ..annotations import Annotations
+from ..answers import Answers
 from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..errors import DataError, OptionError
@@ -39,9 +40,11 @@ from ..judging import Judging, judge
 from ..label_errors import LabelErrors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
+from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_attributes, read_texts
 from ..result import Aggregation, Table
 from .actions import actions
+from .answer_report import AnswerReport, report_answers
 from .class_page import class_page
 from .figures import figures
 from .sections import PageReport
@@ -272,7 +275,35 @@ class Report(DataReport):
         }
 
 
-def report(
+@overload
+def report(source: Answers | AnswerReading, method: str = ..., **settings: Any) -> AnswerReport: ...
+
+
+@overload
+def report(source: Any, method: str = ..., **settings: Any) -> Report: ...
+
+
+def report(source: Any, method: str = "auto", **settings: Any) -> Report | AnswerReport:
+    """Return everything about a data set: labels, or answers of another kind.
+
+    Answers of other kinds than classes and numbers go to `report_answers`, everything else to
+    `report_labels`; both take `name`, `gold`, `truth`, `texts`, `show`, `folder`, `seed` and
+    `progress`. A file is recognised by its columns.
+
+    Examples
+    --------
+    >>> from dissensus import demo
+    >>> report(demo()[0], "majority", name="demo").sentences[0]
+    '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
+    """
+    known = isinstance(source, (Reading, Annotations, Numbers))
+    found = source if known or isinstance(source, AnswerReading) else examine_any(source)
+    if isinstance(found, AnswerReading):
+        return report_answers(found, method, **settings)
+    return report_labels(found, method, **settings)
+
+
+def report_labels(
     source: Any,
     method: str = "auto",
     *,
@@ -288,7 +319,7 @@ def report(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Return everything about a data set.
+    """Return everything about a data set of labels.
 
     Parameters
     ----------
@@ -324,7 +355,7 @@ def report(
     Examples
     --------
     >>> from dissensus import demo
-    >>> report(demo()[0], "majority", name="demo").sentences[0]
+    >>> report_labels(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
     progress = progress or (lambda _done, _total: None)

@@ -32,6 +32,14 @@ class Table(NamedTuple):
     n_links: int = 0
 
 
+class Drawing(NamedTuple):
+    """A drawing with its caption; the markup is escaped where it holds names and texts."""
+
+    title: str
+    words: str
+    markup: Any  # of markupsafe
+
+
 def estimates_table(
     caption: str, estimates: Mapping[str, Any], forms: Mapping[str, Any] | None = None
 ) -> Table:
@@ -84,14 +92,14 @@ class SortableTable(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a page; panels are rows of tables and names of figures, side by side."""
+    """A part of a page; panels are rows of tables, drawings and names of figures, side by side."""
 
     name: str
     title: str
     text: Sequence[str] = ()
     notes: Sequence[str] = ()
     findings: Sequence[Any] | None = None
-    panels: Sequence[Sequence[Table | str]] = ()
+    panels: Sequence[Sequence[Table | Drawing | str]] = ()
     table: SortableTable | None = None
     subsections: Sequence[Section] = ()
     folded: Sequence[str] = ()  # about the method

@@ -127,7 +127,7 @@ def amount(count: int, what: str = "", total: int | None = None) -> str:
         return f"{count} of {amount(total, what)}"
     shown = f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
     if what and count != 1:
-        what += "es" if what.endswith("s") else "s"
+        what += "es" if what.endswith(("s", "x")) else "s"
     return f"{shown} {what}".rstrip()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .number_report import NumberReport
     from .report import Report
 
-_MAX_ANNOTATORS = 500  # rows
+MAX_ANNOTATORS = 500  # rows
 MAX_ITEMS = 1000  # rows
 _MAX_LABELS = 60  # of one item
 _MAX_EXAMPLES = 10  # labels of one annotator
@@ -34,7 +34,7 @@ _SHORT = 120  # characters of a text in the table
 def shown_annotators(report: Report | NumberReport) -> Integers:
     """Return the annotators with labels, by code, the worst first, and not too many."""
     worst = report.annotator_scores.worst
-    return worst[report.annotations.labels_per_annotator[worst] > 0][:_MAX_ANNOTATORS]
+    return worst[report.annotations.labels_per_annotator[worst] > 0][:MAX_ANNOTATORS]
 
 
 def annotator_columns(report: Report | NumberReport) -> Table:

@@ -1,0 +1,334 @@
+"""The page of a report on answers that are sets, rankings, marks, masks or texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._plain import as_rows
+from .._relation import Array
+from ..answers.marks import Marks
+from ..answers.rankings import Rankings
+from ..answers.sets import Sets
+from ..identification.answers import FEW, LIKE_OTHERS
+from . import charts
+from .answer_drawings import disputed_panels
+from .charts import BLUE, GREY, RED, Figure
+from .class_page import IN_MEMORY
+from .figures import confidence_histogram
+from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
+from .sentences import amount, formatted, interval, percent
+from .tables import MAX_ANNOTATORS, MAX_ITEMS, shortened
+
+if TYPE_CHECKING:
+    from .answer_report import AnswerReport
+
+_MAX_NAMED = 40  # annotators and things in a chart
+MEASURES = {
+    "alpha": "alpha",
+    "observed": "distance within items",
+    "expected": "distance between items",
+    "token_alpha": "alpha of tokens",
+    "span_f1": "F1 of pairs of annotators, same spans",
+    "gamma": "gamma, mean over pairs",
+    "f1_50": "F1 of pairs of answers, overlap above one half",
+    "iou": "intersection over union of pairs",
+    "jaccard_alpha": "alpha with the Jaccard distance",
+    "option_alpha": "alpha of options, mean",
+}
+_CONFIDENCE = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
+
+
+def answer_page(report: AnswerReport) -> Page:
+    """Return what the page shows."""
+    from .answer_sentences import SCORES
+
+    answers, agreement = report.answers, report.agreement
+    drawn = {
+        "confidence": _confidence_figure(report),
+        "annotators": _annotators_figure(report),
+        "scores": _scores_figure(report),
+    }
+    figures = {name: one for name, one in drawn.items() if one is not None}
+    sections = [_data_section(report), _consensus_section(report), _annotators_section(report)]
+    if report.evaluation is not None:
+        scores = {SCORES.get(name, name): one for name, one in report.evaluation.scores.items()}
+        panels = [[estimates_table("Scores of the consensus", scores)]]
+        sections.insert(2, Section("truth", "Known answers", panels=panels))
+    sections.append(_disputed_section(report))
+    if agreement is not None:
+        estimates = {MEASURES.get(one.measure, one.measure): one for one in agreement.estimates}
+        table = estimates_table("Measures, intervals over items", estimates)
+        words = f"{amount(agreement.n_paired, 'item')} have two answers or more."
+        section = Section("agreement", "Agreement", [words], agreement.notes, panels=[[table]])
+        sections.append(section)
+    n_rows = len(report.result.items[next(iter(report.result.items))])
+    alpha = "–" if agreement is None else formatted(agreement["alpha"].value, ".2f")
+    marks = "mark " if isinstance(answers, Marks) else f"{_CONFIDENCE.get(report.kind)} "
+    found = ["found"] * ("found" in report.result.annotators)
+    return Page(
+        {
+            "annotators": (amount(answers.n_annotators), "annotators"),
+            "items": (amount(answers.n_items), "disputed"),
+            "answers": (amount(len(answers)), "data"),
+            f"{_plural(report.noun)} in the consensus": (amount(n_rows), "consensus"),
+            "alpha": (alpha, "consensus" if agreement is None else "agreement"),
+            "disputed items": (amount(len(report.disputed)), "disputed"),
+        },
+        sections,
+        figures,
+        {
+            "consensus": Download("the consensus", report.result.items),
+            "annotators": Download("annotators", report.scores.annotators),
+            "distances": Download(
+                "items by distance",
+                {
+                    "item": answers.items,
+                    "answers": answers.labels_per_item,
+                    "distance": report.distance,
+                },
+            ),
+        },
+        (f"{marks}confidence", "distance", "answer verdicts", *found, "distance alpha"),
+        report.result.method,
+        report.actions,
+        None,
+        "scores" if "scores" in figures else "confidence",
+    )
+
+
+def _plural(noun: str) -> str:
+    return amount(2, noun).removeprefix("2 ")
+
+
+def _data_section(report: AnswerReport) -> Section:
+    """Return what was read."""
+    reading, size = report.reading, report.answers.labels_per_item
+    few, most = int(size.min()), int(size.max())
+    each = f"{few} to {most} answers, {size.mean():.1f} on average"
+    parts = [
+        "" if reading.format in IN_MEMORY else f"The file was read as {reading.format}.",
+        f"The answers are {report.kind}.",
+        f"An item has {amount(few, 'answer') if few == most else each}.",
+    ]
+    return Section("data", "Data", [" ".join(filter(None, parts))], reading.notes)
+
+
+def _consensus_section(report: AnswerReport) -> Section:
+    """Return how the consensus was found, and its rows, the least certain first."""
+    result = report.result
+    ended = "" if result.converged or not result.trace else " It had not converged when it stopped."
+    text = [f"The consensus was found by the method {result.method}.{ended}"]
+    if report.errors is not None and report.errors.n_items and report.evaluation is None:
+        errors = report.errors
+        text.append(
+            f"Of {amount(errors.n_items, report.noun)}, about {errors.expected:.0f} are wrong "
+            f"({errors.low:.0f} to {errors.high:.0f}), judged by their confidence alone, which can "
+            "be off by a factor of two."
+        )
+    notes = [*result.notes, "The command `dissensus compare` puts methods side by side."]
+    return Section("consensus", "Consensus", text, table=_consensus_table(report), folded=notes)
+
+
+def _consensus_table(report: AnswerReport) -> SortableTable:
+    """Return the rows of the consensus, the least certain first, things by rank."""
+    table = report.result.items
+    size = len(table[next(iter(table))])
+    if isinstance(report.answers, Rankings):
+        order = np.lexsort((table["rank"], table["group"]))
+        words = "by rank"
+    else:
+        order = np.argsort(np.nan_to_num(table["confidence"], nan=2.0), kind="stable")
+        words = "the least certain first"
+    order = order[:MAX_ITEMS]
+    columns = {
+        _HEADS.get(name, name.removeprefix("p:")): _column(name, values[order])
+        for name, values in table.items()
+        if name not in ("counts", "group") or (name == "group" and len(np.unique(values)) > 1)
+    }
+    if isinstance(report.answers, Sets):  # options are in the labels; their columns are too many
+        columns = {name: one for name, one in columns.items() if name in _SET_COLUMNS}
+    noun = report.noun
+    caption = f"{amount(len(order), noun, size)}, {words}"
+    return SortableTable("consensus-table", caption, columns)
+
+
+_HEADS = {
+    "excess": "more distant",
+    "distance": "distance to others",
+    "n_marked": "marked by",
+    "n_looked": "looked",
+    "n_answers": "answers",
+    "n": "answers",
+}
+_SET_COLUMNS = ("item", "labels", "confidence", "answers")
+
+
+def _column(name: str, values: Array) -> Column:
+    """Return a column in the format of its values."""
+    if values.dtype.kind in "iu":
+        return Column(values, "d")
+    if values.dtype.kind != "f":
+        texts = [shortened(one) for one in values.tolist()]
+        return Column(texts, kind="text" if name in ("item", "thing", "label") else "plain")
+    return Column(values, percent if name == "confidence" else ".4g")
+
+
+def _confidence_figure(report: AnswerReport) -> Figure | None:
+    """Return how many rows of the consensus have which confidence."""
+    confidence = report.result.confidence
+    confidence = confidence[np.isfinite(confidence)]
+    if not len(confidence) or isinstance(report.answers, Rankings):
+        return None
+    return confidence_histogram(confidence, "consensus", "confidence", _plural(report.noun))
+
+
+def _scores_figure(report: AnswerReport) -> Figure | None:
+    """Return the scores of things with their intervals; of many, the best and the worst."""
+    table = report.result.items
+    if not isinstance(report.answers, Rankings):
+        return None
+    order = np.argsort(-np.nan_to_num(table["score"], nan=-np.inf), kind="stable")
+    group = table["group"]
+    size = np.bincount(group, table["n"] > 0)
+    order = order[np.isfinite(table["score"][order]) & (group[order] == size.argmax())]
+    half, some = _MAX_NAMED // 2, ""
+    if len(order) > _MAX_NAMED:
+        some = f" The {half} best and the {half} worst of {len(order)} are shown."
+        order = np.concatenate([order[:half], order[-half:]])
+    names = table["thing"][order].tolist()
+    known = {name: table[name][order] for name in ("score", "low", "high") if name in table}
+    has_interval = "low" in known and bool(np.isfinite(known["low"]).any())
+    values = {name: np.round(one, 3) for name, one in known.items()}
+    rows = as_rows({"thing": table["thing"][order], **values, "n": table["n"][order]})
+    x = charts.number("score", "score", scale={"nice": False, "zero": False})
+    y = {
+        "field": "thing",
+        "type": "nominal",
+        "sort": names,
+        "title": None,
+        "axis": {"labelLimit": 160},
+    }
+    tip = charts.tooltip(thing="", score=".2f", low=".2f", high=".2f", n="d")
+    layer = charts.dots(x, y, tip, along="x", color=BLUE)
+    spec = charts.chart(rows, height=18 * len(rows), layer=layer if has_interval else layer[1:])
+    words = "Scores of things with 95% intervals." if has_interval else "Scores of things."
+    if np.count_nonzero(size) > 1:
+        words += f" They are of the largest of {np.count_nonzero(size)} groups."
+    return Figure("Scores", f"{words}{some}", spec)
+
+
+def _annotators_figure(report: AnswerReport) -> Figure | None:
+    """Return the distance of annotators to others: intervals, or a histogram of many."""
+    table, verdict = report.scores.annotators, report.scores.verdict
+    known = np.flatnonzero(np.isfinite(table["excess_low"]))
+    if not len(known):
+        return None
+    kinds = verdict.tolist()
+    palette = {FEW: GREY, LIKE_OTHERS: BLUE} | dict.fromkeys(report.judged, RED)
+    palette = {word: tone for word, tone in palette.items() if word in verdict[known].tolist()}
+    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
+    counted = [f"{word} {kinds.count(word)}" for word in dict.fromkeys(kinds)]
+    words = f"Number of annotators by verdict: {', '.join(counted)}."
+    title, axis = "Distance to others, compared with others on the same items", "more distant by"
+    value = table["excess"][known]
+    if len(known) > _MAX_NAMED:
+        step = np.floor(value * 20 + 1e-9) / 20
+        pairs = Counter(zip(step.tolist(), verdict[known].tolist(), strict=True))
+        rows = [
+            {"from": low, "to": round(low + 0.05, 3), "verdict": word, "annotators": count}
+            for (low, word), count in sorted(pairs.items())
+        ]
+        x = charts.number("from", axis, bin={"binned": True}, axis={"tickCount": 10})
+        y = charts.number("annotators", "annotators", stack="zero")
+        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
+        mark = {"type": "bar", "tooltip": {"content": "data"}}
+        return Figure(title, words, charts.chart(rows, height=220, mark=mark, encoding=encoding))
+    order = known[np.argsort(value, kind="stable")]
+    columns = {
+        "annotator": table["annotator"][order],
+        "answers": table["n_answers"][order],
+        "excess": table["excess"][order].round(3),
+        "low": table["excess_low"][order].round(3),
+        "high": table["excess_high"][order].round(3),
+        "verdict": verdict[order],
+    }
+    x = charts.number("excess", axis, axis={"tickCount": 8}, scale={"nice": False})
+    names = columns["annotator"].tolist()
+    y = {"field": "annotator", "type": "nominal", "sort": names, "title": None}
+    tip = charts.tooltip(annotator="", answers="d", excess=".2f", low=".2f", high=".2f")
+    layers = charts.dots(x, y, tip, along="x")
+    for layer in layers:
+        layer["encoding"]["color"] = colour
+    return Figure(
+        title, words, charts.chart(as_rows(columns), height=18 * len(order), layer=layers)
+    )
+
+
+_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
+
+
+def _annotators_section(report: AnswerReport) -> Section:
+    """Return annotators, those with a verdict first, then the most distant ones."""
+    table, verdict = report.scores.annotators, report.scores.verdict
+    rank = np.array([{LIKE_OTHERS: 1, FEW: 2}.get(one, 0) for one in verdict.tolist()])
+    shown = np.lexsort((-np.nan_to_num(table["excess"], nan=-9.0), rank))
+    shown = shown[table["n_answers"][shown] > 0][:MAX_ANNOTATORS]
+    columns: dict[str, Column] = {}
+    for name, every in table.items():
+        values = every[shown]
+        if name.endswith(("_low", "_high")) or name in ("n_true", "n_decided"):
+            continue
+        if name == "annotator":
+            columns[name] = Column(values)
+        elif name == "n_answers":
+            columns["answers"] = Column(values, "d")
+        elif name != "verdict":
+            share = name in _SHARES
+            columns[_HEADS.get(name, name.replace("_", " "))] = Column(
+                values, percent if share else "z.2f"
+            )
+            if f"{name}_low" in table:
+                ends = zip(table[f"{name}_low"][shown], table[f"{name}_high"][shown], strict=True)
+                cells = [_ends(float(low), float(high), share=share) for low, high in ends]
+                columns[f"95% of {name}"] = Column(cells, kind="plain number")
+    evidence = [report.scores.evidence.get(one, "") for one in table["annotator"][shown].tolist()]
+    columns["verdict"] = Column(verdict[shown], kind="verdict")
+    if any(evidence):
+        columns["evidence"] = Column(evidence, kind="plain", classes=["text"] * len(evidence))
+    caption = f"{amount(len(shown), 'annotator', report.answers.n_annotators)}, verdicts first"
+    kinds = [[one] for one in verdict[shown].tolist()]
+    rows = SortableTable("annotator-table", caption, columns, kinds, filter="Verdict")
+    text = [
+        "Annotators are compared with the consensus and with others on the same items. “More "
+        "distant” is by how much the distance of their answers to others exceeds the mean distance "
+        "of the items they answered. A verdict needs the whole interval of what speaks for it, and "
+        "does not say who is right."
+    ]
+    return Section("annotators", "Annotators", text, panels=[["annotators"]], table=rows)
+
+
+def _ends(low: float, high: float, *, share: bool) -> str:
+    if not share:
+        return interval(low, high)
+    return "" if low != low or high != high else f"{percent(low)} to {percent(high)}"
+
+
+def _disputed_section(report: AnswerReport) -> Section:
+    """Return the items whose answers differ most, drawn."""
+    title = "Disputed questions" if isinstance(report.answers, Rankings) else "Disputed items"
+    if not len(report.most_disputed):
+        words = ["No two answers to an item differ, or no item has two."]
+        return Section("disputed", title, words)
+    panels: list[list[Table | str | Any]] = disputed_panels(report)
+    n_shown, n_disputed = len(report.most_disputed), len(report.disputed)
+    these = "This is the item" if n_shown == 1 else f"These are the {n_shown} items"
+    words = [f"{these} whose answers differ most, by their mean distance."]
+    if n_disputed:
+        words.append(
+            f"On {amount(n_disputed, 'item')} of three answers or more, these differ as much as "
+            "answers to different items do."
+        )
+    return Section("disputed", title, words, panels=panels)
