@@ -147,7 +147,7 @@ def default_methods(annotations: Annotations) -> tuple[str, ...]:
 
 def compare(
     annotations: Annotations | str | Path | Any,
-    methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
+    methods: str | Aggregator | Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
     truth: Any = None,
     gold: Any = None,
@@ -164,7 +164,7 @@ def compare(
     annotations
         Annotations, or anything that `readers.as_annotations` takes: a path, a table.
     methods
-        Methods, or their specifications.
+        Methods, or their specifications; one alone is scored, too.
     truth
         Known classes to evaluate with, as `{item: class}`, a pandas Series, a table or a file. No
         method sees them.
@@ -196,7 +196,8 @@ def compare(
         "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
     )
     truth, gold = as_truth(truth), as_truth(gold)
-    chosen = [as_method(method) for method in methods]
+    listed = [methods] if isinstance(methods, (str, Aggregator)) else methods
+    chosen = [as_method(method) for method in listed]
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")
