@@ -14,7 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from ._relation import Floats
 from ._tables import Drawable, Table, columns_of
 from .aggregation import Aggregator, as_method
 from .annotations import Annotations
+from .answer_comparison import AnswerComparison, compare_on_answers
+from .answers import Answers
 from .diagnosis import data_warnings
 from .errors import OptionError
 from .heldout import HeldOut, held_out
@@ -145,7 +147,28 @@ def default_methods(annotations: Annotations) -> tuple[str, ...]:
     return (*DEFAULT_METHODS, *(_ORDINAL if annotations.scale == "ordinal" else ()))
 
 
+@overload
+def compare(annotations: Answers, methods: Any = ..., **settings: Any) -> AnswerComparison: ...
+
+
+@overload
+def compare(annotations: Any, methods: Any = ..., **settings: Any) -> Comparison: ...
+
+
 def compare(
+    annotations: Any, methods: Any = None, **settings: Any
+) -> Comparison | AnswerComparison:
+    """Fit methods to the same annotations and compare them.
+
+    Answers of other kinds than classes and numbers go to `compare_on_answers`, everything else to
+    `compare_on_labels`; both take `truth`, `gold`, `folds`, `seed` and `progress`.
+    """
+    if isinstance(annotations, Answers):
+        return compare_on_answers(annotations, methods, **settings)
+    return compare_on_labels(annotations, methods or ("majority", "dawid-skene"), **settings)
+
+
+def compare_on_labels(
     annotations: Annotations | str | Path | Any,
     methods: str | Aggregator | Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
@@ -184,7 +207,7 @@ def compare(
     Examples
     --------
     >>> from dissensus import demo
-    >>> comparison = compare(demo()[0], ["majority", "dawid-skene"])
+    >>> comparison = compare_on_labels(demo()[0], ["majority", "dawid-skene"])
     >>> sorted(row.method for row in comparison.methods)
     ['dawid-skene', 'majority']
     """

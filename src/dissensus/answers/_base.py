@@ -166,7 +166,8 @@ class Answers(Relation, ABC):
         """
         counts = f", {self.counts}" if self.counts else ""
         share = self.empty.mean() if len(self) else 0.0
-        blank = f"; {share:.0%} of answers are empty".replace("%", " %") if share else ""
+        percent = f"{share:.0%}".replace("%", " %") if share >= 0.005 else "fewer than 1 %"
+        blank = f"; {percent} of answers are empty" if share else ""
         sizes = f"{self.n_items} items, {self.n_annotators} annotators"
         return f"{self.kind}: {sizes}{counts}{blank}"
 

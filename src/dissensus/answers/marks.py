@@ -226,16 +226,36 @@ class Marks(Ragged):
 
     def _matched(self, first: Integers, second: Integers) -> Floats:
         """Return the summed similarity of the best one-to-one match of pairs of answers."""
-        n_second = self.sizes[second]
-        cells = self.sizes[first] * n_second
-        pair, at = np.repeat(np.arange(len(first)), cells), count_up(cells)
-        one = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
-        two = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
+        pair, one, two = self.mark_pairs(first, second)
         corners, item = self.corners(self.place), self.item.astype(np.int64)
         value = self.similarity(corners[one], corners[two], item[first[pair]])
         value[self.label[one] != self.label[two]] = 0.0
         near = value > 0
         return best_match(pair[near], one[near], two[near], value[near], len(first))
+
+    def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
+        """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
+        n_second = self.sizes[second]
+        cells = self.sizes[first] * n_second
+        pair, at = np.repeat(np.arange(len(first)), cells), count_up(cells)
+        one = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
+        two = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
+        return pair, one, two
+
+    def f1(self, first: Integers, second: Integers, least: float) -> Floats:
+        """Return the F1 of pairs of answers: marks match if they are at least this similar."""
+        n_first, n_second = self.sizes[first], self.sizes[second]
+        matched = np.zeros(len(first))
+        for batch in _batches(n_first * n_second):
+            pair, one, two = self.mark_pairs(first[batch], second[batch])
+            corners, item = self.corners(self.place), self.item.astype(np.int64)
+            value = self.similarity(corners[one], corners[two], item[first[batch][pair]])
+            near = (value >= least) & (self.label[one] == self.label[two])
+            size = len(first[batch])
+            weight = np.ones(int(near.sum()))
+            matched[batch] = best_match(pair[near], one[near], two[near], weight, size)
+        both = n_first + n_second
+        return np.where(both > 0, 2 * matched / np.maximum(both, 1), 1.0)
 
     def similar_pairs(
         self, corners: Floats, item: Integers, annotator: Integers, least: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from .._plain import as_plain
 from .._relation import Integers
 from .._tables import Table, Tabular, columns_of
 from ..annotations import Annotations, Scale
+from ..answers import Answers
 from ..answers.numbers import Numbers
 from ..errors import DataError
 from ._finding import CODES, SERIOUS, Finding, is_free_text
+from .answers import check_answers
 from .evidence import check_crowd, check_groups, check_items
+from .kinds import check_kinds
 from .known import check_gold
 from .labels import check_classes, check_names, check_repeats
 from .numbers import check_numbers
@@ -51,7 +54,7 @@ class Check(Tabular):
     Attributes
     ----------
     kind
-        `classes` or `numbers`.
+        `classes`, `numbers`, or the kind of other answers.
     classes
         The number of labels of every class; empty for numbers.
     scale, reason
@@ -62,7 +65,7 @@ class Check(Tabular):
         What was left out or assumed in reading.
     """
 
-    kind: Literal["classes", "numbers"]
+    kind: str
     n_labels: int
     n_items: int
     n_annotators: int
@@ -105,7 +108,7 @@ def check(
     Parameters
     ----------
     annotations
-        Annotations, numbers, a table, or a path that `read` takes.
+        Annotations, numbers, answers of another kind, a table, or a path that `read` takes.
     gold
         Known classes to check as well: `{item: class}`, a pandas Series, a table or a file.
     scale
@@ -125,6 +128,8 @@ def check(
     reason = "the labels are numbers"
     known = as_truth(gold) or {}
     findings: list[Finding] = []
+    if isinstance(annotations, Answers):
+        return _check_answers(annotations)
     data: Annotations | Numbers
     if isinstance(annotations, Numbers):
         data = annotations
@@ -155,6 +160,7 @@ def check(
         size = np.bincount(data.label, minlength=data.n_classes)
         counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
         findings += check_classes(data)
+        findings += check_kinds(data)
     for run in (check_names, check_repeats, check_crowd, check_items, check_groups):
         findings += run(data)
     if isinstance(data, Annotations) and not is_free_text(data):
@@ -180,6 +186,27 @@ def check(
         reason,
         tuple(findings),
         notes,
+    )
+
+
+def _check_answers(answers: Answers) -> Check:
+    """Check answers of other kinds than classes and numbers."""
+    findings = list(check_answers(answers))
+    for run in (check_names, check_crowd, check_items, check_groups):
+        findings += run(answers)
+    findings.sort(key=lambda one: one.severity != SERIOUS)
+    return Check(
+        answers.kind,
+        len(answers),
+        answers.n_items,
+        answers.n_annotators,
+        0,
+        _spread(answers.labels_per_item),
+        _spread(answers.labels_per_annotator),
+        {},
+        "nominal",
+        answers.summary,
+        tuple(findings),
     )
 
 

@@ -22,6 +22,7 @@ VERBS = {
     "aggregate": ("aggregate", "Estimate the true label of every item."),
     "watch": ("watch", "Keep labels up to date while annotations arrive."),
     "compare": ("compare", "Compare methods, with or without known labels."),
+    "judge": ("judge", "Compare models with people as annotators: replacement, rates, panels."),
     "agree": ("agree", "Measure how much annotators agree."),
     "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
     "train": ("train", "Train a classifier on one label per item, hard or soft."),

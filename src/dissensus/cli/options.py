@@ -26,6 +26,8 @@ _DEFAULTS |= {"scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
 READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
+ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
+KINDS = ("models", "people")  # of annotators
 REQUIRED = object()
 
 

@@ -223,6 +223,7 @@ class AnnotatorScores(Drawable, FrozenArrays):
         columns: dict[str, Any] = {
             "annotator": self.annotations.annotators,
             "verdict": self.verdict,
+            **_kinds(self.annotations),
             "labels": behaviour.labels,
             "compared": follow.n_labels.astype(np.int64),
             "correlation": follow.correlation,
@@ -351,6 +352,13 @@ class AnnotatorScores(Drawable, FrozenArrays):
         with np.errstate(invalid="ignore"):
             first, second = right / count
         return first, second, difference_p_value(right, count)
+
+
+def _kinds(annotations: Annotations | Numbers) -> dict[str, Any]:
+    """Return the kinds of annotators as a column, if they are known."""
+    if not isinstance(annotations, Annotations) or not len(annotations.annotator_kinds):
+        return {}
+    return {"kind": annotations.annotator_kinds}
 
 
 def _bounded(name: str, values: Any, first: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from .leave_one_out import leave_one_out
 from .proportions import Proportion, proportion
 from .verdicts import judge
 
-__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify"]
+__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
 NUMERIC = ("interval", "ratio")
@@ -38,7 +38,7 @@ SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
 
 
-def identify(
+def identify_on_labels(
     annotations: Annotations | Numbers | Any,
     result: Aggregation | None = None,
     *,
@@ -83,7 +83,7 @@ def identify(
     --------
     >>> from dissensus import simulate
     >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> scores = identify(crowd.annotations)
+    >>> scores = identify_on_labels(crowd.annotations)
     >>> scores.verdict.tolist()
     ['attentive', 'attentive', 'attentive', 'random', 'random']
     >>> scores.evidence[4]

@@ -18,7 +18,8 @@ Where they are numbers (`_numbers`):
     pearson               correlation with the truth
     spearman              correlation of the ranks; equal values share the mean rank
 
-Intervals are percentiles of bootstrap samples of the items.
+Answers of other kinds are scored as `answers` says. Intervals are percentiles of bootstrap samples
+of the items.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ import numpy as np
 from .._plain import as_plain
 from .._relation import Array, Floats, Integers
 from .._tables import Table, Tabular, columns_of
+from ..answers import Answers
 from ..errors import DataError, OptionError
 from ..readers import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
 from ._classes import CLASS_SCORES, class_scores, true_classes
 from ._numbers import NUMBER_SCORES, number_scores
+from .answers import answer_scores, thing_scores
 
 
 class Score(NamedTuple):
@@ -146,10 +149,12 @@ def evaluate(
     >>> evaluate(estimate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
     Score(value=0.5, low=0.0, high=1.0)
     """
-    if resamples < 0:
-        raise OptionError(f"resamples = {resamples}, but it must be at least 0")
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
+    answers = _as_answers(predicted)
+    if answers is not None:
+        return evaluate_answers(
+            answers, truth, resamples=resamples, confidence=confidence, seed=seed
+        )
+    check_resampling(resamples, confidence)
     if isinstance(predicted, (Aggregation, Estimation)):
         predicted = predicted.predictions
     elif not isinstance(predicted, (Predictions, Values)):
@@ -176,6 +181,64 @@ def evaluate(
         scores["ece"] = error.shifted(samples["ece"])
     missing = n_predicted - len(scored), len(known) - len(scored)
     return Evaluation(scores, len(scored), *missing, resamples, confidence)
+
+
+def _as_answers(predicted: Any) -> Answers | None:
+    """Return a consensus, or answers, of another kind than classes and numbers."""
+    found = getattr(predicted, "consensus", predicted)
+    return found if isinstance(found, Answers) else None
+
+
+def evaluate_answers(
+    predicted: Answers | Mapping[str, float],
+    truth: Any,
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Compare answers with known ones of the same kind, by the scores of `metrics.answers`.
+
+    Parameters
+    ----------
+    predicted
+        One answer per item, or the scores of things that were compared.
+    truth
+        Known answers; `{item: value}` with values as in rows; or the scores of things.
+    resamples, confidence, seed
+        As in `evaluate`.
+    """
+    check_resampling(resamples, confidence)
+    if not isinstance(predicted, Answers):
+        ratios: Mapping[str, Any] = thing_scores(predicted, truth)
+        missing = (0, 0)
+    else:
+        if not isinstance(truth, Answers):
+            who = ["truth"] * len(truth)
+            truth = type(predicted).from_values(list(truth), who, list(truth.values()))
+        ratios, *counts = answer_scores(predicted, truth)
+        missing = counts[0], counts[1]
+    n_scored = next(iter(ratios.values())).n_units
+    ones = np.ones((1, n_scored))
+    rng = np.random.default_rng(seed)
+    sizes = [64] * (resamples // 64) + [resamples % 64]
+    weights = [rng.multinomial(n_scored, ones[0] / n_scored, size=size) for size in sizes if size]
+    scores: dict[str, Score | None] = {
+        name: Score.from_samples(
+            np.concatenate([ratio.values(ones), *(ratio.values(w.astype(float)) for w in weights)]),
+            confidence,
+        )
+        for name, ratio in ratios.items()
+    }
+    return Evaluation(scores, n_scored, *missing, resamples, confidence)
+
+
+def check_resampling(resamples: int, confidence: float) -> None:
+    """Refuse impossible settings of the bootstrap."""
+    if resamples < 0:
+        raise OptionError(f"resamples = {resamples}, but it must be at least 0")
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
 
 
 def _check_names(items: list[str]) -> None:

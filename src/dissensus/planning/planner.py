@@ -119,7 +119,7 @@ class Plan(Drawable):
         }
 
 
-def plan(
+def plan_labels(
     annotations: Annotations | Any,
     result: Aggregation | None = None,
     *,
@@ -188,7 +188,7 @@ def plan(
     Examples
     --------
     >>> annotations = Annotations.from_columns("aaabb", "xyzxy", "00001", items="abc")
-    >>> plan(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
+    >>> plan_labels(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
     ['c', 'b']
     """
     method = policies.create(policy) if isinstance(policy, str) else policy

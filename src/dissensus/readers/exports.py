@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
@@ -24,7 +24,19 @@ from .packing import DAMAGED
 from .sources import Source
 from .tables import column_names, first_lines, first_rows
 
-Kind = Literal["single", "multiple", "ordinal", "numeric"]
+Kind = Literal[
+    "single",
+    "multiple",
+    "ordinal",
+    "numeric",
+    "sets",
+    "rankings",
+    "texts",
+    "spans",
+    "boxes",
+    "points",
+    "masks",
+]
 
 INVERTED = "peerannot-inverted"
 # Format → module. The first that recognises a file reads it, so the most particular come first.
@@ -66,19 +78,27 @@ class Question:
     answers
         A long table: item, annotator, label, and any columns to carry along (time, duration,
         confidence, kind of annotator, split). Several options in one label are in the order of
-        their names with `|` between them.
+        their names with `|` between them. Of a kind in `answers.KINDS` there are no labels but
+        values.
     kind
-        One class, several at once, classes in order, or numbers.
+        One class, several at once, classes in order, numbers, or a kind in `answers.KINDS`.
     classes
         All classes, in order, where the export declares them.
     gold
-        Known classes: item → label.
+        Known classes: item → label; of a kind in `answers.KINDS`, item → value.
+    values
+        One plain value per row of `answers`, as `Answers.from_values` takes them; an empty list
+        is an empty answer.
+    sizes
+        Height and width of images in pixels: item → (height, width).
     """
 
     answers: pl.DataFrame
     kind: Kind = "single"
     classes: tuple[str, ...] | None = None
-    gold: Mapping[str, str] = field(default_factory=dict)
+    gold: Mapping[str, Any] = field(default_factory=dict)
+    values: Sequence[Any] = ()
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

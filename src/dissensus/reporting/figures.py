@@ -15,6 +15,7 @@ from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
 from .charts import BLUE, GREY, ORANGE, PERCENT, VERDICT_COLOURS, Figure
+from .judging_report import section_figures
 from .sentences import percent
 from .summary import CONFIDENT
 from .tendency_section import predictions_figure
@@ -57,6 +58,7 @@ def figures(report: Report) -> dict[str, Figure]:
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs),
         "predictions": None if predictions is None else predictions_figure(predictions),
+        **({} if report.judging is None else section_figures(report.judging)),
     }
     return {name: one for name, one in drawn.items() if one is not None}
 
