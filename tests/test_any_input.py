@@ -223,3 +223,13 @@ def test_a_check_of_a_table_counts_incomplete_rows():
     found = {one.code: one for one in ds.check(gaps).findings}["incomplete"]
     assert found.count == 3
     assert 'missing="drop"' in found.remedy
+
+
+def test_answers_of_every_kind_are_aggregated_from_tables_and_files(tmp_path):
+    boxes = pd.DataFrame(
+        {"item": ["a"] * 3, "annotator": ["x", "y", "z"], "x": 5, "y": [4, 5, 6], "w": 9, "h": 9}
+    )
+    expected = ds.aggregate(ds.read(boxes))
+    assert isinstance(expected, ds.Consensus)
+    for source in (boxes, pl.DataFrame(boxes.to_dict("list")), path_of(boxes, tmp_path)):
+        assert ds.aggregate(source).to_pandas().equals(expected.to_pandas())
