@@ -4,7 +4,7 @@ Two spans differ by ((|s1 - s2| + |e1 - e2|) / (length 1 + length 2))², and by 
 label; a span without partner costs 1. The disorder of two annotators is the cost of the best
 alignment over their mean number of spans. Gamma is 1 - observed / expected disorder, and here the
 mean over pairs of annotators. Shuffled spans are those of the same item, whose timelines are cut at
-random places and rotated.
+random points and rotated.
 
     Y. Mathet, A. Widlöcher, J.-P. Métivier. The unified and holistic method gamma for
     inter-annotator agreement measure and alignment. Computational Linguistics 41(3), 2015.

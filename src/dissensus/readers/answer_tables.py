@@ -68,7 +68,7 @@ def answers_from(
     assigned
         A table of item and annotator: who looked at what. Those without a row answered nothing.
     inputs
-        A table about items: `height` and `width` of images, or the two sides of comparisons.
+        A table about items: `height` and `width` of images, or both sides of comparisons.
     missing, duplicates
         As in `read`; of marks all rows of an item and annotator are one answer.
     """

@@ -50,7 +50,7 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
     assigned
         A table of item and annotator: those without a mark have looked and marked nothing.
     inputs
-        A table about items: height and width of images, or the two sides of comparisons.
+        A table about items: height and width of images, or both sides of comparisons.
     **given
         `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
         `readers.examine`.

@@ -114,24 +114,24 @@ def is_of_kind(frame: pl.DataFrame, layout: Layout, columns: Mapping[str, str]) 
 def _are_marks(frame: pl.DataFrame, kind: str, names: Sequence[str]) -> bool:
     """Return whether columns beside a label are marks, and not times or properties of items."""
     pair = [_column(frame, role) for role in ("item", "annotator")]
-    places = frame.select(
+    marks = frame.select(
         pl.col(name).cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).alias(name)
         for name in names
     )
     blank = frame.select(pl.all_horizontal(pl.col(n).cast(pl.String).is_null() for n in names))
     empty = blank.to_series()
-    read = places.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+    read = marks.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
     if not (read | empty).all() or not read.any():
         return False
     if kind == "spans":
-        start, end = places[names[0]].filter(read), places[names[1]].filter(read)
+        start, end = marks[names[0]].filter(read), marks[names[1]].filter(read)
         whole = (start.floor() == start).all() and (end.floor() == end).all()
         if not whole or not (end < _LATEST).all() or not (start <= end).all():
             return False
     if None in pair:
         return True  # a truth or a consensus, which has no annotators
     item, annotator = (frame[str(name)] for name in pair)
-    rows = places.with_columns(item.alias("\0item"), annotator.alias("\0annotator")).filter(read)
+    rows = marks.with_columns(item.alias("\0item"), annotator.alias("\0annotator")).filter(read)
     several = bool(rows.select("\0item", "\0annotator").is_duplicated().any())
     if empty.any() or several:
         return True
