@@ -47,6 +47,12 @@ TOOLS: dict[str, str] = {
     "potato": "potato",
     "lewidi": "lewidi",
     "doccano": "doccano",
+    "inspect": "inspect_ai",
+    "mlflow": "mlflow",
+    "langfuse": "langfuse",
+    "promptfoo": "promptfoo",
+    "openai-evals": "openai_evals",
+    "alt-test": "alt_test",
     "mturk": "mturk",
     "toloka": "toloka",
     "appen": "appen",
@@ -133,10 +139,11 @@ class Head:
         `records` (a JSON list or JSON lines), `object` (one JSON object), `table` (columns),
         `archive` (a zip of files), or `folder`.
     names
-        Columns of a table, keys of the first record, keys of the object, files of the archive or
-        of the folders in a folder.
+        Columns of a table, keys of the first record, keys of the object, files of the archive,
+        JSON files of the folder and of those in it.
     first
-        The first records; of an object, its first values; of a table, its first rows.
+        The first records; of an object, its first values, one less than keys if the last of them
+        is too long; of a table, its first rows.
     lines
         The first lines of a table of texts, field by field, its header included.
     """
@@ -213,8 +220,8 @@ def head_of(source: Source) -> Head | None:
 
 
 def _inner_files(folder: Path) -> Iterator[str]:
-    """Yield the JSON files one and two folders below, by their path from here."""
-    for pattern in ("*/*.json", "*/*.jsonl", "*/*/*.json", "*/*/*.jsonl"):
+    """Yield the JSON files here, and one and two folders below, by their path from here."""
+    for pattern in ("*.json", "*/*.json", "*/*.jsonl", "*/*/*.json", "*/*/*.jsonl"):
         yield from (path.relative_to(folder).as_posix() for path in folder.glob(pattern))
 
 
@@ -234,7 +241,7 @@ def _json(source: Source) -> Head:
         size *= 8
     if not text.startswith("{"):
         return _records(first)
-    return Head("object", tuple(map(str, first[: len(first) // 2 * 2 : 2])), tuple(first[1::2]))
+    return Head("object", tuple(map(str, first[::2])), tuple(first[1::2]))
 
 
 def _elements(text: str, most: int) -> list[Any]:
