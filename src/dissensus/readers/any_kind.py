@@ -182,10 +182,10 @@ def _from_file(
     if find_layout(head.names, kind, columns) is None:
         return None
     frame = read_columns(opened, None)
-    found = find_layout(frame.columns, kind, columns)
-    if found is None or (kind is None and not is_of_kind(frame, *found)):
+    layout = find_layout(frame.columns, kind, columns)
+    if layout is None or (kind is None and not is_of_kind(frame, *layout)):
         return None
-    answers, notes = answers_from(frame, *found, given=columns, source=opened, **options)
+    answers, notes = answers_from(frame, *layout, given=columns, source=opened, **options)
     format_ = opened.format if opened.frame is None else opened.name
     return AnswerReading(answers, format_, (*opened.notes, *notes))
 
