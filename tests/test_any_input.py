@@ -71,6 +71,7 @@ TAKING_ANNOTATIONS = {
     "crowdlab": lambda data, _: ds.crowdlab(data, PROBABILITIES).as_dict(),
     "estimate": lambda data, _: ds.estimate(data).value.tolist(),
     "identify": lambda data, _: ds.identify(data).as_dict(),
+    "judge": lambda data, _: ds.judge(data, models=["4"], resamples=5).to_dict(),
     "item_scores": lambda data, _: ds.item_scores(data).as_dict(),
     "plan": lambda data, _: ds.plan(data, budget=5, draws=0).as_dict(),
     "read": lambda data, _: ds.read(data).to_dict(),
@@ -96,6 +97,9 @@ TAKING_TRUTH = {
     "evaluate, truth": lambda truth, _: ds.evaluate(RESULT, truth).as_dict(),
     "evaluate, truth of numbers": lambda truth, _: ds.evaluate(ESTIMATION, truth).as_dict(),
     "identify, gold": lambda truth, _: ds.identify(ANNOTATIONS, gold=truth).as_dict(),
+    "judge, truth": lambda truth, _: ds.judge(
+        ANNOTATIONS, models=["4"], resamples=5, truth=truth
+    ).to_dict(),
     "plan, truth": lambda truth, _: (
         ds.plan(ANNOTATIONS, budget=5, draws=0, truth=truth).errors.accuracy
     ),
@@ -154,3 +158,82 @@ def test_two_columns_of_unknown_role_are_not_guessed():
     wrong = pd.DataFrame({"annotator": ["x"], "label": ["cat"]})
     with pytest.raises(ds.DataError, match="no column for the item among 'annotator', 'label'"):
         ds.evaluate(RESULT, wrong)
+
+
+def test_a_wide_table_is_read_whatever_its_index_is():
+    wide = TABLE.pivot_table(index="item", columns="annotator", values="label", aggfunc="first")
+    expected = ds.read(TABLE)
+    assert ds.read(wide) == expected
+    assert ds.read(pl.DataFrame(wide.reset_index().to_dict("list"))) == expected
+    assert ds.read(wide.rename_axis(index=None)) == expected
+    numbered = wide.set_axis(range(wide.shape[1]), axis=1).reset_index(drop=True)
+    assert ds.read(numbered).n_annotators == expected.n_annotators
+
+
+def test_lists_in_a_table_are_read_as_those_in_a_file(tmp_path):
+    table = pl.DataFrame(
+        {
+            "id": ["a", "b", "c"],
+            "annotators": [["x", "y"], ["x", "z"], ["x", "y"]],
+            "labels": [["cat", "dog"], ["cat", "cat"], ["dog", "dog"]],
+        }
+    )
+    table.write_parquet(tmp_path / "lists.parquet")
+    assert ds.read(table) == ds.read(tmp_path / "lists.parquet")
+
+
+def test_questions_in_a_table_are_not_mixed():
+    questions = pd.concat([TABLE.assign(question="what"), TABLE.assign(question="where")])
+    with pytest.raises(ds.DataError, match="several questions, what"):
+        ds.read(questions)
+    assert ds.read(questions, question="where") == ds.read(TABLE)
+
+
+def test_objects_beside_the_labels_do_no_harm():
+    assert ds.read(TABLE.assign(picture=[object() for _ in TABLE.index])) == ds.read(TABLE)
+
+
+def test_one_method_can_be_compared_by_its_name():
+    assert [one.method for one in ds.compare(TABLE, "majority", folds=2).methods] == ["majority"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ds.aggregate(None), "cannot read NoneType as a table; give a path"),
+        (lambda: ds.aggregate(TABLE.values.tolist()), "cannot read list as a table; give a path"),
+        (lambda: ds.aggregate(TABLE.head(0)), "table: no labels in it"),
+        (
+            lambda: ds.aggregate(TABLE.rename(columns={"item": "photo"})),
+            'say which: read(table, columns={"item": "…"})',
+        ),
+        (
+            lambda: ds.aggregate(TABLE.assign(label=TABLE["label"].where(TABLE.index > 0))),
+            'row 1: no label; read(table, missing="drop") leaves such rows out',
+        ),
+        (lambda: ds.read(TABLE, format="exel"), "table: no format 'exel'"),
+        (lambda: ds.aggregate(TABLE, None), "a method is a name or an Aggregator, not None"),
+        (lambda: ds.identify(TABLE, "wawa"), "a result is what `aggregate` returns, not str"),
+    ],
+)
+def test_what_cannot_be_read_ends_in_a_line_for_python(call, message):
+    with pytest.raises(ds.DissensusError) as problem:
+        call()
+    assert message in str(problem.value)
+
+
+def test_a_check_of_a_table_counts_incomplete_rows():
+    gaps = TABLE.assign(label=TABLE["label"].where(TABLE.index > 2))
+    found = {one.code: one for one in ds.check(gaps).findings}["incomplete"]
+    assert found.count == 3
+    assert 'missing="drop"' in found.remedy
+
+
+def test_answers_of_every_kind_are_aggregated_from_tables_and_files(tmp_path):
+    boxes = pd.DataFrame(
+        {"item": ["a"] * 3, "annotator": ["x", "y", "z"], "x": 5, "y": [4, 5, 6], "w": 9, "h": 9}
+    )
+    expected = ds.aggregate(ds.read(boxes))
+    assert isinstance(expected, ds.Consensus)
+    for source in (boxes, pl.DataFrame(boxes.to_dict("list")), path_of(boxes, tmp_path)):
+        assert ds.aggregate(source).to_pandas().equals(expected.to_pandas())

@@ -170,7 +170,7 @@ def compare(
 
 def compare_on_labels(
     annotations: Annotations | str | Path | Any,
-    methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
+    methods: str | Aggregator | Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
     truth: Any = None,
     gold: Any = None,
@@ -187,7 +187,7 @@ def compare_on_labels(
     annotations
         Annotations, or anything that `readers.as_annotations` takes: a path, a table.
     methods
-        Methods, or their specifications.
+        Methods, or their specifications; one alone is scored, too.
     truth
         Known classes to evaluate with, as `{item: class}`, a pandas Series, a table or a file. No
         method sees them.
@@ -219,7 +219,8 @@ def compare_on_labels(
         "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
     )
     truth, gold = as_truth(truth), as_truth(gold)
-    chosen = [as_method(method) for method in methods]
+    listed = [methods] if isinstance(methods, (str, Aggregator)) else methods
+    chosen = [as_method(method) for method in listed]
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import MethodError
 from ..readers import as_annotations, as_truth
 from ..registry import aggregators
 from ._base import (
@@ -91,6 +92,8 @@ def __getattr__(name: str) -> Any:
 def as_method(method: str | Aggregator) -> Aggregator:
     """Return a method from its specification; files that its settings name are read."""
     chosen = aggregators.create(method) if isinstance(method, str) else method
+    if not isinstance(chosen, Aggregator):
+        raise MethodError(f"a method is a name or an Aggregator, not {chosen!r}")
     if chosen.side_tables:
         from ..readers.side_tables import read_side_tables
 

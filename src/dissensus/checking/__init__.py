@@ -215,12 +215,12 @@ def read_incomplete(read: Callable[[str], Reading]) -> tuple[Reading, list[Findi
     try:
         return read("error"), []
     except DataError as problem:
-        sentence, found, _ = str(problem).partition("; --missing drop")
-        if not found:
+        sentence, _, remedy = str(problem).rpartition("; ")
+        if not remedy.endswith("leaves such rows out"):
             raise
     more = re.search(r"; (\d+) more ", sentence)
     count = 1 + int(more[1] if more else 0)
-    remedy = "complete the rows, or leave them out with --missing drop"
+    remedy = f"complete the rows; {remedy}"
     finding = Finding("incomplete", f"{sentence}.", count, remedy=remedy, severity=SERIOUS)
     return read("drop"), [finding]
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..aggregation import Aggregator, Progress
 from ..aggregation import aggregate as aggregate_classes
+from ..annotations import Annotations
 from ..answers import Answers
+from ..answers.numbers import Numbers
 from ..registry import consensus_methods, registries
 from ._base import ConsensusContext, ConsensusMethod
 from .result import Consensus
@@ -81,8 +83,8 @@ def aggregate(
 ) -> Aggregation | Consensus:
     """Infer what is true of every item: labels from annotations, a consensus from answers.
 
-    Answers go to `consensus`, everything else to `aggregation.aggregate`; both take `method`,
-    `gold`, `seed`, `engine` and `progress`.
+    Answers go to `consensus`, annotations to `aggregation.aggregate`; both take `method`, `gold`,
+    `seed`, `engine` and `progress`. Paths and tables are read first, see `readers.read`.
 
     Examples
     --------
@@ -91,6 +93,10 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
+    if not isinstance(annotations, (Annotations, Answers, Numbers)):
+        from ..readers import Reading, read
+
+        annotations = annotations if isinstance(annotations, Reading) else read(annotations)
     if isinstance(annotations, Answers):
         return consensus(annotations, method, gold=gold, **context)
     return aggregate_classes(annotations, method, gold=gold, **context)

@@ -193,6 +193,8 @@ def check_fitted(
     """Return a result that belongs to the annotations, fitted if none is given."""
     if result is None:
         return aggregators.create(method).fit(annotations, gold=gold, seed=seed)
+    if not isinstance(result, Aggregation):
+        raise OptionError(f"a result is what `aggregate` returns, not {type(result).__name__}")
     if result.annotations is not annotations and result.annotations != annotations:
         raise DataError("the result belongs to other annotations; aggregate these")
     return result

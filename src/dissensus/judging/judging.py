@@ -18,7 +18,7 @@ from ..annotations import Annotations, Scale
 from ..errors import OptionError
 from ..identification.copying import Copies, copies
 from ..planning import Plan
-from ..readers import as_annotations
+from ..readers import as_annotations, as_truth
 from . import sentences as words
 from ._mixed import Mixed, mixed
 from .escalate import Escalation, escalate
@@ -198,7 +198,7 @@ def judge(
     people: Sequence[str] = (),
     by: Mapping[str, Any] | Sequence[Any] | str | None = None,
     cluster: Mapping[str, Any] | Sequence[Any] | str | None = None,
-    truth: Mapping[Any, Any] | None = None,
+    truth: Any = None,
     sampled: Sampled = "random",
     epsilon: float = EPSILON,
     scale: Scale | None = None,
@@ -226,7 +226,7 @@ def judge(
     cluster
         Clusters of items that are not independent (documents, prompts), likewise.
     truth
-        Known labels, `{item: label}`.
+        Known labels, as `{item: label}`, a pandas Series, a table or a file.
     sampled
         How the items that people labelled were chosen: `random`, `by-judge` (by what the models
         answered) or `by-label` (by their true class).
@@ -264,7 +264,7 @@ def judge(
         annotations = annotations.with_scale(scale)
     if isinstance(by, str) and by == "time":
         by = _periods(annotations)
-    data = mixed(annotations, cluster=cluster, by=by, truth=truth)
+    data = mixed(annotations, cluster=cluster, by=by, truth=as_truth(truth))
     draw: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
     alone = _alone(data)
     labelled = bool(data.known.any())

@@ -23,7 +23,7 @@ from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
 from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
 from .reading import Reading, choose_question, examine
-from .sources import FORMATS, Source, open_source
+from .sources import FORMATS, Source, open_source, source_of_table
 from .tables import column_names, read_columns
 
 
@@ -117,7 +117,8 @@ def examine_answers(
     elif isinstance(source, Annotations) or _is_nested(source):
         found = None
     else:
-        found = _from_frame(as_frame(source), chosen, columns, None, options)
+        opened = source_of_table(as_frame(source))
+        found = _from_file(opened, chosen, columns, given, options)
     if found is None and chosen not in (None, "sets"):
         layouts = [", ".join(one.roles) for one in LAYOUTS if one.kind == chosen]
         remedy = "others are named by --columns ROLE=NAME"
@@ -165,7 +166,7 @@ def _from_file(
     given: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> AnswerReading | None:
-    """Return the answers in records, in an export, or in a long table."""
+    """Return the answers in records, in an export, or in a table; nothing for classes."""
     wanted = given.get("format")
     head = head_of(opened)
     if wanted is None and not columns and head is not None:
@@ -187,7 +188,13 @@ def _from_file(
         return None
     if kind is None and not _names_people(head.names, columns):
         return None  # a wide table, whose annotators may be called x and y
-    return _from_frame(read_columns(opened, None), kind, columns, opened, options)
+    frame = read_columns(opened, None)
+    layout = find_layout(frame.columns, kind, columns)
+    if layout is None or (kind is None and not is_of_kind(frame, *layout)):
+        return None
+    answers, notes = answers_from(frame, *layout, given=columns, source=opened, **options)
+    format_ = opened.format if opened.frame is None else opened.name
+    return AnswerReading(answers, format_, (*opened.notes, *notes))
 
 
 def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:
@@ -196,25 +203,6 @@ def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:
     return all(
         role in columns or not plain.isdisjoint(NEEDED[role]) for role in ("item", "annotator")
     )
-
-
-def _from_frame(
-    frame: pl.DataFrame,
-    kind: str | None,
-    columns: Mapping[str, str],
-    opened: Source | None,
-    options: Mapping[str, Any],
-) -> AnswerReading | None:
-    """Return the answers of a table; nothing if its labels are classes."""
-    found = find_layout(frame.columns, kind, columns)
-    if found is None or (kind is None and not is_of_kind(frame, *found)):
-        return None
-    if kind is None and not _names_people(frame.columns, columns):
-        return None
-    answers, notes = answers_from(frame, *found, given=columns, source=opened, **options)
-    if opened is None:
-        return AnswerReading(answers, "table", notes)
-    return AnswerReading(answers, opened.format, (*opened.notes, *notes))
 
 
 def _from_export(

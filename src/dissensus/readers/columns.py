@@ -26,6 +26,7 @@ NEEDED = {
         *("judgement", "annotation", "choice", "given_label", "label_id", "answer_label", "vote"),
     ],
 }
+IN_MEMORY = "table"  # the name of tables in memory, for messages
 # Words for "no label": gaps of a wide table, and with `--missing drop` of a long one. "None" is a
 # label as any other.
 NO_LABEL = frozenset({"nan", "na", "n/a", "null", "<na>"})
@@ -102,10 +103,11 @@ def find_columns(
     for role in [role for role in roles if role not in columns]:
         named = [name for name in present if free.get(name) in roles[role]]
         if not named:
-            remedy = f"say which: --columns {role}=…" if long else f"call one of them {role}"
+            remedy = f"say which: {_option(role, source)}" if long else f"call one of them {role}"
             raise DataError(f"{source}: no column for the {role} among {_list(present)}; {remedy}")
         if len(named) > 1 or times[named[0]] > 1:
-            remedy = f"say which: --columns {role}={named[0]}" if long else "keep one of them"
+            which = _option(role, source, named[0])
+            remedy = f"say which: {which}" if long else "keep one of them"
             raise DataError(f"{source}: {_list(named)} could each be the {role}; {remedy}")
         columns[role] = named[0]
     for role, names in (optional or {}).items():
@@ -113,6 +115,13 @@ def find_columns(
         if role not in columns and len(named) == 1 and named[0] not in columns.values():
             columns[role] = named[0]
     return columns
+
+
+def _option(role: str, source: str, name: str = "…") -> str:
+    """Return how a column is named: of a table in memory in Python, else as on the command line."""
+    if source == IN_MEMORY:
+        return f'read(table, columns={{"{role}": "{name}"}})'
+    return f"--columns {role}={name}"
 
 
 def plain_name(name: str) -> str:

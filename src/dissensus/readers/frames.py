@@ -18,13 +18,24 @@ def as_frame(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     if _is_pandas(table):
-        table = table.reset_index([name for name in table.index.names if name is not None])
+        table = _with_index(table)
     if isinstance(table, Mapping) or _is_pandas(table):
         # Column by column through Python: no Arrow needed, and mixed columns survive.
         return frame_of({str(name): _values_of(str(name), table[name]) for name in table})
     if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__dataframe__"):
         return pl.DataFrame(table)
-    raise DataError(f"cannot read a {type(table).__name__} as a table")
+    raise DataError(
+        f"cannot read {type(table).__name__} as a table; give a path, a pandas, polars or Arrow "
+        "table, or a mapping of columns"
+    )
+
+
+def _with_index(table: Any) -> Any:
+    """Return a pandas table with its index as columns, except nameless numbers of rows."""
+    names = [name for name in table.index.names if name is not None]
+    if not names and table.index.nlevels == 1 and table.index.dtype.kind not in "iu":
+        return table.rename_axis("index").reset_index()
+    return table.reset_index(names)
 
 
 def frame_of_labels(source: Any) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError
-from .columns import CARRIED, NEEDED, NO_LABEL, find_columns
+from .columns import CARRIED, IN_MEMORY, NEEDED, NO_LABEL, find_columns
 from .frames import names_of
 from .sources import Source, open_source, ragged_line
 from .tables import line_of_row, read_roles
@@ -116,7 +116,9 @@ def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None
     if ragged is not None:
         raise DataError(f"{name}: {ragged}{more}")
     where = line_of_row(source, row)
-    raise DataError(f"{name}: {where}: no {role}{more}; --missing drop leaves such rows out")
+    in_memory = source is not None and name == IN_MEMORY
+    drop = 'read(table, missing="drop")' if in_memory else "--missing drop"
+    raise DataError(f"{name}: {where}: no {role}{more}; {drop} leaves such rows out")
 
 
 def one_label_each(frame: pl.DataFrame, duplicates: str, name: str) -> pl.DataFrame:

@@ -14,13 +14,22 @@ from ..answers import KINDS
 from ..errors import DataError
 from ._answers import as_texts
 from .annotator_files import FILES, read_files
-from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
+from .columns import (
+    CARRIED,
+    IN_MEMORY,
+    NEEDED,
+    NO_LABEL,
+    QUESTION,
+    find_columns,
+    no_label_note,
+    plain_name,
+)
 from .dataset_folders import FOLDER, is_dataset
 from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of
 from .long_tables import annotations_from, is_no_label
-from .sources import FORMATS, Source, is_folder, open_source
+from .sources import FORMATS, Source, is_folder, open_source, source_of_table
 from .tables import column_names, read_columns
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
@@ -89,8 +98,8 @@ def read(
     source
         A path to a table (csv, tsv, parquet, arrow, jsonl, json; text also as .gz or .zst), to an
         export of a labelling tool, to a folder with `answers.json`, or `-` for standard input; a
-        polars, pandas or Arrow table; `{item: {annotator: label}}`; or a mapping of column names
-        to columns.
+        polars, pandas or Arrow table of the same content; `{item: {annotator: label}}`; or a
+        mapping of column names to columns.
     format
         The format, if it should not be recognised from the content.
     question
@@ -239,33 +248,22 @@ def _examine(
     kind: str | None,
     given: tuple[str | None, Sequence[Any] | None, str, str],
 ) -> Reading | KindReading:
-    question, classes, missing, duplicates = given
+    question, classes, _, duplicates = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         answers = one_answer_each(source, duplicates, "mapping")
         return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
     several = isinstance(source, (list, tuple)) and bool(source)
     if several and all(isinstance(one, (str, Path)) for one in source):
         return _of_files(list(source), format, kind, given)
-    if not isinstance(source, (str, Path)):
-        annotations = annotations_from(
-            as_frame(source),
-            columns=columns,
-            classes=classes,
-            missing=missing,
-            duplicates=duplicates,
-        )
-        return Reading(annotations, "table")
-    if is_folder(source) and (Path(source, "answers.json").exists() or format == INVERTED):
-        inverted = format == INVERTED
+    on_disk = isinstance(source, (str, Path))
+    inverted = format == INVERTED
+    if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
         return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
-        raise DataError(f"{source}: no format {format!r}; known are {known}")
-    if is_folder(source):
-        shape = FOLDER if is_dataset(Path(source)) else "folder"
-        opened = Source(str(source), Path(source), shape)
-    else:
-        opened = open_source(source, None if format in TOOLS else format)
+        where = source if on_disk else IN_MEMORY
+        raise DataError(f"{where}: no format {format!r}; known are {known}")
+    opened = _opened(source, format)
     if opened.format in ("folder", "zip") and format in (None, *FILES) and not columns:
         found = _of_files(opened.content, format, kind, given)
         if found is not None:
@@ -291,9 +289,21 @@ def _examine(
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
-        return _choose(opened, name or opened.format, export, kind, *given)
+        return _choose(
+            opened, name or (opened.format if on_disk else IN_MEMORY), export, kind, *given
+        )
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
+
+
+def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
+    """Return a file, a folder, or a table in memory, to be read."""
+    if not isinstance(source, (str, Path)):
+        return source_of_table(as_frame(source))
+    if is_folder(source):
+        kind = FOLDER if is_dataset(Path(source)) else "folder"
+        return Source(str(source), Path(source), kind)
+    return open_source(source, None if format in TOOLS else format)
 
 
 def _whole(

@@ -15,6 +15,7 @@ import polars as pl
 
 from .._files import is_stream, reason
 from ..errors import DataError, OutputError
+from .columns import IN_MEMORY
 from .packing import GZIP, ZSTD, unpacked
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
@@ -47,7 +48,7 @@ csv.field_size_limit(2**31 - 1)  # by default a text of 128 KiB is an error
 
 @dataclass(frozen=True)
 class Source:
-    """The content of a file or of standard input, and its format."""
+    """The content of a file, of standard input or of a table in memory, and its format."""
 
     name: str  # for messages
     content: Path | bytes
@@ -55,6 +56,7 @@ class Source:
     notes: tuple[str, ...] = ()
     packed: bool = False  # by Zstandard, which polars unpacks
     separator: str = ","  # of columns
+    frame: pl.DataFrame | None = None  # a table in memory, instead of content
 
     @property
     def stem(self) -> str:
@@ -147,6 +149,11 @@ def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A
     bare = re.sub(r'"[^"]*"', "", first[0] if first else "")  # quoted text aside
     separator = max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
     return replace(source, format=kind, separator=separator)
+
+
+def source_of_table(frame: pl.DataFrame) -> Source:
+    """Return a table in memory as a source."""
+    return Source(IN_MEMORY, b"", "arrow", frame=frame)
 
 
 def is_folder(path: str | Path) -> bool:

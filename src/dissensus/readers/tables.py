@@ -172,7 +172,11 @@ def _read_parquet(source: Source, **options: Any) -> pl.DataFrame:
 
 
 def _read_arrow(source: Source, **options: Any) -> pl.DataFrame:
-    """Return an Arrow table, be it a file or a stream."""
+    """Return an Arrow table, be it in memory, a file or a stream."""
+    if source.frame is not None:
+        columns, n_rows = options.get("columns"), options.get("n_rows")
+        frame = source.frame if columns is None else source.frame.select(columns)
+        return frame if n_rows is None else frame.head(n_rows)
     with source.file() as file:
         read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
     return _undamaged(source, lambda: read(source.content, **options))

@@ -30,8 +30,9 @@ def recognises(head: Head) -> bool:
     """Return whether the columns of a table share their labels."""
     if head.shape != "table":
         return False
-    lines = head.lines or _as_lines(head)
-    return _layout(_split(lines)) is not None
+    if head.lines:
+        return _layout(_split(head.lines)) is not None
+    return _layout(_as_lines(head), named=True) is not None
 
 
 def read(source: Source) -> Export:
@@ -40,7 +41,8 @@ def read(source: Source) -> Export:
     first = frame.head(200).fill_null("").rows()
     if not first or frame.width < 2:
         raise source.fail("a wide table has a column for each annotator, and here is one column")
-    header, ids = _layout(first) or (_has_header(first), _has_ids(first))
+    named = source.format not in ("csv", "tsv")
+    header, ids = _layout(first, named=named) or _header_and_ids(first, named)
     names = [str(cell or "") for cell in frame.row(0)] if header else []
     if header:
         frame = frame.slice(1)
@@ -124,12 +126,15 @@ def _by_spaces(source: Source, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _layout(lines: Sequence[Sequence[str]]) -> tuple[bool, bool] | None:
-    """Return whether there is a header and a column of ids, if this is a wide table at all."""
+def _layout(lines: Sequence[Sequence[str]], *, named: bool = False) -> tuple[bool, bool] | None:
+    """Return whether there is a header and a column of ids, if this is a wide table at all.
+
+    With `named`, the first line is one, whatever it looks like.
+    """
     lines = [line for line in lines if len(line)]
     if len(lines) < 2 or len({len(line) for line in lines}) > 1 or len(lines[0]) < 2:
         return None
-    header, ids = _has_header(lines), _has_ids(lines)
+    header, ids = _header_and_ids(lines, named)
     if header and any(map(is_known, lines[0][1:] if ids else lines[0])):
         return None
     columns = list(zip(*(lines[1:] if header else lines), strict=True))[1 if ids else 0 :]
@@ -146,9 +151,13 @@ def _has_header(lines: Sequence[Sequence[str]]) -> bool:
     return bool(first) and not any(cell.strip() in below or _WHOLE.match(cell) for cell in first)
 
 
-def _has_ids(lines: Sequence[Sequence[str]]) -> bool:
+def _header_and_ids(lines: Sequence[Sequence[str]], named: bool) -> tuple[bool, bool]:
+    header = named or _has_header(lines)
+    return header, _has_ids(lines, header)
+
+
+def _has_ids(lines: Sequence[Sequence[str]], header: bool) -> bool:
     """Return whether the first column names items: all different, and no labels elsewhere."""
-    header = _has_header(lines)
     rows = lines[1:] if header else lines
     first = [line[0] for line in rows]
     if header and plain_name(lines[0][0] or "") in _IDS and len({*first}) == len(first):

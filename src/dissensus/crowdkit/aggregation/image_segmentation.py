@@ -32,7 +32,10 @@ _LEAST = 1e-10  # of a distance, and of a probability
 
 @dataclass
 class SegmentationMajorityVote:
-    """Pixels that at least half of the workers marked, perhaps weighted by skills."""
+    """Pixels that at least half of the workers marked, perhaps weighted by skills.
+
+    Our method `weighted-masks` differs: it takes pixels with more than half, and learns weights.
+    """
 
     default_skill: float | None = None
     on_missing_skill: Literal["error", "ignore", "value"] = "error"
@@ -85,7 +88,8 @@ class _IteratedMasks(ABC):
 class SegmentationRASA(_IteratedMasks):
     """Pixels with at least half of the weight; who overlaps more with these has more weight.
 
-    The distance of a worker is one minus intersection over union.
+    The distance of a worker is one minus intersection over union. Our method `weighted-masks`
+    differs: weights are powers of intersection over union.
     """
 
     def _one(self, masks: Floats) -> Any:
@@ -110,7 +114,8 @@ class SegmentationEM(_IteratedMasks):
     """Pixels that are in the mask with more than probability one half; one coin for every worker.
 
     Pixels have probabilities of their own, at first the share of workers who marked them. Only
-    pixels that somebody marked count for the accuracy of workers.
+    pixels that somebody marked count for the accuracy of workers. Our method `staple` differs:
+    a mask has a sensitivity and a specificity, and all pixels count.
     """
 
     def _one(self, masks: Floats) -> Any:

@@ -19,7 +19,8 @@ __all__ = ["BinaryRelevance"]
 class BinaryRelevance:
     """Any classifier, ours or crowd-kit's, for tables whose labels are lists.
 
-    `aggregators_` has a fitted copy of it for every label.
+    `aggregators_` has a fitted copy of it for every label. Our method `per-option` differs: it
+    returns probabilities, and takes the names of our methods.
     """
 
     base_aggregator: Any = field(default_factory=MajorityVote)

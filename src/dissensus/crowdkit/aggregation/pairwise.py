@@ -56,7 +56,8 @@ class BradleyTerry:
     """Scores that make the comparisons most probable; they sum to one.
 
     Unlike crowd-kit's, which always stops at the second iteration with a `tol` above zero, it goes
-    on until the scores change by less in all.
+    on until the scores change by less in all. Our method `bradley-terry` differs: it has a prior,
+    ties, a preferred side and careless annotators.
     """
 
     n_iter: int
@@ -94,7 +95,8 @@ class BradleyTerry:
 class NoisyBradleyTerry:
     """Scores of things with skills and biases of workers, all between 0 and 1.
 
-    A small penalty keeps scores of things that always win from running away.
+    A small penalty keeps scores of things that always win from running away. Our method
+    `bradley-terry` differs: its shares of careless answers have a prior, so few answers are enough.
     """
 
     n_iter: int = 100

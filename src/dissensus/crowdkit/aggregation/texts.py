@@ -31,7 +31,10 @@ _Slots = list[Counter[str]]  # votes for every word; "" is none
 
 @dataclass
 class ROVER:
-    """The words with most votes; of tied ones the longest, then the last in sorted order."""
+    """The words with most votes; of tied ones the longest, then the last in sorted order.
+
+    Our method `rover` differs: it aligns texts from the medoid outwards and weighs annotators.
+    """
 
     tokenizer: Callable[[str], list[str]]
     detokenizer: Callable[[list[str]], str]
