@@ -18,12 +18,14 @@ import numpy as np
 from scipy.special import log_softmax
 
 from .._progress import Progress
+from .._relation import Array
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ._components import Kernel, fit_components
 from ._pairs import Pairs
 from ._shrunk import Priors, fit_shrunk
 
+_TOL, _STEPS = 1e-5, 60  # of fits that are compared: held-out losses show no more
 _MOST = 32.0  # largest prior standard deviation
 
 
@@ -49,9 +51,10 @@ def random_folds(annotations: Annotations, folds: int, seed: int) -> Integers:
 
 
 class _Fold(NamedTuple):
-    pairs: Pairs
+    pairs: Pairs  # of the other folds
     held: Any  # (annotation): whether it is held out
-    x: Floats  # (item, component)
+    x: Array  # (held-out item, component)
+    item: Integers  # (held-out annotation): row of its item in x
 
 
 @dataclass(eq=False)
@@ -79,12 +82,13 @@ class CrossValidation:
             return self._predictions[candidate]
         annotations = self.annotations
         out = np.empty((len(annotations), annotations.n_classes))
-        for index, (pairs, held, x) in enumerate(self._split(candidate.kernel)):
+        for index, fold in enumerate(self._split(candidate.kernel)):
             key = (candidate.kernel, index)
-            fit = fit_shrunk(pairs, candidate.priors, start=self._last.get(key))
+            start = self._last.get(key)
+            fit = fit_shrunk(fold.pairs, candidate.priors, start=start, tol=_TOL, max_iter=_STEPS)
             self._last[key] = fit.parts
-            logits = fit.heads.logits(x, annotations.item[held], annotations.annotator[held])
-            out[held] = log_softmax(logits, axis=1)
+            logits = fit.heads.logits(fold.x, fold.item, annotations.annotator[fold.held])
+            out[fold.held] = log_softmax(logits, axis=1)
         return out
 
     def loss(self, candidate: Candidate) -> float:
@@ -110,13 +114,15 @@ class CrossValidation:
         return self._folds[kernel]
 
     def _fold(self, held_items: Any, kernel: Kernel) -> _Fold:
-        held = held_items[self.annotations.item]
-        vectors = self.features.vectors[~held_items]
-        x = fit_components(vectors, self.n_components, kernel, self.seed).of(self.features)
+        learned, there = np.flatnonzero(~held_items), np.flatnonzero(held_items)
+        vectors = self.features.vectors
+        components, x = fit_components(vectors[learned], self.n_components, kernel, self.seed)
         pairs = Pairs.of(
-            x, self.annotations.keep(~held), metadata=self.metadata, ordinal=self.ordinal
+            x, self.annotations.take(learned), metadata=self.metadata, ordinal=self.ordinal
         )
-        return _Fold(pairs, held, x)
+        held = held_items[self.annotations.item]
+        item = np.searchsorted(there, self.annotations.item[held])
+        return _Fold(pairs, held, components.of(Features(vectors[there])), item)
 
 
 def search(

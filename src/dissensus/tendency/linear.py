@@ -28,6 +28,7 @@ from annotated_types import Ge
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from .._relation import Array
 from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError
 from ..nn.features import Features
@@ -39,7 +40,6 @@ from ._pairs import Pairs
 from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
 _START = Priors(0.5, bias=1.0, slope=0.3)
-_MAX_ITER = 600  # of the final fit
 
 
 class LinearTendency(Tendency):
@@ -71,7 +71,7 @@ class LinearTendency(Tendency):
 
 
 def _with_annotator(
-    heads: ShrunkLinear, priors: Priors, x: Floats, label: Integers, metadata: Floats
+    heads: ShrunkLinear, priors: Priors, x: Array, label: Integers, metadata: Floats
 ) -> ShrunkLinear:
     """Return the heads and those of one more annotator, at the posterior mode."""
     q, c = heads.basis.shape
@@ -215,13 +215,12 @@ class Linear(TendencyMethod):
     ) -> LinearTendency:
         """Return the model of a candidate, fitted to all annotations."""
         kernel, priors = candidate
-        components = fit_components(features.vectors, self.components, kernel, context.seed)
-        x = components.of(features)
+        components, x = fit_components(features.vectors, self.components, kernel, context.seed)
         pairs = Pairs.of(x, annotations, metadata=context.metadata, ordinal=self.ordinal)
         start = None
         if priors.rank:  # factors start from a fit without them
-            start = fit_shrunk(pairs, priors._replace(rank=0), max_iter=_MAX_ITER).parts
-        heads = fit_shrunk(pairs, priors, start=start, max_iter=_MAX_ITER).heads
+            start = fit_shrunk(pairs, priors._replace(rank=0)).parts
+        heads = fit_shrunk(pairs, priors, start=start).heads
         return LinearTendency(components, heads, priors)
 
     def restore(self, state: State) -> LinearTendency:
