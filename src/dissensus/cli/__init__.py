@@ -35,6 +35,7 @@ VERBS = {
     "convert": ("convert", "Write annotations in another format."),
     "install": ("install", "Prepare a data set as a folder."),
     "check": ("check", "Report what a file holds and what is wrong with it."),
+    "cache": ("cache", "Show or remove cached features of inputs."),
     "methods": ("methods", "List the methods and their settings."),
     "agginfo": ("methods", "List the methods of aggregation."),
     "identificationinfo": ("identify", "List the scores of annotators and items."),

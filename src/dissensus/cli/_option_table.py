@@ -147,6 +147,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--multiple": "A label names several options, as in a|b.",
             "--soft": "Score class probabilities against the votes of annotators.",
             "--dic": "Score predictions of single annotators.",
+            "--empty": "Remove everything.",
             "--strict": "Exit with code 1 if there is a serious finding.",
             "--once": "Process what is there and exit.",
             "--resume": "Resume interrupted work.",

@@ -189,6 +189,7 @@ def evaluate(
     Example:
       dissensus tendency evaluate answers.csv --inputs texts.csv -s auto -s linear
     """
+    from ..nn.features import features_of
     from ..nn.reading import read_inputs
     from ..registry import tendencies
 
@@ -206,10 +207,14 @@ def evaluate(
     else:
         train, test = _split(annotations, held_out, seed)
         known = _read_annotators(annotators)
-        scores = {}
+        scores, learned = {}, annotations.take(train)
+        tokens = any(tendencies.create(spec).needs_tokens(learned) for spec in specs)
+        with progress_bar("encoding") as progress:  # once, for all methods
+            features = features_of(x, encoder, tokens=tokens, seed=seed, progress=progress)
+        there = features.take(test), annotations.take(test)
         for spec in specs:
-            estimator = _fit(annotations.take(train), x.take(train), spec, encoder, known, seed)
-            scores[spec] = estimator.evaluate(x.take(test), annotations.take(test), **options)
+            estimator = _fit(learned, features.take(train), spec, encoder, known, seed)
+            scores[spec] = estimator.evaluate(*there, **options)
         n_labels = len(annotations.take(test))
         title = f"{n_labels} labels on {len(test)} of {annotations.n_items} items"
     if as_json:

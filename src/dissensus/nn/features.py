@@ -282,7 +282,5 @@ def features_of(
         token = TokenFeatures(*cached_features(encoder, inputs, tokens=True, progress=progress))
     if not vectors:
         return Features(np.zeros((len(inputs), 0), np.float32), token, inner)
-    if token is not None and type(encoder).forward is Encoder.forward:
-        return Features(token.means(), token, inner)
     values = cached_features(encoder, inputs, progress=progress).values
-    return Features(np.array(values), token, inner)
+    return Features(values, token, inner)

@@ -104,7 +104,8 @@ def fit_components(
     value, basis = (each.astype(np.float32) for each in found)
     kept = np.flatnonzero(value > _TINY * max(value[-1], _TINY))[::-1]
     basis = np.ascontiguousarray(basis[:, kept])
-    basis = basis / np.sqrt(value[kept]) if gamma else basis
+    if gamma:
+        basis /= np.sqrt(value[kept])
     components = Components(mean, scale, gamma, mean_square, anchors, mean_kernel, basis)
     x = components.of(Features(vectors))
     size = np.float32(np.sqrt(x.var(axis=0, dtype=np.float64).sum()) or 1.0)
