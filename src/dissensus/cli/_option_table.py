@@ -235,7 +235,11 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
     ),
     (
         _POSITIVE,
-        {"--lr": "Learning rate.", "--lr-decay": "Factor of the learning rate at a milestone."},
+        {
+            "--lr": "Learning rate.",
+            "--lr-decay": "Factor of the learning rate at a milestone.",
+            "--time-limit": "Seconds after which learning stops, with the best found.",
+        },
     ),
     (
         float,  # limits are those of the method

@@ -19,6 +19,7 @@ from scipy.special import log_softmax
 
 from .._progress import Progress
 from .._relation import Array
+from .._time_limit import out_of_time
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ._components import Kernel, fit_components
@@ -101,8 +102,16 @@ class CrossValidation:
         return self._losses[candidate]
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
-        """Return the candidate with the lowest log-loss; predictions of the others are dropped."""
-        best = min(candidates, key=self.loss)
+        """Return the candidate with the lowest log-loss; predictions of the others are dropped.
+
+        Out of time, those that have not been tried are left out.
+        """
+        tried = {each for each in candidates if each in self._losses}
+        for each in candidates:
+            if not tried or (each not in tried and not out_of_time()):
+                self.loss(each)
+                tried.add(each)
+        best = min((each for each in candidates if each in tried), key=self.loss)
         for other in set(candidates) - {best}:
             self._predictions.pop(other, None)
         return best
@@ -146,6 +155,8 @@ def search(
     """
     best = start
     for done, (name, values) in enumerate(grid.items()):
+        if done and out_of_time():
+            break
         if name == "kernel":
             best = validation.best([best._replace(kernel=kernel) for kernel in values])
         else:
