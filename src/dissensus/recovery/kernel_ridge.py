@@ -12,7 +12,7 @@ s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
     left out: f_i = (F_i - h_i y_i) / (1 - h_i).
 
 Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays bounded.
-Noise is large against rounding errors, so kernels are computed and decomposed in 32 bits.
+Noise is large against rounding errors, so a fit computes and decomposes kernels in 32 bits.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class KernelModel(Recovery):
     held_out_proba: Floats | None = None  # (item, class): leave-one-out
 
     def members(self, features: Features) -> Floats:
-        x = center_and_scale(features.vectors.astype(np.float64), self.center).astype(np.float32)
-        parts = [k @ self.weight for k in _kernel_rows(x, self.landmarks, self.width)]
+        x = center_and_scale(features.vectors.astype(np.float64), self.center)
+        landmarks = self.landmarks.astype(np.float64)  # no item depends on those beside it
+        parts = [k @ self.weight for k in _kernel_rows(x, landmarks, self.width)]
         p = np.concatenate([*parts, np.zeros((0, len(self.mean)))]) + self.mean
         return _clip(p, self.least)[None]
 
