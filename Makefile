@@ -14,6 +14,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 demo: $(VENV)/.core
 	$(BIN)/dissensus demo
+	@echo
+	@echo "To have the command dissensus in this shell: source $(BIN)/activate"
 
 test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto

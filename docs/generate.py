@@ -42,8 +42,7 @@ def methods_page() -> str:
     found = catalogue()
     for family in dict.fromkeys(entry.family for entry in found):
         mine = [entry for entry in found if entry.family == family]
-        verb = "aggregate" if family == "consensus" else family
-        lines += ["", f"## {TITLES[family]}: `dissensus {verb} -s …`", ""]
+        lines += ["", f"## {TITLES[family]}: `{mine[0].command}`", ""]
         lines += ["| method | what it does | also called |", "|---|---|---|"]
         for entry in mine:
             aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)

@@ -522,6 +522,8 @@ def test_points_are_as_near_as_their_image_is_small():
     far = Points.from_columns(*rows, size={"a": (50, 50)})
     pair = np.array([0]), np.array([1])
     assert near.distance(*pair) < 0.05
+    assert Points.from_rows(near.to_rows()) == near
+    assert near.to_rows()[0]["size"] == [1000, 1000]
     assert far.distance(*pair) == 1
 
 

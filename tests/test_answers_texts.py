@@ -137,3 +137,8 @@ def test_transcripts_have_as_few_errors_as_specified(name, bar):
     items = consensus(Texts.from_values(*columns)).items
     references = [truth[item] for item in items["item"].tolist()]
     assert word_errors(items["text"].tolist(), references) < bar
+
+
+def test_an_empty_text_among_others_is_outvoted():
+    texts = Texts.from_values("aaab", "xyzx", ["", "the cat", "the cat", ""])
+    assert consensus(texts, "rover").items["text"].tolist() == ["the cat", ""]

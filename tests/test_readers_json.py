@@ -46,6 +46,14 @@ OURS = {
     "lewidi_2023.json": "lewidi",
     "lewidi_2025.json": "lewidi",
     "lewidi_multiple.json": "lewidi",
+    "inspect.eval": "inspect",
+    "inspect.json": "inspect",
+    "mlflow.json": "mlflow",
+    "mlflow_traces.jsonl": "mlflow",
+    "langfuse.json": "langfuse",
+    "langfuse_page.json": "langfuse",
+    "promptfoo.json": "promptfoo",
+    "openai_evals.jsonl": "openai-evals",
 }
 READABLE = [name for name in OURS if name != "doccano_shared.jsonl"]
 MOOD = 'nice, "really"\nnice 🎉'

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="recovery needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, OptionError

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="recovery needs torch: pip install 'dissensus[deep]'")
+torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError, OutputError

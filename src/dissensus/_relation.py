@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._names import Codes, Names, as_names, code, numbered, smallest_dtype, text
+from ._tables import Table, Tabular
 from .errors import DataError
 
 Array = npt.NDArray[Any]
@@ -38,7 +39,7 @@ class FrozenArrays:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Relation(FrozenArrays):
+class Relation(Tabular, FrozenArrays):
     """The base of annotations and numbers: which annotator answered on which item."""
 
     index: Integers  # (item + 1): the answers on item i are at index[i]:index[i + 1]
@@ -49,6 +50,18 @@ class Relation(FrozenArrays):
 
     def __len__(self) -> int:
         return len(self.annotator)
+
+    def _first(self, most: int) -> Table:
+        return {
+            "item": self.items[self.item[:most]],
+            "annotator": self.annotators[self.annotator[:most]],
+            "label": self._answers(slice(most)),
+            **{name: values[:most] for name, values in self.columns.items()},
+        }
+
+    def _answers(self, rows: slice) -> Array:
+        """Return some of the answers, by name or as numbers."""
+        raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), vars(self) | {"columns": dict(self.columns)})

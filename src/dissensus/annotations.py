@@ -7,13 +7,14 @@ A `Part` is a range of items for the methods: a sparse matrix that counts labels
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from ._kinds import KINDS, Kind, checked_kinds, kinds_from_patterns
 from ._names import Codes, Names, as_names, as_values, code, numbered
 from ._relation import (
     Array,
@@ -41,7 +42,18 @@ from .errors import DataError, OptionError
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["SCALES", "Annotations", "Codes", "Floats", "Integers", "Names", "Part", "Scale"]
+__all__ = [
+    "KINDS",
+    "SCALES",
+    "Annotations",
+    "Codes",
+    "Floats",
+    "Integers",
+    "Kind",
+    "Names",
+    "Part",
+    "Scale",
+]
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -54,6 +66,7 @@ class Annotations(Relation):
     An annotator may label an item more than once: every label counts. Classes, items and
     annotators may be declared that no label uses. On an ordinal scale classes are in order; on an
     interval or ratio scale they are numbers, and `readers.as_numbers` makes `Numbers` of them.
+    Annotators may have a kind: person, model or code.
 
     Examples
     --------
@@ -70,6 +83,7 @@ class Annotations(Relation):
     label: Codes  # (annotation)
     classes: Names
     scale: Scale = "nominal"
+    annotator_kinds: Names = field(default_factory=lambda: as_names([]))  # (annotator), or empty
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,14 +101,19 @@ class Annotations(Relation):
         annotators: Iterable[Any] | None = None,
         classes: Iterable[Any] | None = None,
         scale: Scale = "nominal",
+        annotator_kinds: Iterable[Any] | Mapping[Any, Any] | None = None,
         **columns: Sequence[Any] | Array,
     ) -> Self:
-        """Return annotations from three columns of names, and further columns."""
+        """Return annotations from three columns of names, and further columns.
+
+        Kinds of annotators are `{annotator: kind}`, or one for each declared annotator.
+        """
         check_lengths({"item": item, "annotator": annotator, "label": label, **columns})
         item, items = coded(item, items, "item")
         annotator, annotators = coded(annotator, annotators, "annotator")
         label, classes = coded(label, classes, "label")
         names: Any = {"items": items, "annotators": annotators, "classes": classes}
+        names["annotator_kinds"] = annotator_kinds
         carried = {name: np.asarray(values) for name, values in columns.items()}
         return cls.from_codes(item, annotator, label, scale=scale, **names, **carried)
 
@@ -109,6 +128,7 @@ class Annotations(Relation):
         annotators: Iterable[Any] | int,
         classes: Iterable[Any] | int,
         scale: Scale = "nominal",
+        annotator_kinds: Iterable[Any] | Mapping[Any, Any] | None = None,
         **columns: Array,
     ) -> Self:
         """Return annotations from integer codes and their names, or the number of names."""
@@ -131,6 +151,7 @@ class Annotations(Relation):
             annotators=names[1],
             classes=names[2],
             scale=scale,
+            annotator_kinds=checked_kinds(annotator_kinds, names[1]),
             columns={k: v if order is None else v[order] for k, v in columns.items()},
         )
 
@@ -231,6 +252,9 @@ class Annotations(Relation):
             f"on {self.n_items} items; {scale}classes {abbreviate(self.classes)}>"
         )
 
+    def _answers(self, rows: slice) -> Array:
+        return self.classes[self.label[rows]]
+
     @property
     def n_classes(self) -> int:
         """Number of classes, also those without labels."""
@@ -261,14 +285,58 @@ class Annotations(Relation):
         counts = np.bincount(cells, minlength=self.n_items * self.n_classes)
         return counts.reshape(self.n_items, self.n_classes).astype(np.float64)
 
+    def is_kind(self, kind: Kind) -> npt.NDArray[np.bool_]:
+        """Return which annotators are of a kind; none where nothing is known."""
+        if kind not in KINDS:
+            raise OptionError(f"no kind of annotator {kind!r}; there are {', '.join(KINDS)}")
+        if not len(self.annotator_kinds):
+            return np.zeros(self.n_annotators, dtype=bool)
+        return np.asarray(self.annotator_kinds == kind, dtype=bool)
+
+    @property
+    def mixed_kinds(self) -> bool:
+        """Whether there are labels of models and of others."""
+        model = self.is_kind("model")[self.annotator]
+        return bool(model.any() and not model.all())
+
+    def with_kinds(
+        self,
+        kinds: Iterable[Any] | Mapping[Any, Any] | None = None,
+        *,
+        models: Sequence[str] = (),
+        people: Sequence[str] = (),
+    ) -> Annotations:
+        """Return the annotations with kinds of annotators.
+
+        Patterns for names of models and people come first, then the kinds that are given or
+        already known, then the prefix `model:`. With patterns of one kind, all others are of the
+        other.
+
+        >>> annotations = Annotations.from_columns("aaa", ["ann", "gpt-4o", "model:x"], "001")
+        >>> annotations.with_kinds(models=["gpt*"]).annotator_kinds.tolist()
+        ['person', 'model', 'model']
+        """
+        known = self.annotator_kinds if kinds is None else checked_kinds(kinds, self.annotators)
+        return replace(
+            self, annotator_kinds=kinds_from_patterns(self.annotators, known, models, people)
+        )
+
     def subset(
-        self, *, items: Selection = None, annotators: Selection = None, classes: Selection = None
+        self,
+        *,
+        items: Selection = None,
+        annotators: Selection = None,
+        classes: Selection = None,
+        annotator_kind: Kind | None = None,
     ) -> Annotations:
         """Return the annotations on these items, by these annotators, of these classes.
 
-        Each is given as names, or as a boolean mask.
+        Each is given as names, or as a boolean mask; annotators may also be chosen by kind.
         """
         item, annotator, kept = self._keep(items, annotators)
+        if annotator_kind is not None:
+            annotator = annotator & self.is_kind(annotator_kind)
+            kept &= annotator[self.annotator]
         label = chosen(classes, self.classes, "class")
         kept &= label[self.label]
         return Annotations.from_codes(
@@ -279,6 +347,7 @@ class Annotations(Relation):
             annotators=self.annotators[annotator],
             classes=self.classes[label],
             scale=self.scale,
+            annotator_kinds=self.annotator_kinds[annotator] if len(self.annotator_kinds) else None,
             **{name: values[kept] for name, values in self.columns.items()},
         )
 
@@ -317,7 +386,11 @@ class Annotations(Relation):
     def with_codes(self, **changes: Any) -> Annotations:
         """Return annotations with other arguments of `from_codes`, without further columns."""
         names = ("item", "annotator", "label", "items", "annotators", "classes", "scale")
-        return Annotations.from_codes(**{name: getattr(self, name) for name in names} | changes)
+        fields = {name: getattr(self, name) for name in names} | changes
+        if "annotators" in changes and "annotator_kinds" not in changes:
+            known = dict(zip(self.annotators.tolist(), self.annotator_kinds.tolist(), strict=False))
+            fields["annotator_kinds"] = known
+        return Annotations.from_codes(**{"annotator_kinds": self.annotator_kinds} | fields)
 
     def with_scale(self, scale: Scale | Literal["numeric"]) -> Annotations:
         """Return the annotations on another scale; `numeric` is interval.
@@ -354,6 +427,12 @@ class Annotations(Relation):
             annotators=annotators,
             classes=classes,
             scale=self.scale if alike else "nominal",
+            annotator_kinds={
+                name: kind
+                for one in (more, self)
+                for name, kind in zip(one.annotators.tolist(), one.annotator_kinds, strict=False)
+                if kind
+            },
             **{name: np.concatenate([one.columns[name] for one in both]) for name in shared},
         )
 

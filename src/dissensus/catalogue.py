@@ -43,6 +43,13 @@ class Entry:
             for block in self.text.split("\n\n")
         ]
 
+    @property
+    def command(self) -> str:
+        """The command that takes the methods of this family."""
+        if self.family == "consensus":
+            return "dissensus aggregate -s … on answers of another kind"
+        return f"dissensus {self.family} -s …"
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, ready for JSON."""
         return asdict(self)

@@ -14,14 +14,17 @@ import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from ._plain import as_plain
 from ._relation import Floats
+from ._tables import Drawable, Table, columns_of
 from .aggregation import Aggregator, as_method
 from .annotations import Annotations
+from .answer_comparison import AnswerComparison, compare_on_answers
+from .answers import Answers
 from .diagnosis import data_warnings
 from .errors import OptionError
 from .heldout import HeldOut, held_out
@@ -67,8 +70,8 @@ class ContestedItem(NamedTuple):
     labels: dict[str, list[str]]  # label → the methods that give it
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Drawable):
     """A comparison of methods, by held-out likelihood.
 
     Attributes
@@ -94,6 +97,22 @@ class Comparison:
     n_scored: int
     warnings: tuple[str, ...]
     results: Mapping[str, Aggregation]
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.method for one in self.methods)
+        return f"<Comparison of {names}: they differ on {self.n_contested} of {self.n_items} items>"
+
+    def _table(self) -> Table:
+        rows = []
+        for one in self.methods:
+            row = one._asdict()
+            evaluation: Evaluation | None = row.pop("evaluation")
+            score = None if evaluation is None else evaluation.scores.get("accuracy")
+            if score is not None:
+                row |= {"accuracy": score.value}
+                row |= {"accuracy_low": score.low, "accuracy_high": score.high}
+            rows.append(row)
+        return columns_of(rows)
 
     @property
     def verdict(self) -> str:
@@ -128,12 +147,33 @@ def default_methods(annotations: Annotations) -> tuple[str, ...]:
     return (*DEFAULT_METHODS, *(_ORDINAL if annotations.scale == "ordinal" else ()))
 
 
+@overload
+def compare(annotations: Answers, methods: Any = ..., **settings: Any) -> AnswerComparison: ...
+
+
+@overload
+def compare(annotations: Any, methods: Any = ..., **settings: Any) -> Comparison: ...
+
+
 def compare(
+    annotations: Any, methods: Any = None, **settings: Any
+) -> Comparison | AnswerComparison:
+    """Fit methods to the same annotations and compare them.
+
+    Answers of other kinds than classes and numbers go to `compare_on_answers`, everything else to
+    `compare_on_labels`; both take `truth`, `gold`, `folds`, `seed` and `progress`.
+    """
+    if isinstance(annotations, Answers):
+        return compare_on_answers(annotations, methods, **settings)
+    return compare_on_labels(annotations, methods or ("majority", "dawid-skene"), **settings)
+
+
+def compare_on_labels(
     annotations: Annotations | str | Path | Any,
     methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
-    truth: Mapping[Any, Any] | str | Path | None = None,
-    gold: Mapping[Any, Any] | str | Path | None = None,
+    truth: Any = None,
+    gold: Any = None,
     folds: int = 5,
     seeds: int = 1,
     seed: int = 0,
@@ -149,9 +189,10 @@ def compare(
     methods
         Methods, or their specifications.
     truth
-        Known classes, `{item: class}`, to evaluate with, or a file. No method sees them.
+        Known classes to evaluate with, as `{item: class}`, a pandas Series, a table or a file. No
+        method sees them.
     gold
-        Known classes that methods may use, or a file.
+        Known classes that methods may use, given likewise.
     folds
         Number of folds of the held-out likelihood.
     seeds
@@ -166,7 +207,7 @@ def compare(
     Examples
     --------
     >>> from dissensus import demo
-    >>> comparison = compare(demo()[0], ["majority", "dawid-skene"])
+    >>> comparison = compare_on_labels(demo()[0], ["majority", "dawid-skene"])
     >>> sorted(row.method for row in comparison.methods)
     ['dawid-skene', 'majority']
     """
@@ -177,10 +218,7 @@ def compare(
     annotations.check_classes(
         "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
     )
-    if isinstance(truth, (str, Path)):
-        truth = as_truth(truth)
-    if isinstance(gold, (str, Path)):
-        gold = as_truth(gold)
+    truth, gold = as_truth(truth), as_truth(gold)
     chosen = [as_method(method) for method in methods]
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):

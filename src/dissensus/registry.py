@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .meta.adapter import AdapterSettings
     from .planning.policy import Policy
     from .recovery.method import RecoveryMethod
+    from .simulation.answer_strategy import AnswerStrategy
     from .simulation.strategy import Strategy
     from .tendency import TendencyMethod
 
@@ -220,7 +221,8 @@ aggregators: Registry[Aggregator] = Registry(
         minimax-entropy vi-mf vi-bp multidimensional lfc ordinal-distance ordinal-split
         ordinal-latent
         """,
-    ),
+    )
+    | _table("judging", "judge-pool"),
     {
         "MV": "majority",
         "majority-voting": "majority",
@@ -263,7 +265,7 @@ _REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
 _CONSENSUS = {
-    "spans": "candidates objects sequence medoid",
+    "spans": "span-pool candidates objects sequence medoid",
     "boxes": "objects medoid",
     "points": "objects medoid",
     "masks": "weighted-masks staple medoid",
@@ -305,6 +307,10 @@ simulators: Registry[Strategy] = Registry(
         """,
     ),
     {"matrix-independent": "given-matrices"},
+)
+
+answer_simulators: Registry[AnswerStrategy] = Registry(
+    "simulate", _table("simulation", "objects comparisons masks sets"), {}
 )
 
 learners: Registry[Method] = Registry(
@@ -402,5 +408,6 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     estimators,
     *ON_TORCH,
     simulators,
+    answer_simulators,
     policies,
 )

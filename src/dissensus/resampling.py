@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ._relation import Floats
+from ._tables import Table, Tabular
 from .aggregation import Aggregator, as_method
 from .annotations import Annotations
 from .engine import Local
@@ -27,8 +28,8 @@ from .readers import as_annotations
 from .result import Aggregation
 
 
-@dataclass(frozen=True, eq=False)
-class Bootstrap:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bootstrap(Tabular):
     """Bootstrap intervals of a result.
 
     Attributes
@@ -52,6 +53,17 @@ class Bootstrap:
     stability: Floats
     resamples: int
     confidence_level: float
+
+    def __repr__(self) -> str:
+        level = f"{self.confidence_level:.0%}"
+        return (
+            f"<Bootstrap of {self.result.method}: {level} intervals of {self.resamples} resamples>"
+        )
+
+    def _table(self) -> Table:
+        names = ("quality_low", "quality_high", "rank_low", "rank_high")
+        bounds = np.concatenate([self.quality, self.rank], axis=1).T
+        return {**self.result.annotators, **dict(zip(names, bounds, strict=True))}
 
 
 def bootstrap(

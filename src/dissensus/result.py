@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ._names import Names, decode, text
-from ._relation import Array, Floats, FrozenArrays, Integers, Relation
+from ._relation import Floats, FrozenArrays, Integers, Relation
 from ._serialization import State, loading_state, relation_of, save_state, with_prefix
+from ._tables import Drawable, Tabular
+from ._tables import Table as Table
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .calibration import temper
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 _ROUNDING = 1e-12  # tolerance of a sum of probabilities
-
-Table = Mapping[str, Array]  # column name → values, all of one length
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Values(FrozenArrays):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Result(FrozenArrays):
+class _Result(Tabular, FrozenArrays):
     """What results for classes and for numbers have in common."""
 
     relation_type: ClassVar[type[Relation]]
@@ -118,7 +118,7 @@ _JSON = ("method", "trace", "converged", "notes", "n_gold", "gold_errors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Aggregation(_Result):
+class Aggregation(Drawable, _Result):
     """The labels that a method inferred, and the quality of annotators.
 
     Attributes
@@ -214,6 +214,15 @@ class Aggregation(_Result):
             "n_labels": self.annotations.labels_per_item,
         }
 
+    def _table(self) -> Table:
+        posterior = zip(self.classes.tolist(), self.probabilities.T, strict=True)
+        return {
+            "item": self.annotations.items,
+            "label": self.labels,
+            "confidence": self.confidence,
+            **{f"p:{name}": probability for name, probability in posterior},
+        }
+
     @property
     def annotators(self) -> Table:
         """Every annotator: number of labels, quality, agreement with the consensus."""
@@ -255,32 +264,38 @@ class Aggregation(_Result):
         np.put_along_axis(inside, order, before < confidence - _ROUNDING, axis=1)
         return inside
 
-    def predict(self, annotations: Annotations, *, features: Floats | None = None) -> Aggregation:
+    def predict(
+        self, annotations: Annotations | Any, *, features: Floats | None = None
+    ) -> Aggregation:
         """Return labels of other items under the parameters of this result.
 
         Annotators that this result does not have count as its average annotator; methods without
         parameters are fitted. Features describe the other items, (item, feature), for methods that
         use them.
         """
+        from .readers import as_annotations
         from .registry import aggregators
 
-        return aggregators.create(self.method).predict(self, annotations, features=features)
+        method = aggregators.create(self.method)
+        return method.predict(self, as_annotations(annotations), features=features)
 
     def update(
         self,
-        more: Annotations,
+        more: Annotations | Any,
         *,
-        gold: Mapping[Any, Any] | None = None,
+        gold: Any = None,
         seed: int = 0,
         engine: Engine | None = None,
         progress: Callable[[int, float], None] | None = None,
     ) -> Aggregation:
         """Return the result of a fit to these and more annotations, started from this result."""
+        from .readers import as_annotations, as_truth
         from .registry import aggregators
 
-        method, merged = aggregators.create(self.method), self.annotations.merge(more)
+        method = aggregators.create(self.method)
+        merged = self.annotations.merge(as_annotations(more))
         return method.fit(
-            merged, start=self, gold=gold, seed=seed, engine=engine, progress=progress
+            merged, start=self, gold=as_truth(gold), seed=seed, engine=engine, progress=progress
         )
 
 
@@ -337,6 +352,9 @@ class Estimation(_Result):
             "deviation": self.deviation,
             "n_labels": self.annotations.labels_per_item,
         }
+
+    def _table(self) -> Table:
+        return {"item": self.annotations.items, "label": self.value, "deviation": self.deviation}
 
     @property
     def annotators(self) -> Table:

@@ -5,7 +5,6 @@ One file per method, imported on first use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +102,7 @@ def aggregate(
     annotations: Annotations | str | Path | Any,
     method: str | Aggregator = "auto",
     *,
-    gold: Mapping[Any, Any] | str | Path | None = None,
+    gold: Any = None,
     start: Aggregation | Floats | None = None,
     seed: int = 0,
     engine: Engine | None = None,
@@ -120,8 +119,8 @@ def aggregate(
     method
         A method, or `name[setting=value,…]`.
     gold
-        Known labels, `{item: label}` or a file: they are kept, and methods with parameters learn
-        from them.
+        Known labels, as `{item: label}`, a pandas Series, a table or a file: they are kept, and
+        methods with parameters learn from them.
     start
         A posterior to start from: an earlier result or an array (item, class). Only iterative
         methods use it.
@@ -145,7 +144,7 @@ def aggregate(
     annotations.check_classes("aggregate", "`estimate` takes numbers")
     return as_method(method).fit(
         annotations,
-        gold=as_truth(gold) if isinstance(gold, (str, Path)) else gold,
+        gold=as_truth(gold),
         start=start,
         seed=seed,
         engine=engine,

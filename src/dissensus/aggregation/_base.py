@@ -55,6 +55,9 @@ class Checkpoints(Protocol):
         ...
 
 
+_WORDS = 3  # of labels that may be texts
+
+
 @dataclass(frozen=True)
 class FitContext:
     """Everything that an aggregator is given besides its settings."""
@@ -317,6 +320,13 @@ def check_size(
         if 8 * aggregators.create(name).n_floats(annotations) <= memory
     ]
     remedy = f"{fitting[0]} would do" if fitting else "no method would do with less"
+    texts = [name for name in annotations.classes.tolist() if name.count(" ") >= _WORDS]
+    if 2 * n_classes > len(annotations) and 2 * len(texts) > n_classes:
+        remedy = "--kind text finds a consensus of texts"
+        raise MethodError(
+            f"{n_classes} different labels of {len(annotations)}, most of more than {_WORDS} "
+            f"words: is every answer a class of its own? {remedy}"
+        )
     raise MethodError(
         f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
         f"{annotations.n_annotators} annotators and {n_classes} classes, and there are "

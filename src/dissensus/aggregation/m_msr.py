@@ -19,7 +19,7 @@ with those. Annotators without co-annotated items have weight 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,9 @@ class MMsr(WeightedVote):
         Change of the matrix of products below which the fit has converged.
     peers
         Number of annotators, those with most labels, who are all compared with each other.
+    begin
+        The first factors: all `ones`, or `random` between zero and one (by the seed). With few
+        labels the matrix has several completions; by default, names do not decide which is found.
 
     Examples
     --------
@@ -70,12 +73,18 @@ class MMsr(WeightedVote):
     max_iter: Count = 1000
     tol: NonNegative = 1e-10
     peers: Count = 1000
+    begin: Literal["ones", "random"] = "ones"
 
     def estimate_params(self, fit: FitContext) -> Fitted:
         n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
         n_classes = max(fit.annotations.n_classes, 2)
         margin = 1 / np.sqrt(n_items)
-        skill, converged = self._skills(_LabelCounts.of(fit), margin)
+        counts = _LabelCounts.of(fit)
+        start = np.ones(len(counts.labels))
+        if self.begin == "random":
+            draws = np.random.RandomState(fit.seed % 2**32).random_sample(len(start))
+            start = np.maximum(draws, _BOUNDS[0])  # drawn as published with crowd-kit
+        skill, converged = self._skills(counts, margin, start)
         skill = skill[: fit.annotations.n_annotators]
         skill = np.clip(skill, min(margin - 1 / (n_classes - 1), 0), 1 - margin)
         weight = np.log1p((n_classes - 1) * skill) - np.log1p(-skill)
@@ -84,7 +93,7 @@ class MMsr(WeightedVote):
     def n_floats(self, annotations: Annotations) -> int:
         return super().n_floats(annotations) + 6 * min(annotations.n_annotators, self.peers) ** 2
 
-    def _skills(self, counts: _LabelCounts, margin: float) -> tuple[Floats, bool]:
+    def _skills(self, counts: _LabelCounts, margin: float, start: Floats) -> tuple[Floats, bool]:
         """Return the skill of every annotator, 0 if unknown, and whether all have converged."""
         order = np.argsort(-counts.labels, kind="stable")
         peers, others = order[: self.peers], order[self.peers :]
@@ -96,7 +105,8 @@ class MMsr(WeightedVote):
         for group in _groups(pairs.co_annotated):
             among = np.ix_(group, group)
             block = _Pairs(pairs.product[among], pairs.co_annotated[among])
-            size, done = complete(np.abs(block.product), block.co_annotated, margin, self)
+            first = start[peers[group]]
+            size, done = complete(np.abs(block.product), block.co_annotated, margin, self, first)
             skill[peers[group]] = size * _signs(block)
             converged &= done
         skill[others] = counts.fitted(others, peers, skill[peers])
@@ -159,7 +169,11 @@ class _LabelCounts(NamedTuple):
 
 
 def complete(
-    size: Floats, co_annotated: npt.NDArray[np.bool_], margin: float, settings: MMsr
+    size: Floats,
+    co_annotated: npt.NDArray[np.bool_],
+    margin: float,
+    settings: MMsr,
+    start: Floats | None = None,
 ) -> tuple[Floats, bool]:
     """Return the vector whose outer product this is, and whether it has converged.
 
@@ -168,7 +182,7 @@ def complete(
     """
     degree = co_annotated.sum(axis=1)
     few = max(int(degree.min()) // 2 - 1, 0)
-    left, right = np.ones(len(size)), np.ones(len(size))
+    left = right = np.ones(len(size)) if start is None else start
     for _ in range(settings.max_iter):
         before = left, right
         right = _estimate(size, co_annotated, degree, left, right, few, margin)

@@ -77,7 +77,9 @@ class Mace(EMAggregator[Competence, Counts]):
         For `em`: pseudo-count of a strategy, split over the classes; a known and a spammed label
         count as much as one class.
     known_prior
-        For `vb`: pseudo-count of a known label, and of a spammed one.
+        For `vb`: pseudo-count of a known label.
+    spammed_prior
+        For `vb`: pseudo-count of a spammed label; by default that of a known one.
     strategy_prior
         For `vb`: pseudo-count of every class in a strategy.
 
@@ -98,6 +100,7 @@ class Mace(EMAggregator[Competence, Counts]):
     prevalence: Literal["uniform", "estimated"] = "uniform"
     smoothing: NonNegative = 0.01
     known_prior: Positive = 0.5
+    spammed_prior: Positive | None = None
     strategy_prior: Positive = 10.0
 
     def log_joint(self, part: Part, params: Competence) -> Floats:
@@ -125,10 +128,10 @@ class Mace(EMAggregator[Competence, Counts]):
     def log_prior(self, params: Competence) -> float:
         known_base, strategy_base = self._base(len(params.prior))
         if self.method == "vb":
-            known = negative_kl(params.known, np.array(known_base))
+            known = negative_kl(params.known, known_base)
             return known + negative_kl(params.spammed, np.array(strategy_base))
         log_known, log_strategy = _log_share(params.known), _log_share(params.spammed)
-        return float(known_base * log_known.sum() + strategy_base * log_strategy.sum())
+        return float((known_base * log_known).sum() + strategy_base * log_strategy.sum())
 
     def quality(self, params: Competence, agreement: Floats) -> Floats:
         """Return the probability of being right, by competence or by luck."""
@@ -148,10 +151,12 @@ class Mace(EMAggregator[Competence, Counts]):
     def n_floats(self, annotations: Annotations) -> int:
         return super().n_floats(annotations) + 3 * annotations.n_annotators * annotations.n_classes
 
-    def _base(self, n_classes: int) -> tuple[float, float]:
-        if self.method == "vb":
-            return self.known_prior, self.strategy_prior
-        return self.smoothing / n_classes, self.smoothing / n_classes
+    def _base(self, n_classes: int) -> tuple[Floats, float]:
+        """Return the pseudo-counts of a known and a spammed label, and of a class."""
+        if self.method == "em":
+            return np.full(2, self.smoothing / n_classes), self.smoothing / n_classes
+        spammed = self.known_prior if self.spammed_prior is None else self.spammed_prior
+        return np.array([self.known_prior, spammed]), self.strategy_prior
 
     def _weights(self, part: Part, params: Competence) -> tuple[Floats, Floats]:
         """Return the probability of every label if it is known and true, and if it is spammed."""

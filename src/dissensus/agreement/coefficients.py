@@ -83,7 +83,7 @@ def _alpha(differ: Floats, both: Floats, given: Floats) -> Floats:
     """Return 1 - observed / expected from their sums over pairs."""
     n = given.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = 1 - (n - 1) * differ / both
+        value = 1 - (differ / n) / (both / (n * (n - 1)))
     varied = (given > 0).sum(axis=-1) > 1
     return np.where(varied & (both > _NOTHING * np.maximum(n, 1)), value, np.nan)
 

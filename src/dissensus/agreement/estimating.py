@@ -45,7 +45,7 @@ class Resampling(NamedTuple):
     progress: Callable[[int, int], None]
 
 
-def agree(
+def agree_on_labels(
     annotations: Annotations | Numbers | Any,
     measures: Sequence[str] | str | None = None,
     *,
@@ -91,7 +91,7 @@ def agree(
     Examples
     --------
     >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 2, 2]])
-    >>> agreement = agree(annotations, ["percent", "alpha"], resamples=0)
+    >>> agreement = agree_on_labels(annotations, ["percent", "alpha"], resamples=0)
     >>> [(one.measure, round(one.value, 3)) for one in agreement.estimates], agreement.word
     ([('percent', 0.667), ('alpha', 0.371)], 'fair')
     """

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._plain import as_plain
+from .._tables import Drawable, Table, columns_of
 from ..annotations import Annotations
 from .coefficients import find_measure
 from .differences import WeightsLike, class_values
@@ -70,8 +71,8 @@ class ItemAgreement(NamedTuple):
     agreement: float
 
 
-@dataclass(frozen=True)
-class Agreement:
+@dataclass(frozen=True, repr=False)
+class Agreement(Drawable):
     """How much annotators agree.
 
     Attributes
@@ -102,6 +103,13 @@ class Agreement:
     interval: str
     word: str
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{one.measure} {one.value:.3f}" for one in self.estimates)
+        return f"<Agreement of {self.n_annotators} annotators on {self.n_paired} items: {values}>"
+
+    def _table(self) -> Table:
+        return columns_of(self.rows())
 
     def __getitem__(self, measure: str) -> Estimate:
         """Return one of the estimates by name."""

@@ -166,12 +166,22 @@ class Answers(Relation, ABC):
         """
         counts = f", {self.counts}" if self.counts else ""
         share = self.empty.mean() if len(self) else 0.0
-        blank = f"; {share:.0%} of answers are empty".replace("%", " %") if share else ""
+        percent = f"{share:.0%}".replace("%", " %") if share >= 0.005 else "fewer than 1 %"
+        blank = f"; {percent} of answers are empty" if share else ""
         sizes = f"{self.n_items} items, {self.n_annotators} annotators"
         return f"{self.kind}: {sizes}{counts}{blank}"
 
     def __repr__(self) -> str:
         return f"<{self.summary}>"
+
+    def _table(self) -> Table:
+        columns, row = self.as_table()
+        head = {"item": columns.pop("item"), "annotator": self.annotators[self.annotator][row]}
+        return head | columns
+
+    def _first(self, most: int) -> Table:
+        first = self.keep(np.arange(len(self)) < most)
+        return {name: values[:most] for name, values in first._table().items()}
 
     def within_item_pairs(self) -> tuple[Integers, Integers]:
         """Return the rows of all pairs of answers on the same item, the earlier first."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Codes, Names, as_names, code
+from .._names import Codes, Names, as_names, code, text
 from .._relation import (
     Array,
     Floats,
@@ -226,16 +226,36 @@ class Marks(Ragged):
 
     def _matched(self, first: Integers, second: Integers) -> Floats:
         """Return the summed similarity of the best one-to-one match of pairs of answers."""
-        n_second = self.sizes[second]
-        cells = self.sizes[first] * n_second
-        pair, at = np.repeat(np.arange(len(first)), cells), count_up(cells)
-        one = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
-        two = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
+        pair, one, two = self.mark_pairs(first, second)
         corners, item = self.corners(self.place), self.item.astype(np.int64)
         value = self.similarity(corners[one], corners[two], item[first[pair]])
         value[self.label[one] != self.label[two]] = 0.0
         near = value > 0
         return best_match(pair[near], one[near], two[near], value[near], len(first))
+
+    def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
+        """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
+        n_second = self.sizes[second]
+        cells = self.sizes[first] * n_second
+        pair, at = np.repeat(np.arange(len(first)), cells), count_up(cells)
+        one = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
+        two = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
+        return pair, one, two
+
+    def f1(self, first: Integers, second: Integers, least: float) -> Floats:
+        """Return the F1 of pairs of answers: marks match if they are at least this similar."""
+        n_first, n_second = self.sizes[first], self.sizes[second]
+        matched = np.zeros(len(first))
+        for batch in _batches(n_first * n_second):
+            pair, one, two = self.mark_pairs(first[batch], second[batch])
+            corners, item = self.corners(self.place), self.item.astype(np.int64)
+            value = self.similarity(corners[one], corners[two], item[first[batch][pair]])
+            near = (value >= least) & (self.label[one] == self.label[two])
+            size = len(first[batch])
+            weight = np.ones(int(near.sum()))
+            matched[batch] = best_match(pair[near], one[near], two[near], weight, size)
+        both = n_first + n_second
+        return np.where(both > 0, 2 * matched / np.maximum(both, 1), 1.0)
 
     def similar_pairs(
         self, corners: Floats, item: Integers, annotator: Integers, least: float
@@ -443,10 +463,33 @@ class Points(Marks):
         )
 
     @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+    ) -> Self:
+        """Return answers from one mapping each; `size` has width and height where it is known."""
+        given = list(rows)
+        points = super().from_rows(given, items=items, annotators=annotators)
+        sizes = {text(row["item"]): row["size"] for row in given if row.get("size") is not None}
+        blank = (np.nan, np.nan)
+        pairs = [sizes.get(name, blank) for name in points.items.tolist()]
+        return replace(points, size=np.array(pairs, dtype=float).reshape(-1, 2))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        rows, sizes = super().to_rows(), self.size[self.item]
+        for row, size in zip(rows, sizes, strict=True):
+            if not np.isnan(size).any():
+                row["size"] = _plain(size)
+        return rows
+
+    @classmethod
     def _from_marks(cls, rows: dict[str, Any], *columns: Any, **fields: Any) -> Self:
         known = fields.get("size")
         if not isinstance(known, np.ndarray):
-            sizes = {str(name): pair for name, pair in (known or {}).items()}
+            sizes = {text(name): pair for name, pair in (known or {}).items()}
             blank = (np.nan, np.nan)
             pairs = [sizes.get(name, blank) for name in rows["items"].tolist()]
             known = np.array(pairs, dtype=float).reshape(-1, 2)

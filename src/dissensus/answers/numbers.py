@@ -91,6 +91,9 @@ class Numbers(Relation):
             columns={name: values[kept] for name, values in self.columns.items()},
         )
 
+    def _answers(self, rows: slice) -> Array:
+        return self.value[rows]
+
     def __repr__(self) -> str:
         span = f"; {self.value.min():g} to {self.value.max():g}" if len(self) else ""
         return (

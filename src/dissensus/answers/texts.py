@@ -89,9 +89,12 @@ class Texts(Answers):
 
     def distance(self, first: Integers, second: Integers) -> Floats:
         """Return the edit distance of words over the longer length."""
-        tokens, size = self.tokens, self.tokens.sizes
-        edits = edit_distances(tokens.word, tokens.starts, first, second)
-        return normalized(edits, size[first], size[second])
+        size = self.tokens.sizes
+        return normalized(self.edits(first, second), size[first], size[second])
+
+    def edits(self, first: Integers, second: Integers) -> Integers:
+        """Return how many words have to be changed to make one text of a pair the other."""
+        return edit_distances(self.tokens.word, self.tokens.starts, first, second)
 
     def as_table(self) -> tuple[dict[str, Array], Integers]:
         return {"item": self.items[self.item], "text": self.text}, np.arange(len(self))

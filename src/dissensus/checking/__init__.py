@@ -10,18 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._names import as_names
 from .._plain import as_plain
 from .._relation import Integers
+from .._tables import Table, Tabular, columns_of
 from ..annotations import Annotations, Scale
+from ..answers import Answers
 from ..answers.numbers import Numbers
 from ..errors import DataError
 from ._finding import CODES, SERIOUS, Finding, is_free_text
+from .answers import check_answers
 from .evidence import check_crowd, check_groups, check_items
+from .kinds import check_kinds
 from .known import check_gold
 from .labels import check_classes, check_names, check_repeats
 from .numbers import check_numbers
@@ -43,14 +47,14 @@ class Spread(NamedTuple):
     most: int
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Tabular):
     """The size of the data, and findings.
 
     Attributes
     ----------
     kind
-        `classes` or `numbers`.
+        `classes`, `numbers`, or the kind of other answers.
     classes
         The number of labels of every class; empty for numbers.
     scale, reason
@@ -61,7 +65,7 @@ class Check:
         What was left out or assumed in reading.
     """
 
-    kind: Literal["classes", "numbers"]
+    kind: str
     n_labels: int
     n_items: int
     n_annotators: int
@@ -74,6 +78,18 @@ class Check:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        other = len(self.findings) - len(self.serious)
+        return (
+            f"<Check of {self.n_labels} labels by {self.n_annotators} annotators on "
+            f"{self.n_items} items: {len(self.serious)} serious findings, {other} worth knowing>"
+        )
+
+    def _table(self) -> Table:
+        names = ("severity", "code", "count", "sentence", "remedy")
+        rows = [{name: getattr(one, name) for name in names} for one in self.findings]
+        return columns_of(rows) if rows else dict.fromkeys(names, as_names([]))
+
     @property
     def serious(self) -> tuple[Finding, ...]:
         """The findings that make results wrong whatever the method."""
@@ -85,19 +101,16 @@ class Check:
 
 
 def check(
-    annotations: Annotations | Numbers | Reading | Any,
-    *,
-    gold: Mapping[Any, Any] | None = None,
-    scale: str = "auto",
+    annotations: Annotations | Numbers | Reading | Any, *, gold: Any = None, scale: str = "auto"
 ) -> Check:
     """Check annotations before they are aggregated.
 
     Parameters
     ----------
     annotations
-        Annotations, numbers, a table, or a path that `read` takes.
+        Annotations, numbers, answers of another kind, a table, or a path that `read` takes.
     gold
-        Known classes, `{item: class}`, to check as well.
+        Known classes to check as well: `{item: class}`, a pandas Series, a table or a file.
     scale
         The scale of labels: nominal, ordinal, interval (or numeric) or ratio; by default that of
         the annotations, or what `read` detects.
@@ -108,13 +121,15 @@ def check(
     >>> [finding.code for finding in check(annotations).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
-    from ..readers import Reading, as_numbers, examine
+    from ..readers import Reading, as_numbers, as_truth, examine
 
     notes: tuple[str, ...] = ()
     found: Scale = "interval"
     reason = "the labels are numbers"
-    known = {} if gold is None else dict(gold)
+    known = as_truth(gold) or {}
     findings: list[Finding] = []
+    if isinstance(annotations, Answers):
+        return _check_answers(annotations)
     data: Annotations | Numbers
     if isinstance(annotations, Numbers):
         data = annotations
@@ -145,6 +160,7 @@ def check(
         size = np.bincount(data.label, minlength=data.n_classes)
         counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
         findings += check_classes(data)
+        findings += check_kinds(data)
     for run in (check_names, check_repeats, check_crowd, check_items, check_groups):
         findings += run(data)
     if isinstance(data, Annotations) and not is_free_text(data):
@@ -153,8 +169,7 @@ def check(
         if len(data.columns.get(column, ())):
             findings += check_column(data, data.columns[column])
     if known:
-        names, labels = (as_names(values).tolist() for values in (known.keys(), known.values()))
-        findings += check_gold(data, dict(zip(names, labels, strict=True)))
+        findings += check_gold(data, known)
     if isinstance(data, Numbers):
         findings += check_numbers(data)
     findings.sort(key=lambda one: one.severity != SERIOUS)
@@ -171,6 +186,27 @@ def check(
         reason,
         tuple(findings),
         notes,
+    )
+
+
+def _check_answers(answers: Answers) -> Check:
+    """Check answers of other kinds than classes and numbers."""
+    findings = list(check_answers(answers))
+    for run in (check_names, check_crowd, check_items, check_groups):
+        findings += run(answers)
+    findings.sort(key=lambda one: one.severity != SERIOUS)
+    return Check(
+        answers.kind,
+        len(answers),
+        answers.n_items,
+        answers.n_annotators,
+        0,
+        _spread(answers.labels_per_item),
+        _spread(answers.labels_per_annotator),
+        {},
+        "nominal",
+        answers.summary,
+        tuple(findings),
     )
 
 

@@ -28,6 +28,8 @@ CODES = {
     "one-class": "all labels are the same",
     "unused-classes": "classes that nobody used",
     "rare-classes": "classes with hardly any labels",
+    "kinds": "labels of people and of models together",
+    "one-kind-classes": "classes that only people or only models use",
     "no-overlap": "no item has two labels",
     "single-labels": "items with one label",
     "unlabelled-items": "items without labels",
@@ -49,6 +51,8 @@ CODES = {
     "gold-classes": "gold with classes that no label has",
     "gold-alone": "gold that contradicts everybody",
     "gold-moved": "a gold class that is mostly labelled as another",
+    "no-empty-answers": "marks, and nobody is known to have marked nothing",
+    "always-empty": "annotators who never mark anything, where others do",
     "outliers": "numbers far from the others on the same item",
     "constant-numbers": "annotators who always give the same number",
 }

@@ -22,6 +22,7 @@ VERBS = {
     "aggregate": ("aggregate", "Estimate the true label of every item."),
     "watch": ("watch", "Keep labels up to date while annotations arrive."),
     "compare": ("compare", "Compare methods, with or without known labels."),
+    "judge": ("judge", "Compare models with people as annotators: replacement, rates, panels."),
     "agree": ("agree", "Measure how much annotators agree."),
     "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
     "train": ("train", "Train a classifier on one label per item, hard or soft."),
@@ -37,11 +38,12 @@ VERBS = {
     "check": ("check", "Report what a file holds and what is wrong with it."),
     "cache": ("cache", "Show or remove cached features of inputs."),
     "methods": ("methods", "List the methods and their settings."),
+    "completion": ("completion", "Print a script for completion in bash, zsh or fish."),
     "agginfo": ("methods", "List the methods of aggregation."),
     "identificationinfo": ("identify", "List the scores of annotators and items."),
     "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
 }
-OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot; not listed
+OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
 
 
 # Modules of optional parts, which an error names.
@@ -54,20 +56,27 @@ class Verbs(Group):
     """A group that imports a verb when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the verbs in the order of the table, without aliases."""
-        return [verb for verb in VERBS if verb not in OTHER_NAMES]
+        """Return the verbs in the order of the table."""
+        return list(VERBS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         """Return a verb; its module holds a command of the same name."""
         if name not in VERBS:
             return None
         module = import_module(f".{VERBS[name][0]}", __name__)
-        return getattr(module, name.replace("-", "_"))
+        command = getattr(module, name.replace("-", "_"))
+        if "_DISSENSUS_COMPLETE" in os.environ:
+            from .completion import complete_values
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            complete_values(command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs from the table."""
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, VERBS[verb][1]) for verb in self.list_commands(ctx)])
+        own = [verb for verb in VERBS if verb not in OTHER_NAMES]
+        for title, verbs in (("Verbs", own), ("Verbs of peerannot", OTHER_NAMES)):
+            with formatter.section(title):
+                formatter.write_dl([(verb, VERBS[verb][1]) for verb in verbs])
 
 
 @click.group(
@@ -118,7 +127,9 @@ def main(arguments: list[str] | None = None) -> Any:
         extra = _EXTRAS.get((problem.name or "").partition(".")[0])
         if extra is None:
             raise
-        _end(f"this needs {problem.name}: pip install 'dissensus[{extra}]'", 2)
+        from .._extras import install_command
+
+        _end(f"this needs {problem.name}: {install_command(extra)}", 2)
     except MemoryError as problem:
         _end(f"not enough memory ({problem}); choose smaller data or settings", 2)
     except OSError as problem:  # the system refused to read or write something

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._progress import iterations, progress_bar
 from ._output import note, show_json
-from ._reading import examine_annotations
+from ._reading import examine_annotations, with_kinds
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -49,7 +49,7 @@ class FileSet:
         )
         for sentence in found.notes:
             note(sentence)
-        return found
+        return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
 
     def aggregate(
         self,

@@ -66,6 +66,7 @@ def print_annotators(found: AnnotatorScores, top: int) -> None:
     columns: dict[str, Callable[[int], str]] = {
         "annotator": lambda code: str(names[code]),
         "verdict": lambda code: str(found.verdict[code]),
+        **_kind_column(found),
         ">labels": lambda code: str(found.behaviour.labels[code]),
         ">follows": lambda code: _bounded(follow[:3], code),
     }
@@ -88,6 +89,11 @@ def print_annotators(found: AnnotatorScores, top: int) -> None:
         echo("Known items (--gold) would settle who is only likely random.")
     if found.copies is not None:
         _print_copies(found.copies)
+
+
+def _kind_column(found: AnnotatorScores) -> dict[str, Callable[[int], str]]:
+    kinds = getattr(found.annotations, "annotator_kinds", ())
+    return {"kind": lambda code: str(kinds[code])} if len(kinds) else {}
 
 
 def _bounded(bounded: Any, code: int) -> str:

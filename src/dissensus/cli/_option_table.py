@@ -66,6 +66,9 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--question": "Question to read, if several were asked.",
             "--columns": "Roles of columns, by name or number: item=…,annotator=…,label=…",
             "--classes": "All classes in order, separated by commas.",
+            "--kind": "Kind of the answers, if it is not recognised: single, ordinal, numeric, "
+            "sets, rankings, spans, boxes, points, masks or texts.",
+            "--assigned": "Table of item and annotator: who looked, also where nothing is marked.",
             "--gold": "Known labels to learn from.",
             "--truth": "Known labels to score with.",
             "--annotations": "Labels of all annotators, to compare with.",
@@ -95,6 +98,10 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--val-path": "Folder of validation images, one folder per class.",
             "--test-path": "Folder of test images, one folder per class.",
             "--test-ground-truth": "Known labels of the test images.",
+            "--models": "Patterns for the names of models, separated by commas: 'gpt*,claude*'.",
+            "--people": "Patterns for the names of people, separated by commas.",
+            "--cluster": "Column of clusters whose items are not independent: documents, prompts.",
+            "--reference": "Group whose calibration the others are compared with.",
             "--cost": "Cost of a label: a number, or a table of annotator and cost.",
             "--limit": "Labels per annotator: a number, or a table of annotator and limit.",
             "--label-studio": "Address of a Label Studio to follow, instead of PATH.",
@@ -114,6 +121,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--save": "Folder for the whole result, to load in Python.",
             "--confusion": "Output file for the confusion matrices of annotators.",
             "--plan": "Output file for the labels to request.",
+            "--check": "Output file for the items that people should check.",
             "--checkpoints": "Folder for checkpoints; an interrupted run resumes from it.",
             "--state": "Folder for the state between runs.",
             "--work": "Folder for unfinished work.",
@@ -211,6 +219,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--dropout": "Dropout after the hidden layer.",
             "--input-dropout": "Dropout of the encoded inputs.",
             "--momentum": "Momentum of sgd.",
+            "--epsilon": "Tolerance of the test: 0.2 for experts, 0.15 trained, 0.1 for a crowd.",
         },
     ),
     (
@@ -280,8 +289,13 @@ CHOICES = {
         "Repeated labels of an annotator on an item: all count, or one does.",
     ),
     "--per": ("item annotator class", "Also break it down."),
+    "--favour": (
+        "accuracy recall",
+        "Marks to keep: the probable ones, or the most for the best F1.",
+    ),
     "--weights": ("identity linear quadratic ordinal ratio", "Weights of disagreements."),
     "--interval": ("percentile bca", "Kind of bootstrap interval."),
+    "--sampled": ("random by-judge by-label", "How the items that people labelled were chosen."),
     "--engine": ("local dask", "Where to compute: on this machine, or on a Dask cluster."),
     "--head": ("none weights linear", "What is learned on top of a frozen encoder."),
     "--over": ("mean last rollout", "Mean over layers, the last layer, or attention rollout."),
@@ -297,6 +311,10 @@ CHOICES = {
 REPEATABLE = {  # options that may be given several times
     "--strategy -s strategies": (str, _METHOD),
     "--measure -m measures": (str, "Measure of agreement; repeat for several."),
+    "--require requirements": (
+        str,
+        "Exit with code 1 unless it holds: 'replaces(NAME)', 'share(CLASS) >= 0.8'; repeatable.",
+    ),
     "--drop rules": (str, "Drop labels: 'verdict == random', 'item.cause == hard'; repeatable."),
     "--source sources": (str, "Images by class, .npz of x and y, or table of texts; repeatable."),
     "--milestones -m milestones": (

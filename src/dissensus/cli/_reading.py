@@ -9,7 +9,9 @@ from ._output import note
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
+    from ..answers import Answers
     from ..readers import Reading
+    from ..readers.any_kind import AnswerReading
 
 
 def examine_annotations(
@@ -21,6 +23,8 @@ def examine_annotations(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    models: str | None = None,
+    people: str | None = None,
 ) -> Reading:
     """Read annotations, and what else PATH holds, as the reading options say."""
     from ..readers.columns import parse_columns
@@ -38,7 +42,69 @@ def examine_annotations(
     )
     for sentence in reading.notes:
         note(sentence)
-    return reading
+    return with_kinds(reading, models, people)
+
+
+def with_kinds(reading: Reading, models: str | None, people: str | None) -> Reading:
+    """Return a reading whose annotators have the kinds that patterns give them."""
+    if not (models or people):
+        return reading
+    from dataclasses import replace
+
+    known = reading.annotations.with_kinds(
+        models=split_patterns(models), people=split_patterns(people)
+    )
+    return replace(reading, annotations=known)
+
+
+def split_patterns(patterns: str | None) -> list[str]:
+    """Return patterns separated by commas."""
+    return [one.strip() for one in (patterns or "").split(",") if one.strip()]
+
+
+def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
+    """Read answers that are more than a class or number, and say their kind; or nothing.
+
+    Options as those of `examine_annotations`, and kind, assigned and inputs.
+    """
+    from ..readers import any_kind
+    from ..readers.columns import parse_columns
+
+    others = ("format_", "classes", "models", "people")
+    given = {name: value for name, value in reading.items() if name not in others}
+    given["format"] = reading.get("format_")
+    given["columns"] = parse_columns(reading.get("columns")) or None
+    found = any_kind.examine_answers(path, **given)
+    if found is not None:
+        note(found.answers.summary)
+        for sentence in found.notes:
+            note(sentence)
+    return found
+
+
+def class_options(path: str, reading: dict[str, Any]) -> dict[str, Any]:
+    """Return the reading options of classes, without those of answers of other kinds."""
+    from ..readers.layouts import CLASSES, as_kind
+
+    others = {"kind", "assigned", "inputs"}
+    given = {name: value for name, value in reading.items() if name not in others}
+    kind = as_kind(reading.get("kind"))
+    if kind in CLASSES:
+        from ..readers.any_kind import column_of_labels
+
+        if given.get("scale", "auto") == "auto" and kind != "single":
+            given["scale"] = CLASSES[kind]
+        given["columns"] = given.get("columns") or column_of_labels(path)
+    return given
+
+
+def read_known_answers(path: str | None, answers: Answers, inputs: str | None = None) -> Any:
+    """Read known answers of the same kind, if a file is given."""
+    if path is None:
+        return None
+    from ..readers.any_kind import read_known
+
+    return read_known(path, answers.kind, inputs)
 
 
 def read_annotations(path: str, **reading: Any) -> Annotations:
@@ -80,7 +146,8 @@ def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Readin
     found = examine_folder(path, duplicates=reading["duplicates"], **given)
     for sentence in found.notes:
         note(sentence)
-    return with_scale(found, reading["scale"])
+    found = with_scale(found, reading["scale"])
+    return with_kinds(found, reading.get("models"), reading.get("people"))
 
 
 def read_known(path: str | None) -> dict[str, str] | None:

@@ -8,13 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..errors import DissensusError, OutputError
 from ._output import note
-
-if TYPE_CHECKING:
-    from ..readers import Reading
 
 
 def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
@@ -31,10 +28,10 @@ def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
 
 
 def replace_converted(
-    found: Reading,
+    found: Any,
     target: str,
     to: str | None,
-    write: Callable[[Reading, Path, str | None], None],
+    write: Callable[[Any, Path, str | None], None],
     *,
     force: bool,
 ) -> None:
@@ -43,7 +40,7 @@ def replace_converted(
     It is our own if reading it and writing that gives the same file. Where nothing would change,
     there is nothing to report.
     """
-    from ..readers import examine
+    from ..readers.any_kind import AnswerReading, examine_any
 
     path = Path(target)
     if target == "-" or not (path.is_file() or path.is_dir()):
@@ -56,8 +53,12 @@ def replace_converted(
             return
         names = [path / one.name for one in copy.iterdir()] if copy.is_dir() else [path]
         with suppress(DissensusError):
-            there = examine(path)
-            for reading in (there, replace(there, texts=None)):  # texts may be the items' names
+            there = examine_any(path)
+            if isinstance(there, AnswerReading):
+                readings: tuple[Any, ...] = (there.answers,)
+            else:
+                readings = (there, replace(there, texts=None))  # texts may be the items' names
+            for reading in readings:
                 write(reading, copy, layout)
                 own = own or _same(copy, path)
     replacing(names, own=own, force=force)

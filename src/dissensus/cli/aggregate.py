@@ -12,13 +12,15 @@ from .._progress import iterations, progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
 from ._reading import (
+    class_options,
     examine_annotations,
+    examine_answers,
     is_data_folder,
     read_data_folder,
     read_known,
     without_removed,
 )
-from .options import READING, Computed, options
+from .options import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -36,7 +38,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @options(
     *("output", "to", "hard", "gold", "save", "address", "work", "resume"),
     *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-    *(*READING, "scale --labels", "json", "seed"),
+    *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
     strategy=Computed("auto; mean for numbers"),
     engine="local",
     memory=Computed("half of the machine's"),
@@ -60,6 +62,7 @@ def aggregate(
     answers: str,
     metadata: str | None,
     path_remove: str | None,
+    favour: str | None,
     as_json: bool,
     seed: int,
     **reading: Any,
@@ -69,14 +72,34 @@ def aggregate(
     PATH is a table of annotations (csv, tsv, parquet, arrow, jsonl, json; `-` for standard input),
     an export of a labelling tool, or a data set folder. Several Parquet files, a folder of them, a
     pattern or an address in an object store are one table. The output is a table with a column for
-    every class; for a data set folder it is labels/labels_<name>_<strategy>.npy.
+    every class; for a data set folder it is labels/labels_<name>_<strategy>.npy. Sets, rankings,
+    spans, boxes, points, masks and texts are recognised by their columns, or given by --kind.
 
     \b
     Example:
       dissensus aggregate answers.csv -o labels.csv
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
-    paths, known = paths or (".",), read_known(gold) if gold else None
+    paths = paths or (".",)
+    if len(paths) == 1 and (Path(paths[0]).is_file() or paths[0] == "-"):
+        given = examine_answers(paths[0], **reading)
+        if given is not None:
+            from . import _answers
+
+            _answers.refuse({"--hard": hard, "--path-remove": path_remove}, given.answers.kind)
+            how: dict[str, Any] = {
+                "strategy": strategy,
+                "favour": favour,
+                "gold": gold,
+                "save": save,
+            }
+            how |= {"inputs": reading["inputs"], "output": output, "to": to, "threads": threads}
+            _answers.aggregate(given.answers, as_json=as_json, seed=seed, **how)
+            return
+    if favour:
+        raise OptionError("--favour is for spans, boxes and points")
+    reading = class_options(paths[0], reading)
+    known = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
         _check_in_parts(to, hard, path_remove, reading["scale"], reading["duplicates"])
@@ -101,6 +124,11 @@ def aggregate(
         note(
             f"{repeats} labels repeat those of the same annotator on the same item, and all count; "
             "--duplicates first or last keeps one"
+        )
+    if annotations.mixed_kinds and (strategy or "auto").partition("[")[0] != "judge-pool":
+        note(
+            "the labels of models count like those of people here, and models share errors; "
+            "-s judge-pool weights them"
         )
     if path_remove:
         annotations = without_removed(annotations, path_remove)

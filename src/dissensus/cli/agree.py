@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._plain import as_plain
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import echo, interval, note, number, print_table, print_text, show_json
-from ._reading import read_annotations
-from .options import READING, Computed, options
+from ._reading import class_options, examine_answers, read_annotations
+from .options import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement, Pairs
+    from ..agreement import Agreement, KindAgreement, Pairs
     from ..identification import Camps
 
 _MOST = 15  # rows on a screen
@@ -30,7 +31,7 @@ _TITLES = {
 @click.argument("path")
 @options(
     *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-    *("output", "chart", *READING, "scale --level", "json", "seed"),
+    *("output", "chart", *ANSWERS, *READING, *KINDS, "scale --level", "json", "seed"),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),
     repeats=1000,
@@ -57,7 +58,8 @@ def agree(
     """Measure how much annotators agree.
 
     Intervals come from resampling items with all their labels. Items may have any number of
-    labels; those with fewer than two are not used.
+    labels; those with fewer than two are not used. Answers of other kinds are compared by their
+    distance, see docs/answers.md.
 
     \b
     Measures: percent, alpha (Krippendorff), fleiss, ac1 (Gwet), brennan-prediger,
@@ -80,7 +82,18 @@ def agree(
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
-    annotations = read_annotations(path, **reading)
+    given = None if multiple else examine_answers(path, **reading)
+    if given is not None:
+        from . import _answers
+
+        refused = {"--measure": measures, "--weights": weights, "--pairs": pairs, "--chart": chart}
+        _answers.refuse(refused, given.answers.kind)
+        settings = {"resamples": repeats, "confidence": confidence, "seed": seed}
+        rows = _answers.agree(given.answers, per=per, output=output, as_json=as_json, **settings)
+        if output:
+            _write(rows, output)
+        return
+    annotations = read_annotations(path, **class_options(path, reading))
     with progress_bar("resampling") as progress:
         found = agreement.agree(
             annotations,
@@ -109,11 +122,14 @@ def agree(
     camped = (
         camps(annotations, ordered=annotations.scale != "nominal", seed=seed) if pairs else None
     )
+    kinds = () if multiple else agreement.agreement_by_kind(annotations, weights)
     if as_json:
-        paired = {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
-        show_json(found.as_dict() | paired)
+        paired: dict[str, Any] = {"kinds": [one._asdict() for one in kinds]} if kinds else {}
+        paired |= {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
+        show_json(found.as_dict() | as_plain(paired))
     elif output != "-":
         _print(found)
+        _print_kinds(kinds)
         if two is not None and camped is not None:
             _print_pairs(two, camped)
 
@@ -166,6 +182,13 @@ def _print(found: Agreement) -> None:
         print_text(f"In the usual words, {name} is {found.word}.")
     for sentence in found.notes:
         print_text(f"Note: {sentence}.")
+
+
+def _print_kinds(kinds: tuple[KindAgreement, ...]) -> None:
+    rows = [(one.between, str(one.pairs), number(one.percent), number(one.kappa)) for one in kinds]
+    if rows:
+        columns = ("between", ">pairs", ">percent", ">Cohen's kappa")
+        print_table(columns, rows, "People and models, means over pairs of annotators")
 
 
 def _print_parts(found: Agreement) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import OptionError
 from ._output import cell, print_table, print_text, show, show_json
-from ._reading import examine_annotations, read_known
-from .options import READING, options
+from ._reading import class_options, examine_annotations, examine_answers, read_known
+from .options import ANSWERS, KINDS, READING, options
 
 if TYPE_CHECKING:
     from ..checking import Check
@@ -21,7 +22,7 @@ _LINE = 55  # characters of examples on one line
 
 @click.command()
 @click.argument("path")
-@options("gold", "strict", *READING, "scale --labels", "json")
+@options("gold", "strict", *ANSWERS, *READING, *KINDS, "scale --labels", "json")
 def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: Any) -> None:
     """Report what a file holds and what is wrong with it, before anything is aggregated.
 
@@ -35,6 +36,14 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     """
     from .. import checking
 
+    given = examine_answers(path, **reading)
+    if given is not None:
+        if gold:
+            raise OptionError(f"--gold is for classes here, and these are {given.answers.kind}")
+        report = checking.check(given.answers)
+        _show(path, given.format, report, as_json=as_json, strict=strict)
+        return
+    reading = class_options(path, reading)
     found, gaps = checking.read_incomplete(
         lambda missing: examine_annotations(
             path, **reading | ({"missing": missing} if reading["missing"] == "error" else {})
@@ -42,31 +51,37 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     )
     report = checking.check(found, gold=read_known(gold))
     report = replace(report, findings=(*gaps, *report.findings))
+    _show(path, found.format, report, as_json=as_json, strict=strict)
+
+
+def _show(path: str, format_: str, report: Check, *, as_json: bool, strict: bool) -> None:
     if as_json:
-        show_json({"path": path, "format": found.format, **report.as_dict()})
+        show_json({"path": path, "format": format_, **report.as_dict()})
     else:
-        _print(path, found.format, report)
+        _print(path, format_, report)
     if strict and report.serious:
         sys.exit(1)
 
 
 def _print(path: str, format_: str, report: Check) -> None:
-    word = "labels" if report.kind == "classes" else "numbers"
+    word = {"classes": "labels", "numbers": "numbers"}.get(report.kind, "answers")
     gold = f", gold for {report.n_gold}" if report.n_gold else ""
     print_text(
         f"{path} ({format_}): {report.n_labels} {word} by "
         f"{report.n_annotators} annotators on {report.n_items} items{gold}."
     )
+    per = "answers" if word == "answers" else "labels"
     spreads = {
-        "labels per item": report.labels_per_item,
-        "labels per annotator": report.labels_per_annotator,
+        f"{per} per item": report.labels_per_item,
+        f"{per} per annotator": report.labels_per_annotator,
     }
     rows = [
         (name, str(spread.least), f"{spread.median:g}", f"{spread.mean:.1f}", str(spread.most))
         for name, spread in spreads.items()
     ]
     print_table(("", ">least", ">median", ">mean", ">most"), rows, box=None)
-    print_text(f"scale: {report.scale} ({report.reason})")
+    if word != "answers":
+        print_text(f"scale: {report.scale} ({report.reason})")
     if report.kind == "classes":
         print_text(_classes(report))
     if report.findings:

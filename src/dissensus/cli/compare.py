@@ -9,8 +9,8 @@ import click
 
 from .._progress import progress_bar
 from ._output import note, number, print_table, print_text, show_json
-from ._reading import read_annotations, read_known
-from .options import READING, Computed, options
+from ._reading import class_options, examine_answers, read_annotations, read_known
+from .options import ANSWERS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -21,7 +21,7 @@ _WIDE = 100  # columns of a terminal with room for everything
 @click.command()
 @click.argument("path")
 @options(
-    *("truth", "gold", "repeats --seeds", "chart", *READING, "json", "seed"),
+    *("truth", "gold", "repeats --seeds", "chart", *ANSWERS, *READING, "json", "seed"),
     strategies=Computed("common methods of every kind"),
     folds=5,
     repeats=1,
@@ -41,7 +41,8 @@ def compare(
     """Compare methods, with or without known labels.
 
     Methods are scored by the likelihood of held-out labels. The verdict says which methods cannot
-    be distinguished, and what in the data calls for caution. Repeat -s for several methods.
+    be distinguished, and what in the data calls for caution. Repeat -s for several methods. Answers
+    of other kinds: one in --folds is left out, and the consensus is compared with it.
 
     \b
     Example:
@@ -53,7 +54,20 @@ def compare(
 
     if chart:
         check_chart(chart)
-    annotations = read_annotations(path, **reading)
+    given = examine_answers(path, **reading)
+    if given is not None:
+        from . import _answers
+
+        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, given.answers.kind)
+        how: dict[str, Any] = {
+            "truth": truth,
+            "gold": gold,
+            "inputs": reading["inputs"],
+            "folds": folds,
+        }
+        _answers.compare(given.answers, strategies, as_json=as_json, seed=seed, **how)
+        return
+    annotations = read_annotations(path, **class_options(path, reading))
     with progress_bar("comparing") as progress:
         found = comparison.compare(
             annotations,

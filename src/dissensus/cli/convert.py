@@ -10,18 +10,19 @@ import click
 from ..errors import OptionError
 from ._cards import card_for
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known
+from ._reading import class_options, examine_annotations, examine_answers, read_known
 from ._replacing import replace_converted
-from .options import READING, options
+from .options import ANSWERS, READING, options
 
 if TYPE_CHECKING:
+    from ..answers import Answers
     from ..readers import Reading
 
 
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@options("to", "gold", *READING, "pseudonyms", "license", "json", "force")
+@options("to", "gold", *ANSWERS, *READING, "pseudonyms", "license", "json", "force")
 def convert(
     source: str,
     target: str,
@@ -40,7 +41,9 @@ def convert(
     label-studio, argilla, huggingface, huggingface-folder and peerannot. What OUT cannot hold is
     reported. An OUT that is there is replaced if a conversion has written it, otherwise with
     --force. --pseudonyms replaces the names of annotators, so that labels can be published; the
-    key file is readable by you alone, is used again, and is never written into OUT.
+    key file is readable by you alone, is used again, and is never written into OUT. Answers of
+    other kinds become a table with a row per mark, or records in .jsonl and .json; IN may also be
+    the folder of a consensus (`aggregate --save`).
 
     \b
     Example:
@@ -53,6 +56,14 @@ def convert(
     from ..writers import losses, pseudonymise, write
     from ..writers.pseudonyms import check_key_place, read_key, write_key
 
+    other = _answers_of(source, reading)
+    if other is not None:
+        for name, given in (("--gold", gold), ("--pseudonyms", pseudonyms), ("--license", license)):
+            if given:
+                raise OptionError(f"{name} is for classes here, and these are {other.kind}")
+        _convert(other, target, to, as_json=as_json, force=force)
+        return
+    reading = class_options(source, reading)
     publishing = to == "huggingface-folder"
     if license is not None and not publishing:
         raise OptionError("--license is for the card of --to huggingface-folder")
@@ -94,3 +105,29 @@ def convert(
             f"{len(annotations)} labels by {annotations.n_annotators} annotators on "
             f"{annotations.n_items} items written to {target}"
         )
+
+
+def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
+    """Return answers of other kinds in a file, or those of a saved consensus."""
+    if (Path(source) / "result.json").is_file():
+        from ..consensus import Consensus
+
+        return Consensus.load(source).consensus
+    found = examine_answers(source, **reading)
+    return None if found is None else found.answers
+
+
+def _convert(answers: Answers, target: str, to: str | None, *, as_json: bool, force: bool) -> None:
+    from ..writers import write
+
+    def save(what: Any, path: str | Path, layout: str | None) -> None:
+        write(what, path, format=layout)
+
+    replace_converted(answers, target, to, save, force=force)
+    save(answers, target, to)
+    if as_json:
+        counts = {"items": answers.n_items, "annotators": answers.n_annotators}
+        counts |= {"answers": len(answers), "empty": int(answers.empty.sum())}
+        show_json({"kind": answers.kind, **counts, "lost": [], "written": target})
+    elif target != "-":
+        note(f"{len(answers)} answers written to {target}")

@@ -67,7 +67,7 @@ _NEED_PROBABILITIES = {"log_loss", "ece"}
 @click.argument("pred")
 @options(
     *("truth", "soft", "dic", "annotations", "scale --labels --ordered=ordinal"),
-    *("min_overlap", "weights", "repeats --resamples", "json", "seed"),
+    *("kind", "inputs", "min_overlap", "weights", "repeats --resamples", "json", "seed"),
     min_overlap=10,
     weights="identity",
     repeats=1000,
@@ -79,6 +79,8 @@ def evaluate(
     dic: bool,
     annotations: str | None,
     scale: str,
+    kind: str | None,
+    inputs: str | None,
     repeats: int,
     as_json: bool,
     seed: int,
@@ -88,9 +90,11 @@ def evaluate(
 
     PRED is the output of `aggregate`: a table, or the label file of a folder (.npy). The known
     labels may cover a part of the items. Classes are scored by accuracy, F1 and calibration,
-    numbers by errors and correlations. With --soft, probabilities are scored against the votes in
-    --annotations. With --dic, PRED is the output of `tendency predict`, scored against the labels
-    of every annotator. Intervals are 95 % bootstrap intervals over items.
+    numbers by errors and correlations, spans and boxes by F1, masks by intersection over union,
+    texts by word error rate, rankings by Kendall's tau, sets by Jaccard index and F1. With --soft,
+    probabilities are scored against the votes in --annotations. With --dic, PRED is the output of
+    `tendency predict`, scored against the labels of every annotator. Intervals are 95 % bootstrap
+    intervals over items.
 
     \b
     Example:
@@ -117,6 +121,10 @@ def evaluate(
         raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
     elif truth is None:
         raise OptionError("score against what? --truth FILE, or --annotations FILE")
+    elif (other := _other_kind(pred, truth, kind)) is not None:
+        from . import _answers
+
+        _answers.evaluate(pred, truth, other, inputs=inputs, as_json=as_json, **resampling)
     else:
         from .. import metrics
         from ..readers import read_predictions
@@ -129,6 +137,19 @@ def evaluate(
         print_scores(scores.scores, _SCORES, f"{scores.n_scored} items scored")
         _print_count(scores.n_without_truth, "labelled items have no known label")
         _print_count(scores.n_without_prediction, "known labels have no prediction")
+
+
+def _other_kind(pred: str, truth: str, kind: str | None) -> str | None:
+    """Return the kind of predictions that are neither classes nor numbers."""
+    from pathlib import Path
+
+    from ..readers.any_kind import kind_of_known
+    from ..readers.layouts import CLASSES, as_kind
+
+    chosen = as_kind(kind)
+    if chosen is None and Path(pred).is_file() and Path(truth).is_file():
+        chosen = kind_of_known(pred)
+    return None if chosen in CLASSES else chosen
 
 
 def show_soft(found: SoftEvaluation, as_json: bool) -> None:

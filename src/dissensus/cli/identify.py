@@ -13,8 +13,15 @@ from ._hard_items import HardItems
 from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
 from ._output import note, print_table, show_json, write_table
-from ._reading import examine_folder, is_data_folder, read_known, read_probabilities
-from .options import READING, Computed, options
+from ._reading import (
+    class_options,
+    examine_answers,
+    examine_folder,
+    is_data_folder,
+    read_known,
+    read_probabilities,
+)
+from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
@@ -25,8 +32,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", default=".")
 @options(
-    *("score --method --strategy", "items", "gold", "probabilities", "rules", "output"),
-    *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
+    *("score", "items", "gold", "probabilities", "rules", "output"),
+    *("top --most", "latent --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
     score=Computed("all scores of annotators"),
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
     topk=Computed("1"),
 )
 @network_options(epochs=50)
-@options(*READING, "json", "seed")
+@options("kind", "assigned", *READING, *KINDS, "json", "seed")
 def identify(
     path: str,
     score: str | None,
@@ -75,7 +82,8 @@ def identify(
     are shown, the worst annotators first, with a verdict; --items shows the items. With --drop, the
     labels that are left go to the output. In a data set folder, -s also writes identification/… as
     peerannot does. aum, aumc, waum and waum_perworker train a network on the inputs and find the
-    items that it cannot learn.
+    items that it cannot learn. Of answers of other kinds, annotators are compared with the
+    consensus of -s, and --items lists the items by the distance of their answers.
 
     \b
     Examples:
@@ -85,6 +93,21 @@ def identify(
     """
     from ..identification import scores
 
+    given = _other_answers(path, answers, reading | {"inputs": network.inputs})
+    if given is not None:
+        from . import _answers
+
+        kind = given.answers.kind
+        _answers.refuse({"--drop": rules, "--probabilities": probabilities}, kind)
+        how: dict[str, Any] = {
+            "strategy": score,
+            "gold": gold,
+            "inputs": network.inputs,
+            "items": items,
+        }
+        _answers.identify(given.answers, output=output, top=top, as_json=as_json, seed=seed, **how)
+        return
+    reading = class_options(path, reading)
     chosen = scores.find_score(score) if score else None
     if items and chosen:
         raise click.UsageError("--items shows all scores of items; give it without -s")
@@ -151,6 +174,15 @@ def identificationinfo(as_json: bool) -> None:
         return
     rows = [(one.name, one.of, one.text, ", ".join(one.aliases)) for one in SCORES]
     print_table(("score", "of", "meaning", "aliases"), rows, "dissensus identify -s …")
+
+
+def _other_answers(path: str, answers: str | None, reading: dict[str, Any]) -> Any:
+    """Return answers of other kinds than classes and numbers, if PATH holds them."""
+    from pathlib import Path
+
+    if is_data_folder(path, answers) or not Path(path).is_file():
+        return None
+    return examine_answers(path, **reading)
 
 
 def _read_matrices(file: str | None) -> Any:

@@ -48,14 +48,14 @@ def show_entries(
     if as_json:
         show_json([entry.as_dict() for entry in found])
         return
-    for family in dict.fromkeys(entry.family for entry in found):
+    for command in dict.fromkeys(entry.command for entry in found):
         rows = [
             (entry.name, entry.summary, ", ".join(entry.aliases))
             for entry in found
-            if entry.family == family
+            if entry.command == command
         ]
         columns = ("method", "description", "aliases")
-        print_table(columns, rows, title or f"dissensus {family} -s …")
+        print_table(columns, rows, title or command)
     for entry in found if settings else ():
         if entry.settings:
             rows_of = [(one.name, one.default, one.limits, one.doc) for one in entry.settings]

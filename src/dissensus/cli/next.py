@@ -8,8 +8,15 @@ import click
 
 from .._progress import progress_bar
 from ._output import note, print_table, print_text, show_json, write_table
-from ._reading import read_annotations, read_known, read_probabilities, split_names
-from .options import READING, Computed, options
+from ._reading import (
+    class_options,
+    examine_answers,
+    read_annotations,
+    read_known,
+    read_probabilities,
+    split_names,
+)
+from .options import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..planning import Plan
@@ -23,7 +30,7 @@ _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 @options(
     *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
     *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
-    *(*READING, "json", "seed"),
+    *(*ANSWERS, *READING, *KINDS, "json", "seed"),
     budget=100.0,
     target=0.95,
     strategy="joint",
@@ -54,7 +61,8 @@ def next(  # noqa: A001
 
     The plan lists pairs of item and annotator, the largest expected gain per cost first. The curve
     predicts the accuracy for other budgets. Known labels (--truth) correct the expected accuracy;
-    nothing is learned from them. --among may name new annotators.
+    nothing is learned from them. --among may name new annotators. Of answers of other kinds it
+    lists the items to show again, by the expected distance of answers.
 
     \b
     Example:
@@ -66,7 +74,21 @@ def next(  # noqa: A001
 
     if chart:
         check_chart(chart)
-    annotations = read_annotations(path, **reading)
+    given = examine_answers(path, **reading)
+    if given is not None:
+        from . import _answers
+
+        unused = {"--limit": limit, "--batch": batch, "--truth": truth, "--min-gain": min_gain}
+        unused |= {"--among": among, "--probabilities": probabilities, "--chart": chart}
+        _answers.refuse(unused | {"--cost": cost}, given.answers.kind)
+        most = {"budget": budget, "per_item": per_item}
+        _answers.plan(given.answers, most, output=output, as_json=as_json)
+        return
+    annotations = read_annotations(path, **class_options(path, reading))
+    asked = split_names(among)
+    if asked is None and annotations.mixed_kinds:
+        asked = annotations.annotators[~annotations.is_kind("model")].tolist()
+        note("only people are asked; --among names others, too")
     with progress_bar("sampling") as progress:
         found = plan(
             annotations,
@@ -76,7 +98,7 @@ def next(  # noqa: A001
             limit=_amounts(limit, "limit"),
             per_item=per_item,
             batch=batch,
-            annotators=split_names(among),
+            annotators=asked,
             probabilities=read_probabilities(probabilities, annotations),
             target=target,
             truth=read_known(truth),

@@ -27,6 +27,8 @@ _DEFAULTS |= {"scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
 READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
+ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
+KINDS = ("models", "people")  # of annotators
 REQUIRED = object()
 
 
@@ -77,6 +79,13 @@ DECLARED |= {
 # In older versions of peerannot it takes no value.
 DECLARED["scheduler"][1].update(is_flag=False, flag_value="multistep")
 
+
+# Other spellings of an option, the same in every verb.
+_SPELLINGS = {
+    "strategy": ["--method"],
+    "strategies": ["--method"],
+    "score": ["--method", "--strategy"],
+}
 
 WRITTEN = {name for name, (flags, _) in DECLARED.items() if flags[0] in TABLE[1][1]} | {"output"}
 WRITTEN -= {"to", "title", "output_name", "checkpoints", "state", "work"}  # not a file of its own
@@ -136,6 +145,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
         if WRITTEN & wanted.keys() and "force" not in known:
             wanted = wanted | {"force": []}
         for name, aliases in reversed(wanted.items()):
+            spellings = [*aliases, *_SPELLINGS.get(name, [])]
             flags, settings = DECLARED[name]
             default = defaults.get(name, _DEFAULTS.get(name))
             if default is REQUIRED:
@@ -150,7 +160,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
             if name == "force":
                 used = "force" in signature(command).parameters
                 settings = settings | {"callback": _keep_inputs, "expose_value": used}
-            command = click.option(*flags, cls=Option, aliases=aliases, **settings)(command)
+            command = click.option(*flags, cls=Option, aliases=spellings, **settings)(command)
         return command
 
     return add

@@ -14,7 +14,7 @@ from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import echo, note, show_json
 from ._reading import examine_annotations, read_known, split_names
-from .options import READING, Computed, options
+from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.argument("second", required=False)
 @options(
     *("truth", "inputs --texts", "show", "annotators", "tendency", "by"),
-    *(*READING, "scale --labels", "json", "seed"),
+    *(*READING, *KINDS, "scale --labels", "json", "seed"),
     target=0.95,
     strategy="auto",
     output="report.html",

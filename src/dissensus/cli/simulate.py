@@ -47,19 +47,26 @@ def simulate(
     The folder gets the annotations, the truth, the confusion matrices of the annotators and every
     option. The same options and seed give the same annotations, draw by draw those of peerannot.
     --to peerannot writes answers.json and arrays; csv, tsv, parquet, arrow and jsonl are tables.
-    An earlier simulation is replaced, another data set only with --force.
+    An earlier simulation is replaced, another data set only with --force. objects, comparisons,
+    masks and sets draw boxes, comparisons, masks and sets of options; they are written as csv.
 
     \b
     Example:
       dissensus simulate --n-annotators 30 --n-items 200 -K 5 -s independent-confusion -fb 10
     """
     from ..registry import simulators, split_spec
+    from ..simulation import is_of_answers
     from ..simulation import simulate as run
     from ..writers.folders import write_simulation
 
     if len(n_annotators) != 1:
         raise OptionError("--n-annotators is one number here")
     file_format = "csv" if to == "table" else to
+    if is_of_answers(strategy):
+        _simulate_answers(
+            strategy, n_annotators[0], folder, file_format, settings, as_json=as_json, force=force
+        )
+        return
     if file_format not in _FORMATS:
         raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS)}")
     own = "strategy" in _metadata(folder)
@@ -82,6 +89,48 @@ def simulate(
             note(f"{name}: {value}")
     crowd = f"{n_annotators[0]} annotators on {settings['n_items']} items"
     note(f"{n_labels} labels by {crowd} written to {folder}")
+
+
+def _simulate_answers(
+    strategy: str,
+    n_annotators: int,
+    folder: str,
+    to: str,
+    settings: dict[str, Any],
+    *,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Write simulated answers and their truth, and every option."""
+    import numpy as np
+
+    from .._names import as_names
+    from ..answers import Answers
+    from ..simulation import simulate_answers
+    from ..writers import write
+    from ..writers.writing import write_columns, write_json
+
+    ending = "csv" if to == "peerannot" else to
+    if ending not in _FORMATS:
+        raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS[1:])}")
+    files = [Path(folder) / name for name in (f"answers.{ending}", f"truth.{ending}")]
+    note_file = Path(folder) / _FILES[0]
+    replacing([*files, note_file], own="strategy" in _metadata(folder), force=force)
+    used = {name: settings[name] for name in ("n_items", "feedback", "seed")}
+    drawn = simulate_answers(strategy, n_annotators=n_annotators, **used)
+    note(drawn.answers.summary)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write(drawn.answers, files[0])
+    if isinstance(drawn.truth, Answers):
+        write(drawn.truth, files[1])
+    else:
+        scores = {"thing": as_names(drawn.truth), "score": np.array(list(drawn.truth.values()))}
+        write_columns(scores, files[1])
+    write_json(note_file, drawn.options, indent=2)
+    if as_json:
+        show_json({**drawn.options, "n_answers": len(drawn.answers), "folder": folder})
+    else:
+        note(f"{len(drawn.answers)} answers written to {folder}")
 
 
 def _metadata(folder: str) -> dict[str, Any]:

@@ -30,8 +30,8 @@ class MarkMethod(ConsensusMethod):
     Parameters
     ----------
     favour
-        `accuracy` keeps candidates above the threshold; `recall` those above half of the best
-        expected F1, which is lower.
+        `accuracy` keeps candidates above the threshold; `recall` also those above half of the best
+        expected F1.
     threshold
         Least probability of a mark in the consensus.
     """
@@ -53,10 +53,25 @@ class MarkMethod(ConsensusMethod):
     def infer_marks(self, fit: ConsensusContext) -> Consensus:
         """Return the result of a fit to answers with marks."""
 
+    def span_result(self, fit: ConsensusContext, proposed: Proposed) -> Consensus:
+        """Return the result from candidate spans."""
+        inner = proposed.inner
+        return self.result(
+            fit,
+            proposed.items_table(fit, self.keep(fit, proposed), {}),
+            proposed.annotators_table(fit),
+            inner=inner,
+            trace=inner.trace,
+            converged=inner.converged,
+            notes=inner.notes,
+        )
+
     def keep(self, fit: ConsensusContext, proposed: Proposed) -> Mask:
         """Return which candidates are in the consensus: (candidate)."""
         probability = proposed.probability
-        least = best_f1_threshold(probability) if self.favour == "recall" else self.threshold
+        least = self.threshold
+        if self.favour == "recall":
+            least = min(least, best_f1_threshold(probability))
         kept = probability > least
         if fit.answers.kind != "spans":
             return kept
@@ -83,9 +98,15 @@ class Proposed:
     inner: Aggregation
     marked: Mask  # (annotation): whether it marks its candidate
     probability: Floats  # (candidate): posterior that it exists
+    calibrated: Floats  # (candidate): the same, calibrated
     place: Floats  # (candidate, coordinate)
     label: Integers  # (candidate)
-    confidence: Floats  # (candidate): calibrated, that it exists and has this label
+    sure: Floats  # (candidate): calibrated probability of the label if it exists
+
+    @property
+    def confidence(self) -> Floats:
+        """The calibrated probability that a candidate exists and has its label."""
+        return self.calibrated * self.sure
 
     @property
     def n_marked(self) -> Integers:

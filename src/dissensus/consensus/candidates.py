@@ -28,6 +28,7 @@ from ._marks import MarkMethod, Proposed, fit_inner
 from .objects import Objects
 from .result import Consensus
 
+_TINY = 1e-300
 _ENOUGH = 0.5  # share of marks that coincide with another's, of those that overlap one
 
 
@@ -57,26 +58,12 @@ class Candidates(MarkMethod):
 
     def infer_marks(self, fit: ConsensusContext) -> Consensus:
         overlap = self.match == "overlap"
-        if self.match == "auto" and fit.answers.n_annotators > 1:
-            overlap = coinciding(fit.answers) < _ENOUGH
-        if overlap:
+        if overlap or (self.match == "auto" and not coincide(fit.answers)):
             given = self.aggregator != type(self)().aggregator
-            model = self.aggregator if given else EXISTENCE
+            aggregator = self.aggregator if given else EXISTENCE
             settings: Any = {"favour": self.favour, "threshold": self.threshold}
-            result = Objects(aggregator=model, **settings).infer(fit)
-            note = "Spans are matched by overlap, and their borders are medians."
-            method = registries["spans"].describe(self)
-            return replace(result, method=method, notes=(*result.notes, note))
-        proposed = self.propose(fit)
-        return self.result(
-            fit,
-            proposed.items_table(fit, self.keep(fit, proposed), {}),
-            proposed.annotators_table(fit),
-            inner=proposed.inner,
-            trace=proposed.inner.trace,
-            converged=proposed.inner.converged,
-            notes=proposed.inner.notes,
-        )
+            return by_overlap(self, fit, Objects(aggregator=aggregator, **settings))
+        return self.span_result(fit, self.propose(fit))
 
     def propose(self, fit: ConsensusContext) -> Proposed:
         """Return every distinct span with its probability and most probable label."""
@@ -88,16 +75,32 @@ class Candidates(MarkMethod):
         marks = answers.place if fit.gold is None else np.vstack([answers.place, fit.gold.place])
         place[candidates.members] = marks
         label = most_probable(inner.posterior[:, :n_labels])
-        probabilities = inner.probabilities
+        labels = inner.probabilities[:, :n_labels]  # (candidate, label)
+        calibrated = labels.sum(axis=1)
+        sure = labels[np.arange(n_candidates), label] / np.maximum(calibrated, _TINY)
         return Proposed(
             candidates,
             inner,
             candidates.annotations.label < n_labels,
             inner.posterior[:, :n_labels].sum(axis=1),
+            calibrated,
             place,
             label,
-            probabilities[np.arange(n_candidates), label],
+            sure,
         )
+
+
+def by_overlap(method: MarkMethod, fit: ConsensusContext, objects: Objects) -> Consensus:
+    """Return the result of spans that are matched by overlap, as that of a method for spans."""
+    result = objects.infer(fit)
+    note = "Spans are matched by overlap, and their borders are medians."
+    spec = registries["spans"].describe(method)
+    return replace(result, method=spec, notes=(*result.notes, note))
+
+
+def coincide(spans: Spans) -> bool:
+    """Return whether spans coincide often enough to be compared exactly."""
+    return spans.n_annotators == 1 or coinciding(spans) >= _ENOUGH
 
 
 def coinciding(spans: Spans) -> float:

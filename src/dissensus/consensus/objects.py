@@ -91,18 +91,18 @@ class Objects(MarkMethod):
             inner,
             candidates.annotations.label == YES,
             inner.posterior[:, YES],
+            inner.probabilities[:, YES],
             place,
             label,
-            inner.probabilities[:, YES] * sure,
+            sure,
         )
 
-    def _labels(
-        self, fit: ConsensusContext, candidates: Candidates
-    ) -> tuple[Integers, Floats | float]:
+    def _labels(self, fit: ConsensusContext, candidates: Candidates) -> tuple[Integers, Floats]:
         """Return the label of every candidate and how probable it is, from those who marked it."""
         answers, annotations = fit.answers, candidates.annotations
         if not answers.labelled:
-            return np.zeros(annotations.n_items, dtype=np.int64), 1.0
+            n_candidates = annotations.n_items
+            return np.zeros(n_candidates, dtype=np.int64), np.ones(n_candidates)
         names: dict[str, Any] = {
             "items": annotations.items,
             "annotators": annotations.annotators,

@@ -13,13 +13,14 @@ import numpy as np
 from .._names import as_names
 from .._relation import Array, Floats, FrozenArrays
 from .._serialization import State, loading_state, relation_of, relation_state, save_state
+from .._tables import Tabular
 from ..answers import Answers, kind_class
 from ..result import Aggregation, Table
 from ._existence import EXISTENCE, Existence
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Consensus(FrozenArrays):
+class Consensus(Tabular, FrozenArrays):
     """What a method inferred from answers of any kind, and the quality of annotators.
 
     Attributes
@@ -59,6 +60,9 @@ class Consensus(FrozenArrays):
         rounds = f", {len(self.trace)} iterations" if self.trace else ""
         ended = "" if self.converged else ", not converged"
         return f"<Consensus by {self.method}: {self.answers.summary}{rounds}{ended}>"
+
+    def _table(self) -> Table:
+        return self.items
 
     @property
     def kind(self) -> str:

@@ -175,7 +175,7 @@ def _network(item: Integers, answer: Integers, tokens: Tokens) -> Batch:
 def _tokens(tokens: Tokens, rows: Integers) -> tuple[Integers, Integers]:
     """Return the tokens of texts, padded, and their number: (text, place)."""
     size = tokens.sizes[rows]
-    place = np.arange(int(size.max(initial=0)))
+    place = np.arange(max(int(size.max(initial=0)), 1))  # also of an empty text
     table = tokens.starts[rows][:, None] + place
     return np.where(place < size[:, None], table, _PAD), size
 

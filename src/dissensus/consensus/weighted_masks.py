@@ -35,7 +35,7 @@ class WeightedMasks(MaskMethod):
     >>> from dissensus.answers import Masks
     >>> masks = Masks.from_columns("aaa", "xyz", ["1 2 1", "1 3", "0 1 2 1"], size={"a": (2, 2)})
     >>> WeightedMasks().fit(masks).items["counts"].tolist()
-    ['1 2 1']
+    ['1 3']
     """
 
     power: NonNegative = 4.0

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from .._extras import install_command
 from ..errors import OptionError
 from .dask import Dask
 
@@ -31,7 +32,7 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
         import dask
         from distributed import Client, LocalCluster
     except ImportError:
-        raise OptionError("--engine dask needs Dask: pip install 'dissensus[dask]'") from None
+        raise OptionError(f"--engine dask needs Dask: {install_command('dask')}") from None
     with dask.config.set(_SETTINGS):
         if address is not None:
             try:

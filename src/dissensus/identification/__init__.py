@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from .annotators import AnnotatorScores, identify
+from typing import Any, overload
+
+from ..answers import Answers
+from .annotators import AnnotatorScores, identify_on_labels
+from .answers import AnswerScores, identify_on_answers
 from .camps import Camps, camps
 from .cleaning import Cleaned, clean
 from .copying import Copies, copies
@@ -15,6 +19,7 @@ from .spam import mutual_information, spam_interval, spam_score, trace
 __all__ = [
     "SCORES",
     "AnnotatorScores",
+    "AnswerScores",
     "Camps",
     "Cleaned",
     "Copies",
@@ -26,6 +31,8 @@ __all__ = [
     "copies",
     "group_differences",
     "identify",
+    "identify_on_answers",
+    "identify_on_labels",
     "item_scores",
     "mutual_information",
     "score",
@@ -33,3 +40,24 @@ __all__ = [
     "spam_score",
     "trace",
 ]
+
+
+@overload
+def identify(annotations: Answers, result: Any = ..., **settings: Any) -> AnswerScores: ...
+
+
+@overload
+def identify(annotations: Any, result: Any = ..., **settings: Any) -> AnnotatorScores: ...
+
+
+def identify(
+    annotations: Any, result: Any = None, **settings: Any
+) -> AnnotatorScores | AnswerScores:
+    """Score every annotator against the others.
+
+    Answers of other kinds than classes and numbers go to `identify_on_answers`, everything else to
+    `identify_on_labels`; both take `gold`, `confidence`, `seed` and `progress`.
+    """
+    if isinstance(annotations, Answers):
+        return identify_on_answers(annotations, result, **settings)
+    return identify_on_labels(annotations, result, **settings)

@@ -13,6 +13,7 @@ from .._names import Names, as_names, decode
 from .._plain import as_plain, as_rows
 from .._probability import normalize
 from .._relation import Floats, FrozenArrays, Integers
+from .._tables import Drawable
 from ..aggregation.dawid_skene_map import pseudo_counts
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
@@ -27,11 +28,16 @@ from .spam import Interval, mutual_information, spam_interval, spam_score, trace
 from .verdicts import VERDICTS, explain, further_labels
 
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior on confusion matrices, as in dawid-skene-map
+# For people, the worst annotators first.
+_SHOWN = (
+    *("annotator", "verdict", "labels", "correlation", "correlation_low", "correlation_high"),
+    "evidence",
+)
 _MIN_LABELS = 3.0  # labels of a true class from which on it can be the worst
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnnotatorScores(FrozenArrays):
+class AnnotatorScores(Drawable, FrozenArrays):
     """All scores of all annotators; NaN, and -1 for codes, where they are undefined.
 
     Scores of classes are computed when they are first used, and undefined for numbers.
@@ -217,6 +223,7 @@ class AnnotatorScores(FrozenArrays):
         columns: dict[str, Any] = {
             "annotator": self.annotations.annotators,
             "verdict": self.verdict,
+            **_kinds(self.annotations),
             "labels": behaviour.labels,
             "compared": follow.n_labels.astype(np.int64),
             "correlation": follow.correlation,
@@ -245,6 +252,13 @@ class AnnotatorScores(FrozenArrays):
             "copy_with": decode(self.annotations.annotators, partner),
             "evidence": as_names(self.evidence),
         }
+
+    def _table(self) -> Table:
+        return self.table()
+
+    def _first(self, most: int) -> Table:
+        table, worst = self.table(), self.worst[:most]
+        return {name: table[name][worst] for name in _SHOWN}
 
     def _class_columns(self) -> dict[str, Any]:
         names = ("ability", "competence", "first_half", "second_half", "drift", "community")
@@ -338,6 +352,13 @@ class AnnotatorScores(FrozenArrays):
         with np.errstate(invalid="ignore"):
             first, second = right / count
         return first, second, difference_p_value(right, count)
+
+
+def _kinds(annotations: Annotations | Numbers) -> dict[str, Any]:
+    """Return the kinds of annotators as a column, if they are known."""
+    if not isinstance(annotations, Annotations) or not len(annotations.annotator_kinds):
+        return {}
+    return {"kind": annotations.annotator_kinds}
 
 
 def _bounded(name: str, values: Any, first: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
-from ..readers import as_annotations, as_numbers
+from ..readers import as_annotations, as_numbers, as_truth
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes, gold_values
 from .annotator_evidence import class_evidence, rating_evidence, rating_scores
@@ -30,7 +30,7 @@ from .leave_one_out import leave_one_out
 from .proportions import Proportion, proportion
 from .verdicts import judge
 
-__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify"]
+__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
 NUMERIC = ("interval", "ratio")
@@ -38,12 +38,12 @@ SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
 
 
-def identify(
+def identify_on_labels(
     annotations: Annotations | Numbers | Any,
     result: Aggregation | None = None,
     *,
     scale: str | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    gold: Any = None,
     models: bool = False,
     communities: int = 0,
     copying: bool = True,
@@ -64,7 +64,7 @@ def identify(
         The scale of labels: nominal, ordinal, interval or ratio; by default that of the
         annotations.
     gold
-        Known labels or values, `{item: label}`.
+        Known labels or values, as `{item: label}`, a pandas Series, a table or a file.
     models
         Whether to fit GLAD and MACE for their abilities and competences.
     communities
@@ -83,7 +83,7 @@ def identify(
     --------
     >>> from dissensus import simulate
     >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> scores = identify(crowd.annotations)
+    >>> scores = identify_on_labels(crowd.annotations)
     >>> scores.verdict.tolist()
     ['attentive', 'attentive', 'attentive', 'random', 'random']
     >>> scores.evidence[4]
@@ -92,6 +92,7 @@ def identify(
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     progress = progress or (lambda _done, _total: None)
+    gold = as_truth(gold)
     if isinstance(annotations, Numbers):
         return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
     annotations = as_annotations(annotations)

@@ -30,7 +30,7 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, Table
-from .annotators import AnnotatorScores, check_fitted, identify
+from .annotators import AnnotatorScores, check_fitted, identify_on_labels
 from .items import ItemScores, item_scores
 from .verdicts import LEFT_OUT
 
@@ -213,7 +213,7 @@ def clean(
         items = items or item_scores(annotations, before, difficulty=difficulty, seed=seed)
         tables[True] = items.table()
     if any(not column.startswith(ITEM) for column in columns):
-        annotators = annotators or identify(
+        annotators = annotators or identify_on_labels(
             annotations,
             before,
             gold=gold,

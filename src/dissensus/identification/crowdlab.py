@@ -37,6 +37,7 @@ from .._names import Names, decode
 from .._probabilities import as_models
 from .._probability import normalize
 from .._relation import Array, Floats, FrozenArrays, Integers
+from .._tables import Tabular
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..readers import as_annotations
@@ -62,7 +63,7 @@ _NO_OVERLAP = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Crowdlab(FrozenArrays):
+class Crowdlab(Tabular, FrozenArrays):
     """The consensus of annotators and classifiers, and the quality of each of them.
 
     Attributes
@@ -154,6 +155,9 @@ class Crowdlab(FrozenArrays):
             "worst_class": decode(self.annotations.classes, self.worst_class),
             "annotator_weight": self.annotator_weight,
         }
+
+    def _table(self) -> Table:
+        return self.items
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers."""

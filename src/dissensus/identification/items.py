@@ -34,6 +34,7 @@ from scipy.special import entr
 from .._names import Names, as_names
 from .._plain import as_plain
 from .._relation import Array, Floats, FrozenArrays, Integers
+from .._tables import Tabular
 from ..annotations import Annotations
 from ..readers import as_annotations
 from ..registry import aggregators
@@ -54,7 +55,7 @@ _TINY = 1e-12  # a smaller deviation is none
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ItemScores(FrozenArrays):
+class ItemScores(Tabular, FrozenArrays):
     """Scores of every item.
 
     Attributes
@@ -112,6 +113,9 @@ class ItemScores(FrozenArrays):
             field.name: getattr(self, field.name) for field in fields(self)[1:]
         }
         return {"item": self.items} | columns
+
+    def _table(self) -> Table:
+        return self.table()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the columns as plain lists, `None` for NaN."""

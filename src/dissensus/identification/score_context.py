@@ -13,7 +13,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation
-from .annotators import METHOD, AnnotatorScores, identify
+from .annotators import METHOD, AnnotatorScores, identify_on_labels
 from .crowdlab import Crowdlab, crowdlab
 from .items import ItemScores, item_scores
 
@@ -60,7 +60,7 @@ class ScoreContext:
         """Return scores of annotators, with options of `identify`."""
         context: Any = {"gold": self.gold, "communities": self.communities}
         result = None if self.annotations.numeric else self.result
-        return identify(self.annotations, result, seed=self.seed, **context, **options)
+        return identify_on_labels(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property
     def confusion(self) -> Floats:

@@ -34,6 +34,7 @@ from ..nn import Estimator, Training
 from ..nn.augment import augment_for
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
 from ..nn.encoding import Encoding, encoding_for
+from ..nn.estimator import is_one_label
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
 from ..nn.training import build_and_train
 from ..registry import learners
@@ -111,7 +112,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def fit(
         self,
         X: ArrayLike | Inputs,
-        annotations: Annotations | ArrayLike,
+        y: Annotations | ArrayLike,
         *,
         valid: tuple[ArrayLike | Inputs, ArrayLike] | None = None,
         features: ArrayLike | None = None,
@@ -125,9 +126,10 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Inputs: an array (item, …), texts, or image files.
-        annotations
-            Annotations or a matrix (item, annotator), items in the order of the inputs.
+            Inputs: an array (item, …), a sparse matrix, texts, or image files.
+        y
+            Annotations, a matrix (item, annotator) with -1 for unlabelled, or one label per item;
+            items in the order of the inputs.
         valid
             Inputs and their true classes, to choose the epoch by.
         features
@@ -141,7 +143,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             Called with steps done, steps in all, and a message.
         """
         inputs = self._inputs(X, fitting=True)
-        annotations = self._annotations(annotations, inputs)
+        annotations = self._annotations(y, inputs)
         training = self._training()
         augment = augment_for(inputs) if self.augment else None
         self.encoding_: Encoding = self._encoding(inputs)
@@ -193,8 +195,14 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             BuildParts(annotations, classifier, _tensor(features), _tensor(posterior))
         )
 
+    def predict(self, X: ArrayLike | Inputs) -> Array:
+        """Return the most probable class of every item."""
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
     @torch.no_grad()
     def predict_proba(self, X: ArrayLike | Inputs) -> Floats:
+        """Return the probability of every class: (item, class)."""
         chunks = self._chunks(X, _CHUNK)
         proba = [self.model_.log_truth(x).double().softmax(dim=1).cpu().numpy() for x in chunks]
         return np.concatenate([np.zeros((0, len(self.classes_))), *proba])
@@ -272,10 +280,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     @torch.no_grad()
     def score(self, X: ArrayLike | Inputs, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy; of annotations, the mean log-likelihood of the labels."""
-        if not isinstance(y, Annotations) and np.ndim(y) < 2:
-            right = as_names(self.predict(X)) == as_names(np.asarray(y))
-            weight = None if sample_weight is None else np.asarray(sample_weight, float)
-            return float(np.average(right, weights=weight))
+        if is_one_label(y):
+            return self._accuracy(X, y, sample_weight)
         batches = self._batches(X, self._recoded(y))
         log = [self.model_.log_probability(batch) for batch in batches]
         return float(torch.cat(log).double().mean())
@@ -302,12 +308,6 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if keys.unexpected_keys or set(keys.missing_keys) - set(model.per_item):
             raise DataError(f"the weights are not those of {self.method}; save it again")
         self.model_ = model.eval()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.two_d_labels = True
-        tags.input_tags.three_d_array = True
-        return tags
 
 
 def _tensor(values: Any) -> Tensor | None:

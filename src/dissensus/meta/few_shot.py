@@ -30,7 +30,7 @@ from ..nn.batches import Source, chunks, inputs_of
 from ..nn.checkpoints import load_network, network_state
 from ..nn.devices import torch_seed
 from ..nn.encoding import encoding_for
-from ..nn.estimator import Estimator, labels_of
+from ..nn.estimator import Estimator, class_codes, labels_of
 from ..nn.inputs import empty_inputs
 from ..nn.settings import Training
 from ..nn.training import History, train
@@ -169,10 +169,12 @@ class FewShotCrowd(Estimator):
             Called with steps done, steps in total and a message.
         """
         inputs = self._inputs(X, fitting=True)
-        self.classes_ = np.unique(np.asarray(y))
+        _, self.classes_ = class_codes(y)
         self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
         x = in_memory(self.encoding_.prepare(inputs, progress))
         tasks = as_tasks(x, y, task, self.rotations, annotations)
+        if len(self.classes_) < 2:
+            raise DataError("1 class in y; source tasks have two or more")
         names = [name.strip() for name in self.adapter.split(";")]
         names = list(AUTO) if names == ["auto"] else names
         joint = [name for name in names if adapters.create(name).joint]
@@ -294,13 +296,17 @@ class FewShotCrowd(Estimator):
         task, embed = self.model_.adapt_one(self.embedding_, x, items)
         return FewShotTask(self, annotations, names, task, embed)
 
-    def predict_proba(self, X: Any) -> NoReturn:
-        """Refuse: classes are those of a task, which `adapt` returns."""
-        raise OptionError("adapt to a task first: model.adapt(X, annotations).predict_proba(X)")
+    @property
+    def predict(self) -> NoReturn:
+        """Not here: classes are those of a task, which `adapt` returns."""
+        raise AttributeError("adapt to a task first: model.adapt(X, annotations).predict(X)")
+
+    predict_proba = predict
 
     def prepare(self, X: Any) -> Tensor:
         """Return what the embedding takes, in memory."""
-        x = self.encoding_.prepare(self._inputs(X))
+        inputs = self._inputs(X)
+        x = self.encoding_.prepare(inputs)
         return x if isinstance(x, Tensor) else torch.cat([*chunks(x, _CHUNK)])
 
     def _state(self) -> State:

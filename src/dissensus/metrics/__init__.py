@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .evaluation import Evaluation, Score, evaluate
+from .evaluation import Evaluation, Score, evaluate, evaluate_answers
 from .lewidi import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Score",
     "annotator_errors",
     "evaluate",
+    "evaluate_answers",
     "multilabel_error_rate",
     "multilabel_manhattan",
     "ranks",

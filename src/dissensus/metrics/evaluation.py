@@ -18,7 +18,8 @@ Where they are numbers (`_numbers`):
     pearson               correlation with the truth
     spearman              correlation of the ranks; equal values share the mean rank
 
-Intervals are percentiles of bootstrap samples of the items.
+Answers of other kinds are scored as `answers` says. Intervals are percentiles of bootstrap samples
+of the items.
 """
 
 from __future__ import annotations
@@ -27,19 +28,20 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._names import text
 from .._plain import as_plain
 from .._relation import Array, Floats, Integers
+from .._tables import Table, Tabular, columns_of
+from ..answers import Answers
 from ..errors import DataError, OptionError
 from ..readers import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
 from ._classes import CLASS_SCORES, class_scores, true_classes
 from ._numbers import NUMBER_SCORES, number_scores
+from .answers import answer_scores, thing_scores
 
 
 class Score(NamedTuple):
@@ -70,8 +72,8 @@ class Score(NamedTuple):
         return self._replace(low=max(self.low - bias, 0.0), high=max(self.high - bias, 0.0))
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Tabular):
     """Scores, and the number of items behind them.
 
     Attributes
@@ -95,14 +97,23 @@ class Evaluation:
     resamples: int
     confidence: float
 
+    def __repr__(self) -> str:
+        known = [(name, one.value) for name, one in self.scores.items() if one is not None]
+        values = ", ".join(f"{name} {value:.3f}" for name, value in known)
+        return f"<Evaluation of {self.n_scored} items: {values}>"
+
+    def _table(self) -> Table:
+        known = [(name, one) for name, one in self.scores.items() if one is not None]
+        return columns_of([{"score": name, **one._asdict()} for name, one in known])
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
         return as_plain(self)
 
 
 def evaluate(
-    predicted: Aggregation | Estimation | Predictions | Values | str | Path,
-    truth: Mapping[Any, Any] | str | Path,
+    predicted: Aggregation | Estimation | Predictions | Values | Any,
+    truth: Any,
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
@@ -113,10 +124,11 @@ def evaluate(
     Parameters
     ----------
     predicted
-        A result, predictions, or a file with them.
+        A result, predictions, or a file, table, mapping or pandas Series with them.
     truth
-        `{item: class}`, `{item: number}`, or a file. It may lack items, have more of them, and have
-        classes that are never predicted; only items that are in both are scored.
+        `{item: class}`, `{item: number}`, a pandas Series, a table or a file. It may lack items,
+        have more of them, and have classes that are never predicted; only items that are in both
+        are scored.
     resamples
         Number of bootstrap samples of the items; with 0, there are no intervals.
     confidence
@@ -137,18 +149,18 @@ def evaluate(
     >>> evaluate(estimate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
     Score(value=0.5, low=0.0, high=1.0)
     """
-    if resamples < 0:
-        raise OptionError(f"resamples = {resamples}, but it must be at least 0")
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    if isinstance(predicted, (str, Path)):
-        predicted = read_predictions(predicted)
-    elif isinstance(predicted, (Aggregation, Estimation)):
+    answers = _as_answers(predicted)
+    if answers is not None:
+        return evaluate_answers(
+            answers, truth, resamples=resamples, confidence=confidence, seed=seed
+        )
+    check_resampling(resamples, confidence)
+    if isinstance(predicted, (Aggregation, Estimation)):
         predicted = predicted.predictions
+    elif not isinstance(predicted, (Predictions, Values)):
+        predicted = read_predictions(predicted)
     _check_names(predicted.items.tolist())
-    if isinstance(truth, (str, Path)):
-        truth = as_truth(truth)
-    known = {text(item): label for item, label in truth.items()}
+    known = as_truth(truth) or {}
     random = np.random.default_rng(seed)
     samples: dict[str, Floats]
     names: tuple[str, ...]
@@ -169,6 +181,64 @@ def evaluate(
         scores["ece"] = error.shifted(samples["ece"])
     missing = n_predicted - len(scored), len(known) - len(scored)
     return Evaluation(scores, len(scored), *missing, resamples, confidence)
+
+
+def _as_answers(predicted: Any) -> Answers | None:
+    """Return a consensus, or answers, of another kind than classes and numbers."""
+    found = getattr(predicted, "consensus", predicted)
+    return found if isinstance(found, Answers) else None
+
+
+def evaluate_answers(
+    predicted: Answers | Mapping[str, float],
+    truth: Any,
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Compare answers with known ones of the same kind, by the scores of `metrics.answers`.
+
+    Parameters
+    ----------
+    predicted
+        One answer per item, or the scores of things that were compared.
+    truth
+        Known answers; `{item: value}` with values as in rows; or the scores of things.
+    resamples, confidence, seed
+        As in `evaluate`.
+    """
+    check_resampling(resamples, confidence)
+    if not isinstance(predicted, Answers):
+        ratios: Mapping[str, Any] = thing_scores(predicted, truth)
+        missing = (0, 0)
+    else:
+        if not isinstance(truth, Answers):
+            who = ["truth"] * len(truth)
+            truth = type(predicted).from_values(list(truth), who, list(truth.values()))
+        ratios, *counts = answer_scores(predicted, truth)
+        missing = counts[0], counts[1]
+    n_scored = next(iter(ratios.values())).n_units
+    ones = np.ones((1, n_scored))
+    rng = np.random.default_rng(seed)
+    sizes = [64] * (resamples // 64) + [resamples % 64]
+    weights = [rng.multinomial(n_scored, ones[0] / n_scored, size=size) for size in sizes if size]
+    scores: dict[str, Score | None] = {
+        name: Score.from_samples(
+            np.concatenate([ratio.values(ones), *(ratio.values(w.astype(float)) for w in weights)]),
+            confidence,
+        )
+        for name, ratio in ratios.items()
+    }
+    return Evaluation(scores, n_scored, *missing, resamples, confidence)
+
+
+def check_resampling(resamples: int, confidence: float) -> None:
+    """Refuse impossible settings of the bootstrap."""
+    if resamples < 0:
+        raise OptionError(f"resamples = {resamples}, but it must be at least 0")
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
 
 
 def _check_names(items: list[str]) -> None:

@@ -7,12 +7,13 @@ Only `nn` and the packages above it import torch.
 
 from __future__ import annotations
 
+from .._extras import install_command
 from ..errors import OptionError
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
-    raise OptionError("networks need torch: pip install 'dissensus[deep]'") from None
+    raise OptionError(f"networks need torch: {install_command('deep')}") from None
 
 from .augment import Augment
 from .batches import Batch, Examples, LabelledInputs, hold_out

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._extras import install_command
 from ..errors import OptionError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def devices_for(settings: Training) -> Devices:
         from lightning_fabric.strategies.ddp import DDPStrategy
     except ImportError as problem:
         raise OptionError(
-            f"training needs lightning-fabric: pip install 'dissensus[deep]' ({problem})"
+            f"training needs lightning-fabric: {install_command('deep')} ({problem})"
         ) from None
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     if settings.devices not in (1, ranks):

@@ -5,9 +5,9 @@
 
         def __init__(self, method="…", *, encoder="auto", classes=None, training=None, seed=0): …
 
-        def fit(self, X, annotations, *, folder=None, resume=False, progress=None):
+        def fit(self, X, y, *, folder=None, resume=False, progress=None):
             inputs = self._inputs(X, fitting=True)
-            annotations = self._annotations(annotations, inputs)
+            annotations = self._annotations(y, inputs)
             …
             self.model_ = …
             return self
@@ -19,9 +19,10 @@
 - Settings are stored by `__init__` as given. `training` is a `Training` or None, which is the
   default in `nested`; `set_params(training__epochs=5)` replaces one field. `seed` takes the place
   of `training.seed`.
-- `fit(X, annotations)` takes inputs (an array, texts, paths, `Inputs` or `Features`) and
+- `fit(X, y)` takes inputs (an array, a sparse matrix, texts, paths, `Inputs` or `Features`) and
   `Annotations`, a matrix (item, annotator) with -1 or NaN for unlabelled, or one label per item, in
-  the order of the inputs. It sets `classes_`, `annotators_`, `kind_`, `shape_` and, last, `model_`.
+  the order of the inputs; there, -1 is a class as any other. It sets `classes_`, `annotators_`,
+  `kind_`, `shape_` and, last, `model_`.
 - Labels come back in the dtype they came in: a matrix of integers gives integers, `Annotations`
   give texts.
 - Inputs of another kind or shape than those of `fit` are a DataError, and so are missing numbers.
@@ -43,13 +44,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.utils import multiclass, validation  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor
 
 from .._files import atomic_folder, read_folder_whole
 from .._names import as_names, text
 from .._progress import Progress
-from .._relation import Array, Floats, Integers, indices_of
+from .._relation import Array, Integers, abbreviate, indices_of
 from .._serialization import State, damage, digest_of
 from ..annotations import Annotations
 from ..errors import DataError, DissensusError, OptionError
@@ -73,15 +75,6 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
     kind_: str  # of the inputs
     shape_: tuple[int, ...]  # of one input; empty for texts and files
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of every class: (item, class)."""
-        raise NotImplementedError
-
-    def predict(self, X: Any) -> Array:
-        """Return the most probable class of every item."""
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
-
     @abstractmethod
     def _state(self) -> State:
         """Return what was fitted, but classes, annotators and inputs."""
@@ -99,8 +92,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the settings by name; with `deep`, fields of nested ones as `training__epochs`."""
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
-            for name in self.nested:
-                inner = self._nested(name)
+            given = {name: self._nested(name) for name in self.nested}
+            for name, inner in given.items():
+                if not isinstance(inner, Settings):  # which `fit` will refuse
+                    continue
                 params |= {f"{name}__{f.name}": getattr(inner, f.name) for f in fields(inner)}
         return params
 
@@ -125,8 +120,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _training(self) -> Training:
         """Return how to train, with the estimator's random seed."""
-        training: Training = replace(self._nested("training"), seed=self.seed)
-        return training
+        training = self._nested("training")
+        if not isinstance(training, Training):
+            raise OptionError(f"training is a {type(training).__name__}; it should be a Training")
+        return replace(training, seed=self.seed)
 
     # Inputs and annotations
 
@@ -136,7 +133,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             check_is_fitted(self)
         if not isinstance(X, (Inputs, Tensor)) and _is_numeric(X):
             least = 1 if fitting else 0
-            X = check_array(X, allow_nd=True, ensure_all_finite=False, ensure_min_samples=least)
+            X = check_array(
+                X,
+                accept_sparse=True,
+                allow_nd=True,
+                ensure_all_finite=False,
+                ensure_min_samples=least,
+            )
         inputs = as_inputs(X)
         self._check_kind(
             inputs.kind,
@@ -187,6 +190,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _recoded(self, given: Annotations | ArrayLike) -> Annotations:
         """Return annotations in the classes of `fit`; columns of a matrix are its annotators."""
+        check_is_fitted(self)
         if isinstance(given, Annotations):
             return given.recode(self.classes_)
         return Annotations.from_matrix(given, classes=self.classes_, annotators=self.annotators_)
@@ -201,6 +205,18 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         if (codes < 0).any():
             raise DataError(f"annotator {names[codes < 0][0]!r} gave no labels to learn from")
         return codes
+
+    def _accuracy(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of items whose label is predicted."""
+        right = as_names(self.predict(X)) == as_names(np.asarray(y))
+        weight = None if sample_weight is None else np.asarray(sample_weight, float)
+        return float(np.average(right, weights=weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.three_d_array = True
+        tags.target_tags.required = True
+        return tags
 
     # Files
 
@@ -269,16 +285,41 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         return type(cls.nested[name])(**items)
 
 
+def is_one_label(y: Any) -> bool:
+    """Return whether there is one label per item, not a matrix of labels or annotations."""
+    return not isinstance(y, Annotations) and np.ndim(y) < 2
+
+
 def labels_of(given: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
     """Return annotations, and their classes in the dtype of the labels."""
+    if given is None:
+        raise DataError("a classifier requires y to be passed, but the target y is None")
     if isinstance(given, Annotations):
         given.check_classes("a classifier")
         annotations = given if classes is None else given.recode(classes)
         return annotations, annotations.classes
     matrix = np.asarray(given)
-    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    if matrix.ndim < 2:
+        codes, values = class_codes(matrix, classes)
+        return Annotations.from_labels(codes, as_names(values)), values
     annotations = Annotations.from_matrix(matrix, classes=classes)
     return annotations, _as_given(annotations.classes, matrix, classes)
+
+
+def class_codes(y: ArrayLike, classes: Any = None) -> tuple[Integers, Array]:
+    """Return one class code per item, and the classes in the dtype of the labels."""
+    labels = validation.column_or_1d(y, warn=True)
+    validation.assert_all_finite(labels, input_name="y")
+    multiclass.check_classification_targets(labels)
+    found, codes = np.unique(labels, return_inverse=True)
+    if classes is None:
+        return codes, found
+    code = {each: index for index, each in enumerate(np.asarray(classes).tolist())}
+    missing = [each for each in found.tolist() if each not in code]
+    if missing:
+        names = abbreviate(np.asarray(classes).astype(str))
+        raise DataError(f"label {missing[0]!r} is not among the classes {names}")
+    return np.array([code[each] for each in found.tolist()])[codes], np.asarray(classes)
 
 
 def _plain(value: Any) -> Any:

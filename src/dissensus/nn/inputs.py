@@ -13,17 +13,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
+from .._extras import install_command
 from .._feature_store import KEY
 from .._relation import Array
 from ..annotations import Integers
 from ..errors import DataError, OptionError
 
+_DENSE = 4 * 2**30  # bytes of a sparse matrix: features are scaled, so none stays zero
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
 
 
@@ -125,7 +128,7 @@ class Images(Files):
         try:
             from PIL import Image, UnidentifiedImageError
         except ImportError:
-            raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+            raise OptionError(f"images need Pillow: {install_command('deep')}") from None
         errors = (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError)
         try:
             with Image.open(path) as image:
@@ -152,7 +155,7 @@ class LoadedFiles:
 
 
 def as_inputs(given: Any) -> Inputs:
-    """Return inputs of any kind: a NumPy array or tensor, a list of texts or of paths.
+    """Return inputs of any kind: an array, sparse matrix or tensor, a list of texts or paths.
 
     >>> as_inputs(["a text", "another"]).kind, len(as_inputs(np.zeros((3, 2))))
     ('texts', 3)
@@ -161,6 +164,15 @@ def as_inputs(given: Any) -> Inputs:
         return given
     if isinstance(given, Tensor):
         return Arrays(_numbers(given))
+    if sparse.issparse(given):
+        given = cast(Any, given)
+        size = 4 * given.shape[0] * given.shape[1]
+        if size > _DENSE:
+            raise DataError(
+                f"a sparse matrix {given.shape} would take {size / 2**30:.0f} GiB; reduce its "
+                "columns, as by TruncatedSVD or max_features of TfidfVectorizer"
+            )
+        given = given.astype(np.float32).toarray()
     if isinstance(given, Sequence) and not isinstance(given, str) and len(given):
         if all(isinstance(each, str) for each in given):
             return Texts(tuple(given))

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._extras import install_command
 from ..errors import DataError, OptionError
 from .inputs import Files, as_pixels
 
@@ -40,7 +41,7 @@ def frames_of(path: Path, count: int, size: int) -> Tensor:
     try:
         import av
     except ImportError:
-        raise OptionError("videos need PyAV: pip install 'dissensus[video]'") from None
+        raise OptionError(f"videos need PyAV: {install_command('video')}") from None
     try:
         with av.open(str(path)) as file:
             if not file.streams.video:

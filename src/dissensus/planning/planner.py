@@ -12,10 +12,11 @@ import numpy.typing as npt
 from .._plain import as_plain, as_rows
 from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
+from .._tables import Drawable
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..label_errors import LabelErrors, checks_needed, label_errors
-from ..readers import as_annotations
+from ..readers import as_annotations, as_truth
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
 from ._choose import choose
@@ -28,7 +29,7 @@ _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Drawable):
     """Labels to request, their expected gain, and when to stop.
 
     Attributes
@@ -98,6 +99,9 @@ class Plan:
             "accuracy_after": self.after,
         }
 
+    def _table(self) -> Table:
+        return self.table
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers."""
         return {
@@ -115,7 +119,7 @@ class Plan:
         }
 
 
-def plan(
+def plan_labels(
     annotations: Annotations | Any,
     result: Aggregation | None = None,
     *,
@@ -126,8 +130,8 @@ def plan(
     per_item: int | None = None,
     batch: int | None = None,
     annotators: Iterable[Any] | None = None,
-    truth: Mapping[Any, Any] | None = None,
-    available: Relation | None = None,
+    truth: Any = None,
+    available: Relation | Any = None,
     probabilities: npt.ArrayLike | None = None,
     target: float = 0.95,
     min_gain: float | None = None,
@@ -161,11 +165,11 @@ def plan(
         Annotators who may be asked; new names get the prior of all annotators. By default all who
         gave a label or are declared.
     truth
-        Known labels of items drawn at random, `{item: label}`. Nothing is learned from them; they
-        show how many labels are wrong.
+        Known labels of items drawn at random, as `{item: label}`, a pandas Series, a table or a
+        file. Nothing is learned from them; they show how many labels are wrong.
     available
-        Annotations or numbers whose pairs of item and annotator are the only ones that can be
-        requested.
+        Annotations, or what `read` takes, whose pairs of item and annotator are the only ones that
+        can be requested.
     probabilities
         Probabilities of a classifier, (item, class), for `active-lab`; of several, (model, item,
         class).
@@ -184,7 +188,7 @@ def plan(
     Examples
     --------
     >>> annotations = Annotations.from_columns("aaabb", "xyzxy", "00001", items="abc")
-    >>> plan(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
+    >>> plan_labels(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
     ['c', 'b']
     """
     method = policies.create(policy) if isinstance(policy, str) else policy
@@ -207,7 +211,10 @@ def plan(
     state = posterior_state(annotations, result, probabilities, seed)
     price = amounts_of(cost, annotations, "cost", 1.0)
     room = amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64) * allowed
-    keys = None if available is None else keys_of(available, annotations)
+    keys = None
+    if available is not None:
+        relation = available if isinstance(available, Relation) else as_annotations(available)
+        keys = keys_of(relation, annotations)
     constraints = Constraints(float(budget), price, room, per_item, batch, keys)
     chosen = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
@@ -215,7 +222,7 @@ def plan(
         curve = expected_curve(
             state, method, constraints, draws=draws, seed=seed, progress=progress
         )
-    errors = _errors(state.result, gold_codes(annotations, truth))
+    errors = _errors(state.result, gold_codes(annotations, as_truth(truth)))
     now = errors.accuracy[0]
     curve = None if curve is None else curve.anchored(errors)
     if min_gain is None:

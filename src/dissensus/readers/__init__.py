@@ -1,4 +1,4 @@
-"""Reading: files, tables and exports of labelling tools in, `Annotations` out."""
+"""Reading: files, tables and exports of labelling tools in, annotations or answers out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .coerce import as_annotations, as_truth
 
 if TYPE_CHECKING:
+    from .any_kind import read
     from .long_tables import as_numbers
     from .predictions import read_predictions
-    from .reading import Reading, examine, read
+    from .reading import Reading, examine
     from .scales import kind_of_labels
     from .truth import read_truth
 
@@ -32,7 +33,7 @@ _HOMES = {
     "as_numbers": "long_tables",
     "examine": "reading",
     "kind_of_labels": "scales",
-    "read": "reading",
+    "read": "any_kind",
     "read_predictions": "predictions",
     "read_truth": "truth",
 }

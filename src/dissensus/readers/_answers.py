@@ -33,6 +33,8 @@ class QuestionAnswers:
         self.confidence: dict[int, Any] = {}  # by row: few answers have one
         self.split: dict[int, str] = {}
         self.models: set[int] = set()
+        self.not_people: dict[int, str | None] = {}  # code, or somebody of unknown kind, by row
+        self.further: dict[str, dict[int, Any]] = {}  # further columns, by row
         self.kind: Kind = "single"
         self.classes: dict[str, None] = {}
         self.gold: dict[str, str] = {}
@@ -58,6 +60,23 @@ class QuestionAnswers:
             self.confidence[row] = confidence
         self.add(item, "model" if name is None or name == "" else f"model:{text(name)}", label)
 
+    def add_by(
+        self, kind: str | None, name: str, item: str, label: str, time: Any = None, **further: Any
+    ) -> None:
+        """Add the answer of a person, a model, code or, without a kind, of somebody unknown.
+
+        Models and code are annotators named `model:<name>` and `code:<name>`.
+        """
+        row = len(self.label)
+        if kind == "model":
+            self.models.add(row)
+        elif kind != "person":
+            self.not_people[row] = kind
+        for column, value in further.items():
+            if value is not None:
+                self.further.setdefault(column, {})[row] = value
+        self.add(item, f"{kind}:{name}" if kind in ("model", "code") else name, label, time)
+
     def add_gold(self, item: str, label: str) -> None:
         """Add a gold label; two different ones of an item cancel."""
         if self.gold.setdefault(item, label) != label:
@@ -77,8 +96,12 @@ class QuestionAnswers:
         }
         if self.split:
             columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
-        if self.models:
-            columns["source"] = pl.Series(["model" if r in self.models else "person" for r in rows])
+        for name, by_row in self.further.items():
+            columns[name] = pl.Series([by_row.get(row) for row in rows], strict=False)
+        if self.models or self.not_people:
+            people = ["model" if row in self.models else "person" for row in rows]
+            kinds = [self.not_people.get(row, kind) for row, kind in enumerate(people)]
+            columns["source"] = pl.Series(kinds, dtype=pl.String)
         frame = pl.DataFrame(
             {name: column for name, column in columns.items() if name in NEEDED or column.count()}
         )
@@ -167,6 +190,9 @@ class Collected:
         notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
         if by_models:
             notes.append(f"labels by models: {by_models}; the column source marks them")
+        by_code = sum([*one.not_people.values()].count("code") for one in questions.values())
+        if by_code:
+            notes.append(f"labels by code: {by_code}; the column source marks them")
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
         return Export(tables, self.items.table(), (*self.notes, *left_out, *notes))

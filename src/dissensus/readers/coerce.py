@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..annotations import Annotations
+from ..answers.numbers import Numbers
+from ..errors import DataError
 
 
 def as_annotations(
@@ -21,8 +23,8 @@ def as_annotations(
     Parameters
     ----------
     source
-        `Annotations`; a path to anything that `read` reads; a pandas, polars or Arrow table;
-        `{item: {annotator: label}}`; or a mapping of column names to columns.
+        `Annotations`; a path to anything that `read` reads, or its `Reading`; a pandas, polars or
+        Arrow table; `{item: {annotator: label}}`; or a mapping of column names to columns.
     columns, classes, missing, scale
         As in `read`.
 
@@ -33,17 +35,25 @@ def as_annotations(
     """
     if isinstance(source, Annotations) and scale == "auto":
         return source
-    from .reading import read
+    if isinstance(source, Numbers):
+        raise DataError(
+            "these are numbers, not classes; estimate, agree, identify and check take them"
+        )
+    from .reading import Reading, read
 
+    if isinstance(source, Reading) and scale == "auto":
+        return source.annotations
     return read(source, columns=columns, classes=classes, missing=missing, scale=scale)
 
 
-def as_truth(source: Any) -> dict[str, str]:
-    """Return `{item: label}` from a mapping, a pandas Series or table, or a path.
+def as_truth(source: Any) -> dict[str, str] | None:
+    """Return `{item: label}` from a mapping, a pandas Series, a table or a path; `None` is kept.
 
     >>> as_truth({"a": "cat", 7: 1.0})
     {'a': 'cat', '7': '1'}
     """
+    if source is None:
+        return None
     from .truth import read_truth
 
     return read_truth(source)

@@ -35,6 +35,9 @@ CARRIED = {
     "confidence": ["confidence", "certainty", "stated_confidence"],
     "gold": ["gold", "is_gold", "golden", "ground_truth"],
     "split": ["split", "subset", "fold"],
+    "kind": ["kind", "annotator_kind", "annotator_type"],
+    "source": ["source", "source_type"],
+    "order": ["order", "shown_first", "presentation_order"],  # of the two answers of a pair
 }
 TRUTH = {
     "item": NEEDED["item"],

@@ -28,6 +28,7 @@ from .sources import Source
 _ENDINGS = (".jsonl", ".json", ".csv")
 _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age
 _INPUTS = ("text", "data", "filename", "image")
+_OF_LOGS = ("header.json", "_journal/start.json")  # a zip of inspect, not of doccano
 _ANNOTATOR = ("annotator", "user", "username", "annotated_by")
 
 _KEYS, _VALUES = {"id", *_INPUTS}, {*_LABELS, "entities", "bbox", "segmentation"}  # in a zip
@@ -39,6 +40,8 @@ def recognises(head: Head) -> bool:
     """Return whether a zip holds jsonl, json or csv, or records have id, text and label lists."""
     if head.shape == "archive":
         files = [name for name in head.names if _counts(name)]
+        if any(name in _OF_LOGS for name in files):
+            return False
         return bool(files) and all(name.lower().endswith(_ENDINGS) for name in files)
     return head.all_records(_is_record)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
@@ -24,7 +24,19 @@ from .packing import DAMAGED
 from .sources import Source
 from .tables import column_names, first_lines, first_rows
 
-Kind = Literal["single", "multiple", "ordinal", "numeric"]
+Kind = Literal[
+    "single",
+    "multiple",
+    "ordinal",
+    "numeric",
+    "sets",
+    "rankings",
+    "texts",
+    "spans",
+    "boxes",
+    "points",
+    "masks",
+]
 
 INVERTED = "peerannot-inverted"
 # Format → module. The first that recognises a file reads it, so the most particular come first.
@@ -35,6 +47,12 @@ TOOLS: dict[str, str] = {
     "potato": "potato",
     "lewidi": "lewidi",
     "doccano": "doccano",
+    "inspect": "inspect_ai",
+    "mlflow": "mlflow",
+    "langfuse": "langfuse",
+    "promptfoo": "promptfoo",
+    "openai-evals": "openai_evals",
+    "alt-test": "alt_test",
     "mturk": "mturk",
     "toloka": "toloka",
     "appen": "appen",
@@ -66,19 +84,27 @@ class Question:
     answers
         A long table: item, annotator, label, and any columns to carry along (time, duration,
         confidence, kind of annotator, split). Several options in one label are in the order of
-        their names with `|` between them.
+        their names with `|` between them. Of a kind in `answers.KINDS` there are no labels but
+        values.
     kind
-        One class, several at once, classes in order, or numbers.
+        One class, several at once, classes in order, numbers, or a kind in `answers.KINDS`.
     classes
         All classes, in order, where the export declares them.
     gold
-        Known classes: item → label.
+        Known classes: item → label; of a kind in `answers.KINDS`, item → value.
+    values
+        One plain value per row of `answers`, as `Answers.from_values` takes them; an empty list
+        is an empty answer.
+    sizes
+        Height and width of images in pixels: item → (height, width).
     """
 
     answers: pl.DataFrame
     kind: Kind = "single"
     classes: tuple[str, ...] | None = None
-    gold: Mapping[str, str] = field(default_factory=dict)
+    gold: Mapping[str, Any] = field(default_factory=dict)
+    values: Sequence[Any] = ()
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +139,11 @@ class Head:
         `records` (a JSON list or JSON lines), `object` (one JSON object), `table` (columns),
         `archive` (a zip of files), or `folder`.
     names
-        Columns of a table, keys of the first record, keys of the object, files of the archive or
-        of the folders in a folder.
+        Columns of a table, keys of the first record, keys of the object, files of the archive,
+        JSON files of the folder and of those in it.
     first
-        The first records; of an object, its first values; of a table, its first rows.
+        The first records; of an object, its first values, one less than keys if the last of them
+        is too long; of a table, its first rows.
     lines
         The first lines of a table of texts, field by field, its header included.
     """
@@ -193,8 +220,8 @@ def head_of(source: Source) -> Head | None:
 
 
 def _inner_files(folder: Path) -> Iterator[str]:
-    """Yield the JSON files one and two folders below, by their path from here."""
-    for pattern in ("*/*.json", "*/*.jsonl", "*/*/*.json", "*/*/*.jsonl"):
+    """Yield the JSON files here, and one and two folders below, by their path from here."""
+    for pattern in ("*.json", "*/*.json", "*/*.jsonl", "*/*/*.json", "*/*/*.jsonl"):
         yield from (path.relative_to(folder).as_posix() for path in folder.glob(pattern))
 
 
@@ -214,7 +241,7 @@ def _json(source: Source) -> Head:
         size *= 8
     if not text.startswith("{"):
         return _records(first)
-    return Head("object", tuple(map(str, first[: len(first) // 2 * 2 : 2])), tuple(first[1::2]))
+    return Head("object", tuple(map(str, first[::2])), tuple(first[1::2]))
 
 
 def _elements(text: str, most: int) -> list[Any]:

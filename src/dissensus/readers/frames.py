@@ -17,7 +17,9 @@ def as_frame(table: Any) -> pl.DataFrame:
         return table
     if isinstance(table, pl.LazyFrame):
         return table.collect()
-    if isinstance(table, Mapping) or type(table).__module__.startswith("pandas"):
+    if _is_pandas(table):
+        table = table.reset_index([name for name in table.index.names if name is not None])
+    if isinstance(table, Mapping) or _is_pandas(table):
         # Column by column through Python: no Arrow needed, and mixed columns survive.
         return frame_of({str(name): _values_of(str(name), table[name]) for name in table})
     if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__dataframe__"):
@@ -25,12 +27,37 @@ def as_frame(table: Any) -> pl.DataFrame:
     raise DataError(f"cannot read a {type(table).__name__} as a table")
 
 
+def frame_of_labels(source: Any) -> pl.DataFrame:
+    """Return a label per item as a table: of a table, or of a mapping or pandas Series of items.
+
+    >>> frame_of_labels({"a": "cat", "b": None, 7: 1.5}).to_dict(as_series=False)
+    {'item': ['a', 'b', '7'], 'label': ['cat', None, '1.5']}
+    """
+    if _is_pandas(source) and source.ndim == 1:
+        source = {"item": source.index, "label": source}
+    elif isinstance(source, Mapping) and not any(map(_is_column, source.values())):
+        labels = [
+            text(label) if label is not None and label == label else None
+            for label in source.values()
+        ]
+        source = {"item": [*map(text, source)], "label": labels}
+    return as_frame(source)
+
+
+def _is_pandas(table: Any) -> bool:
+    return type(table).__module__.startswith("pandas")
+
+
+def _is_column(values: Any) -> bool:
+    return isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+
+
 def _values_of(name: str, values: Any) -> list[Any]:
-    if type(values).__module__.startswith("pandas"):
+    if _is_pandas(values):
         return list(values.astype(object).where(values.notna(), None))
     if hasattr(values, "tolist"):
         return list(values.tolist())
-    if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
+    if _is_column(values):
         return list(values)
     raise DataError(
         f"{name!r} is neither a column nor {{annotator: label}}, but a {type(values).__name__}"

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.dtypes import StringDType
 
+from .._kinds import kind_of_word
 from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
@@ -53,7 +54,7 @@ def annotations_from(
     if classes is not None:
         label, known = _declared(label, known, as_names(classes), name)
     carried: Any = {role: as_array(frame[role]) for role in roles if role not in NEEDED}
-    return Annotations.from_codes(
+    annotations = Annotations.from_codes(
         codes["item"][0],
         codes["annotator"][0],
         label,
@@ -62,6 +63,29 @@ def annotations_from(
         classes=known,
         **carried,
     )
+    return annotations.with_kinds(_kinds(frame, codes["annotator"], name))
+
+
+def _kinds(frame: pl.DataFrame, annotator: tuple[Codes, Names], source: str) -> list[str]:
+    """Return the kinds of annotators that a column of rows gives, if its words are kinds."""
+    kinds = [""] * len(annotator[1])
+    for role in ("kind", "source"):
+        if role not in frame.columns:
+            continue
+        words = frame[role].cast(pl.String)
+        table = {word: kind_of_word(word) for word in words.drop_nulls().unique().to_list()}
+        if not table or not all(table.values()):
+            continue
+        rows = pl.DataFrame({"annotator": annotator[0], "kind": words.replace_strict(table)})
+        for code_, kind in rows.drop_nulls().unique(maintain_order=True).iter_rows():
+            if kinds[code_] not in ("", kind):
+                name = annotator[1][code_]
+                raise DataError(
+                    f"{source}: {name!r} is a {kinds[code_]} in one row, a {kind} in another"
+                )
+            kinds[code_] = kind
+        break
+    return kinds
 
 
 def as_texts(frame: pl.DataFrame) -> pl.DataFrame:

@@ -39,12 +39,8 @@ def check_growth(name: str, packed: int, size: int) -> None:
 def unpacked(content: Path | bytes, name: str) -> Path | bytes:
     """Return the content of a gzip file, or a Zstandard file as it is, unless it grows too much."""
     raw = content if isinstance(content, bytes) else content.read_bytes()
-    damaged = DataError(f"{name}: cannot be unpacked; it is damaged or not text")
     if raw.startswith(ZSTD):  # polars unpacks it
-        blocks = _blocks(raw)
-        if blocks is None:
-            raise damaged
-        check_growth(name, len(raw), blocks * _BLOCK)
+        check_blocks(name, raw)
         return content
     body = bytearray()
     try:
@@ -53,10 +49,22 @@ def unpacked(content: Path | bytes, name: str) -> Path | bytes:
                 body += chunk
                 check_growth(name, len(raw), len(body))
     except (EOFError, OSError, zlib.error):
-        raise damaged from None
+        raise _damaged(name) from None
     if not body:
         raise DataError(f"{name}: empty")
     return bytes(body)
+
+
+def check_blocks(name: str, raw: bytes) -> None:
+    """Refuse Zstandard that unpacks to too much, or that was cut off."""
+    blocks = _blocks(raw)
+    if blocks is None:
+        raise _damaged(name)
+    check_growth(name, len(raw), blocks * _BLOCK)
+
+
+def _damaged(name: str) -> DataError:
+    return DataError(f"{name}: cannot be unpacked; it is damaged or not text")
 
 
 def _blocks(raw: bytes) -> int | None:

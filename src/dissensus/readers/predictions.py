@@ -6,8 +6,9 @@ every annotator, as `tendency predict` writes them, have annotator too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,52 +16,65 @@ import polars as pl
 from .._names import as_names, numbered, text
 from .._relation import Floats, Integers, indices_of
 from ..annotations import Annotations
+from ..errors import DataError
 from ..result import Predictions, Values
 from .columns import NEEDED, TRUTH
 from .folders import load_array
+from .frames import names_of
 from .scales import kind_of_labels
-from .sources import Source, open_source
+from .sources import open_source
 from .tables import column_names, read_roles
+from .truth import labels_in_memory
 
 PREFIX = "p:"
 
 
-def read_predictions(path: str | Path, *, scale: str = "auto") -> Predictions | Values:
+def read_predictions(source: Any, *, scale: str = "auto") -> Predictions | Values:
     """Return the labels and posteriors that `aggregate` wrote, as a table or as an array.
 
+    A pandas, polars or Arrow table, a mapping and a pandas Series of items are read as files are.
     Labels are classes if the table has probabilities or confidence, and numbers if it has standard
     errors; otherwise they are what they look like, unless `scale` says which.
     """
     ordered = scale == "ordinal"
-    source = open_source(path)
-    if source.format == "npy":
-        array = load_array(path)
+    if not isinstance(source, (str, Path)):
+        frame = labels_in_memory(source)
+        return _predictions(frame, frame.columns, scale, DataError)
+    opened = open_source(source)
+    if opened.format == "npy":
+        array = load_array(source)
         if array.ndim == 2:
             names = numbered(len(array)), numbered(array.shape[1])
             return Predictions(*names, array.argmax(axis=1), array.astype(float), ordered)
         if array.ndim == 1 and array.dtype.kind in "iu":
             names = numbered(len(array)), numbered(int(array.max(initial=0)) + 1)
             return Predictions(*names, array.astype(np.int64), None, ordered)
-        raise source.fail("labels should be (item) or (item, class)")
-    frame = read_roles(source, TRUTH, prefix=PREFIX)
-    items, label = as_names(frame["item"].to_list()), frame["label"]
-    classes, probabilities = probabilities_in(frame, source)
+        raise opened.fail("labels should be (item) or (item, class)")
+    frame = read_roles(opened, TRUTH, prefix=PREFIX)
+    return _predictions(frame, column_names(opened), scale, opened.fail)
+
+
+def _predictions(
+    frame: pl.DataFrame, present: list[str], scale: str, fail: Callable[[str], DataError]
+) -> Predictions | Values:
+    """Return the predictions of a table with item, label and perhaps probabilities."""
+    ordered = scale == "ordinal"
+    items, label = as_names(names_of(frame["item"]).to_list()), frame["label"]
+    classes, probabilities = probabilities_in(frame, fail)
     numeric = scale in ("interval", "ratio")
     if scale == "auto" and not classes:
-        present = column_names(source)
         numeric = "deviation" in present or kind_of_labels(label).kind == "numeric"
         numeric = numeric and "confidence" not in present
     if numeric:
         value = label.cast(pl.Float64, strict=False)
         wrong = label.filter(value.is_null() & label.is_not_null() | value.is_infinite())
         if len(wrong):
-            raise source.fail(
-                f"label {text(wrong[0])!r} is not a number; take the labels for classes"
-            )
+            raise fail(f"label {text(wrong[0])!r} is not a number; take the labels for classes")
         return Values(items, value.fill_null(np.nan).to_numpy())
-    classes += sorted({str(name) for name in label.drop_nulls()} - set(classes))
+    label = names_of(label)
+    classes += sorted(set(label.drop_nulls()) - set(classes))
     codes = {name: code for code, name in enumerate(classes)}
-    codes_of = np.array([-1 if name is None else codes[str(name)] for name in label], np.int64)
+    codes_of = np.array([-1 if name is None else codes[name] for name in label], np.int64)
     if probabilities is None:
         return Predictions(items, as_names(classes), codes_of, None, ordered)
     posterior = np.zeros((len(codes_of), len(classes)))
@@ -68,14 +82,16 @@ def read_predictions(path: str | Path, *, scale: str = "auto") -> Predictions | 
     return Predictions(items, as_names(classes), codes_of, posterior, ordered)
 
 
-def probabilities_in(frame: pl.DataFrame, source: Source) -> tuple[list[str], Floats | None]:
+def probabilities_in(
+    frame: pl.DataFrame, fail: Callable[[str], DataError]
+) -> tuple[list[str], Floats | None]:
     """Return the classes of the `p:` columns of a table and their probabilities: (row, class)."""
     columns = [name for name in frame.columns if name.startswith(PREFIX)]
     if not columns:
         return [], None
     numbers = frame.select(pl.col(columns).cast(pl.Float64, strict=False))
     if numbers.null_count().sum_horizontal().item():
-        raise source.fail("every p: column should hold a probability for every row")
+        raise fail("every p: column should hold a probability for every row")
     return [name.removeprefix(PREFIX) for name in columns], numbers.to_numpy()
 
 
@@ -116,7 +132,7 @@ def read_annotator_predictions(path: str | Path) -> AnnotatorPredictions:
     source = open_source(path)
     frame = read_roles(source, NEEDED, prefix=PREFIX).drop_nulls(list(NEEDED))
     columns = [as_names([text(name) for name in frame[role].to_list()]) for role in NEEDED]
-    classes, probabilities = probabilities_in(frame, source)
+    classes, probabilities = probabilities_in(frame, source.fail)
     more = sorted(set(columns[2].tolist()) - set(classes))
     annotations = Annotations.from_columns(
         *columns, classes=[*classes, *more] if classes else None, row=np.arange(len(frame))

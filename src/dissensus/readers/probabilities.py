@@ -52,7 +52,7 @@ def read_probabilities(path: str | Path, annotations: Annotations) -> Floats:
 
 def _from_table(source: Source, annotations: Annotations) -> Floats:
     frame = read_roles(source, {"item": NEEDED["item"]}, prefix=PREFIX)
-    classes, probabilities = probabilities_in(frame, source)
+    classes, probabilities = probabilities_in(frame, source.fail)
     if probabilities is None:
         raise source.fail(f"no column {PREFIX}<class>, such as {PREFIX}{annotations.classes[0]}")
     items = as_names(frame["item"].to_list())

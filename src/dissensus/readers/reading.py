@@ -139,6 +139,7 @@ def examine(
         reading = Reading(source, "annotations", reason="they were given with this scale")
         return reading if scale == "auto" else with_scale(reading, scale)
     reading = _examine(source, format, question, columns, classes, missing, duplicates)
+    reading = replace(reading, annotations=reading.annotations.with_kinds())
     return with_scale(reading, scale, reorder=classes is None)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
+from .._kinds import KINDS, kind_of_word
 from .._names import as_names, text
 from ..errors import DataError
-from .columns import NEEDED, find_columns
+from .columns import NEEDED, find_columns, plain_name
 from .frames import names_of
 from .json_records import load
 from .sources import Source, open_source
@@ -43,6 +44,43 @@ def read_annotators(path: str | Path) -> dict[str, dict[str, Any]]:
             raise source.fail(f"annotator {text(name)!r} has two rows; keep one")
         annotators[text(name)] = row
     return annotators
+
+
+def read_kinds(path: str | Path) -> dict[str, str]:
+    """Return annotator → kind (person, model or code) from the column `kind` or `source`."""
+    table = read_annotators(path)
+    first: Mapping[str, Any] = next(iter(table.values()), {})
+    names = {plain_name(name): name for name in first}
+    column = next((names[name] for name in ("kind", "source", "type") if name in names), None)
+    if column is None:
+        raise DataError(f"{path}: no column kind or source, which says who is a model")
+    kinds: dict[str, str] = {}
+    for name, row in table.items():
+        word = row.get(column)
+        kind = None if word is None else kind_of_word(word)
+        if word is not None and kind is None:
+            raise DataError(
+                f"{path}: {name!r} is of the kind {text(word)!r}; there are {', '.join(KINDS)}"
+            )
+        kinds[name] = kind or ""
+    return kinds
+
+
+def read_items(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Return item → column → value of a table about items; repeated items keep the first."""
+    source = open_source(path)
+    frame = read_columns(source, None)
+    known = [*NEEDED["item"], "id"]  # the first of them that is there; others are attributes
+    names = [plain_name(name) for name in frame.columns]
+    first = [name for name in known if name in names][:1] or known
+    column = find_columns(frame.columns, {"item": first}, None, source.name)["item"]
+    frame = frame.filter(pl.col(column).is_not_null())
+    items_in = names_of(frame[column]).to_list()
+    rows = frame.drop(column).iter_rows(named=True)
+    items: dict[str, dict[str, Any]] = {}
+    for name, row in zip(items_in, rows, strict=True):
+        items.setdefault(name, row)
+    return items
 
 
 def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, list[Any]]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from .._names import as_names
 from ..errors import DataError
-from .columns import TRUTH, find_columns
+from .columns import TRUTH, find_columns, is_known, plain_name
 from .folders import load_array
-from .frames import as_frame, names_of
+from .frames import frame_of_labels, names_of
 from .sources import is_folder, open_source
 from .tables import read_roles
 
@@ -26,20 +25,11 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
         A path to a table, to an array of class numbers or to a simulated folder; a pandas, polars
         or Arrow table; a mapping, or a pandas Series, of items to labels.
     columns
-        Which column is which, `{"item": …, "label": …}`, where their names are not known ones.
+        Which column is which, `{"item": …, "label": …}`, where their names are not known ones; the
+        two columns of a table in memory are item and label.
     """
-    if isinstance(source, Mapping):
-        known = {
-            item: label for item, label in source.items() if label is not None and label == label
-        }
-        return dict(zip(as_names(known), as_names(known.values()), strict=True))
-    if type(source).__module__.startswith("pandas") and source.ndim == 1:
-        source = {"item": source.index, "label": source}
-        return _unique_labels(as_frame(source), "truth")
     if not isinstance(source, (str, Path)):
-        frame = as_frame(source)
-        roles = find_columns(frame.columns, TRUTH, columns, "table")
-        return _unique_labels(frame.select(roles.values()), "table")
+        return _unique_labels(labels_in_memory(source, columns).select("item", "label"), "truth")
     path = Path(source) / "ground_truth.npy" if is_folder(source) else source
     opened = open_source(path)
     if opened.format == "npy":
@@ -50,6 +40,22 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
         return {str(item): str(label) for item, label in enumerate(truth.tolist()) if label >= 0}
     frame = read_roles(opened, TRUTH, columns=columns)
     return _unique_labels(frame.select("item", "label"), opened.name)
+
+
+def labels_in_memory(source: Any, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
+    """Return a table, mapping or pandas Series with `item` and `label`, and its other columns.
+
+    >>> labels_in_memory({"photo": ["a", "b"], "species": ["cat", "dog"]}).columns
+    ['item', 'label']
+    """
+    frame = frame_of_labels(source)
+    unknown = [name for name in frame.columns if not is_known(name)]
+    if not columns and unknown and frame.width == 2:
+        named = {plain_name(name) for name in frame.columns}
+        free = [role for role in TRUTH if len(unknown) == 2 or named.isdisjoint(TRUTH[role])]
+        columns = dict(zip(free, unknown, strict=False))
+    roles = find_columns(frame.columns, TRUTH, columns, "truth")
+    return frame.rename({name: role for role, name in roles.items()})
 
 
 def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:

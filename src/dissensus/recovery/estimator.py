@@ -15,16 +15,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_consistent_length  # type: ignore[import-untyped]
 
 from .._names import numbered
 from .._progress import Progress
-from .._relation import Array, Floats, Integers, abbreviate
+from .._relation import Array, Floats
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn import Estimator, Features
+from ..nn.estimator import class_codes
 from ..registry import recoverers
 from .crossval import majority
 from .method import Recovery, RecoveryMethod
@@ -112,7 +112,9 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
             label = majority(annotations.votes(), self.seed)
             vote_count = annotations.labels_per_item if vote_count is None else vote_count
         else:
-            label = self._codes(y, features)
+            label, self.classes_ = class_codes(y, self.classes)
+            check_consistent_length(features, label)
+            self.annotators_ = numbered(1)
             annotations = None if annotations is None else annotations.recode(self.classes_)
         self.marginal_ = np.bincount(label, minlength=len(self.classes_)) / len(label)
         self.model_ = method.fit(
@@ -153,7 +155,8 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def members_predict(self, X: Any) -> Array:
         """Return the label of every member: (member, item)."""
-        return self.classes_[self.members_predict_proba(X).argmax(axis=2)]
+        label = self.members_predict_proba(X).argmax(axis=2)
+        return self.classes_[label]
 
     def _state(self) -> State:
         notes, arrays = self.model_.state()
@@ -173,24 +176,6 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
             if hasattr(method, name):
                 return replace(method, **{name: self.n_members})
         raise MethodError(f"{self.method} has no members to have {self.n_members} of")
-
-    def _codes(self, y: Array, features: Features) -> Integers:
-        """Return one class code per item; sets `classes_`."""
-        labels = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        check_consistent_length(features, labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.classes is not None:
-            code = {each: index for index, each in enumerate(np.asarray(self.classes).tolist())}
-            missing = [each for each in self.classes_.tolist() if each not in code]
-            if missing:
-                names = abbreviate(np.asarray(self.classes).astype(str))
-                raise DataError(f"label {missing[0]!r} is not among the classes {names}")
-            codes = np.array([code[each] for each in self.classes_.tolist()])[codes]
-            self.classes_ = np.asarray(self.classes)
-        self.annotators_ = numbered(1)
-        return codes
 
 
 def _parts(method: RecoveryMethod) -> dict[str, bool]:

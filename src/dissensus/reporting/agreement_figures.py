@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._probability import normalize
 from .._relation import Integers
-from .charts import Figure, chart, number, tooltip
+from .charts import BLUE, Figure, chart, dots, number, tooltip
 from .sections import Table
 from .sentences import amount, percent
 
 if TYPE_CHECKING:
-    from ..agreement import Pairs
+    from ..agreement import Agreement, Pairs
     from .report import Report
 
 _MAX_CLASSES = 40
@@ -24,6 +25,33 @@ _MAX_ANNOTATORS = 60  # in a heat map
 _KNOWN = 0.5  # share of its cells, below which there is no heat map
 _SIZE = 560  # pixels of a heat map
 _MEASURES = {"cohen": "Cohen's kappa", "scott": "Scott's pi", "percent": "Agreement"}
+
+
+def agreement_figure(agreement: Agreement) -> Figure | None:
+    """Return the measures as dots with their intervals."""
+    rows: list[dict[str, Any]] = [
+        {
+            "measure": one.measure,
+            "value": one.value,
+            "low": one.value if math.isnan(one.low) else one.low,
+            "high": one.value if math.isnan(one.high) else one.high,
+        }
+        for one in agreement.estimates
+        if not math.isnan(one.value)
+    ]
+    if not rows:
+        return None
+    names = [row["measure"] for row in rows]
+    lowest = min(0.0, *(row["low"] for row in rows))
+    x = number("value", "agreement", scale={"domainMin": lowest, "domainMax": 1})
+    y = {"field": "measure", "type": "nominal", "sort": names, "title": "measure"}
+    shown = tooltip(measure="", value=".3f", low=".3f", high=".3f")
+    layers = dots(x, y, shown, along="x", color=BLUE, opacity=1)
+    words = f"Agreement of {amount(agreement.n_annotators, 'annotator')} is {agreement.word}."
+    if agreement.resamples:
+        words += f" Lines are {agreement.confidence:.0%} intervals."
+    spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
+    return Figure("Agreement of the annotators", words, spec)
 
 
 def confusion_figure(report: Report) -> Figure | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,19 @@ _ENDINGS = (".svg", ".png", ".html")
 _WIDTH = 520  # pixels of a chart that would fill its page, where there is no page
 
 
-@dataclass(frozen=True)
+# In a notebook, texts and lines have the colour of the page, light or dark.
+_TEXTS = {"labelColor": "currentColor", "titleColor": "currentColor"}
+_INHERITED: dict[str, Any] = {
+    "axis": _TEXTS | {"gridColor": "#8884", "tickColor": "#8888", "domainColor": "#8888"},
+    "legend": _TEXTS,
+    "title": {"color": "currentColor", "subtitleColor": "currentColor"},
+    "view": {"stroke": "#8884"},
+    "rule": {"color": "currentColor"},
+    "text": {"color": "currentColor"},
+}
+
+
+@dataclass(frozen=True, repr=False)
 class Figure:
     """A chart with its caption.
 
@@ -63,8 +76,23 @@ class Figure:
         """Write it as .svg, .png or .html."""
         save_chart(self.spec, path)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"application/vnd.vegalite.v6+json": self.spec, "text/plain": self.words}
+    def __repr__(self) -> str:
+        return f"<Figure: {self.title}. {self.words}>"
+
+    def _repr_html_(self) -> str:
+        import vl_convert
+
+        own = self.spec.get("config", {})
+        config = {
+            name: {**_INHERITED.get(name, {}), **own.get(name, {})} for name in _INHERITED | own
+        }
+        picture = vl_convert.vegalite_to_svg(
+            {**_fixed(self.spec), "background": None, "config": config}
+        )
+        return (
+            f'<figure style="margin:0;color:inherit"><figcaption dir="auto"><strong>'
+            f"{escape(self.title)}.</strong> {escape(self.words)}</figcaption>{picture}</figure>"
+        )
 
 
 # What every object of a script has: as a name in data they are taken for it.
@@ -159,6 +187,11 @@ def histogram(edges: Any, counts: Any, title: str, **x: Any) -> dict[str, Any]:
     )
 
 
+def _fixed(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart with a width of its own."""
+    return {**spec, "width": _WIDTH} if spec.get("width") == "container" else spec
+
+
 def check_chart(path: str | Path) -> str:
     """Return the ending of a chart's file, or raise an error that lists the possible ones."""
     ending = Path(path).suffix.lower()
@@ -173,7 +206,7 @@ def save_chart(spec: dict[str, Any], path: str | Path) -> None:
 
     ending = check_chart(path)
     spec = as_own_names(spec)
-    fixed = {**spec, "width": _WIDTH} if spec.get("width") == "container" else spec
+    fixed = _fixed(spec)
     with atomic_file(path) as draft:
         if ending == ".png":
             draft.write_bytes(vl_convert.vegalite_to_png(fixed, scale=2))

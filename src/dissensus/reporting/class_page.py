@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..agreement import ClassAgreement, percent_agreement
 from .agreement_figures import pairs_table
 from .class_tables import class_items, downloads, lone_labels
+from .judging_report import judging_section
 from .sections import Page, Section, SortableTable, Table, estimates_table
 from .sentences import amount, formatted, interval, percent, with_interval
 from .tables import annotator_table, shortened
@@ -70,6 +71,8 @@ def class_page(report: Report) -> Page:
         known = estimates_table("Scores against known labels", scores)
         panels: list[list[Table | str]] = [[known, "calibration"]]
         sections.insert(2, Section("truth", "Known labels", panels=panels))
+    if report.judging is not None:
+        sections.insert(-1, judging_section(report.judging))
     if report.predictions is not None:
         sections.insert(-1, report.predictions.section())
     return Page(

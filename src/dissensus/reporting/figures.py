@@ -15,6 +15,7 @@ from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
 from .charts import BLUE, GREY, ORANGE, PERCENT, VERDICT_COLOURS, Figure
+from .judging_report import section_figures
 from .sentences import percent
 from .summary import CONFIDENT
 from .tendency_section import predictions_figure
@@ -51,12 +52,13 @@ def figures(report: Report) -> dict[str, Figure]:
             class_order(annotations, inferred),
             [GREY, BLUE],
         ),
-        "confidence": _confidence_figure(report),
+        "confidence": confidence_figure(report.result),
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
-        "annotators": annotators_figure(report.annotator_scores),
+        "annotators": annotators_figure(report.annotator_scores, "; click a dot for the evidence"),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs),
         "predictions": None if predictions is None else predictions_figure(predictions),
+        **({} if report.judging is None else section_figures(report.judging)),
     }
     return {name: one for name, one in drawn.items() if one is not None}
 
@@ -107,9 +109,9 @@ def classes_figure(
     return Figure(title, words, spec, (("class", *shares), *rows))
 
 
-def _confidence_figure(report: Report) -> Figure:
+def confidence_figure(result: Aggregation) -> Figure:
     """Return how many items have which confidence."""
-    confidence = report.result.confidence[report.annotations.labels_per_item > 0]
+    confidence = result.confidence[result.annotations.labels_per_item > 0]
     edges = np.linspace(0, 1, _BINS + 1).round(6)
     index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
     counts = np.bincount(index, minlength=_BINS)
@@ -178,7 +180,7 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     )
 
 
-def annotators_figure(scores: AnnotatorScores) -> Figure | None:
+def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
     """Return how far answers follow the items: intervals, or a histogram of many annotators."""
     follow = scores.basis.following
     known = np.flatnonzero(~np.isnan(follow.correlation))
@@ -227,4 +229,4 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     layers = charts.dots(x, y, tooltip, along="x", cursor="pointer")
     height = len(order) * max(12, min(20, 400 // len(order)))
     spec = charts.chart(as_rows(columns), height=height, encoding={"color": colour}, layer=layers)
-    return Figure(_TITLE, f"{words} Lines are 95% intervals; click a dot for the evidence.", spec)
+    return Figure(_TITLE, f"{words} Lines are 95% intervals{hint}.", spec)

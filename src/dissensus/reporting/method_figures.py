@@ -48,6 +48,15 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
 _BOUNDS = ("value", "low", "high")
 
 
+def curve_figure(plan: Plan) -> Figure | None:
+    """Return expected accuracy against cost, with the advice in words."""
+    if plan.curve is None:
+        return None
+    spec = curve_chart(plan)
+    title = spec.pop("title")
+    return Figure(title["text"], f"{plan.reason} The band is a 90% prediction interval.", spec)
+
+
 def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
     """Return expected accuracy against `cost` or `labels`; the target is a dashed line."""
     x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._extras import install_command
 from ..errors import OptionError
 
 
@@ -15,7 +16,7 @@ def pillow() -> tuple[Any, Any]:
     try:
         from PIL import Image, ImageDraw
     except ImportError:
-        raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+        raise OptionError(f"images need Pillow: {install_command('deep')}") from None
     return Image, ImageDraw
 
 

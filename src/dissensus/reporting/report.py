@@ -35,6 +35,7 @@ from ..identification import (
 )
 from ..identification.items import item_causes
 from ..identification.verdicts import FLAGGED, LEFT_OUT
+from ..judging import Judging, judge
 from ..label_errors import LabelErrors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
@@ -112,6 +113,8 @@ class Report(DataReport):
         Where images that texts name are looked for.
     predictions
         Results of `tendency evaluate`, if given.
+    judging
+        Results of `judge`, where people and models labelled.
     """
 
     name: str
@@ -132,6 +135,7 @@ class Report(DataReport):
     seed: int = 0
     folder: Path | None = None
     predictions: Predictions | None = None
+    judging: Judging | None = None
 
     @property
     def annotations(self) -> Annotations:
@@ -263,6 +267,7 @@ class Report(DataReport):
             "target": self.target,
             "stop": self.should_stop,
             "tendency": None if self.predictions is None else self.predictions.scores,
+            "judging": None if self.judging is None else self.judging.to_dict(),
             "samples": list(self.samples),
         }
 
@@ -402,4 +407,5 @@ def report(
         seed,
         place.parent if place is not None and place.is_file() else folder,
         predictions,
+        judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
     )

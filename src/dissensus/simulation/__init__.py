@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,39 @@ import numpy.typing as npt
 from .._names import numbered
 from .._relation import Array
 from ..annotations import Annotations
+from ..answers import Answers
 from ..answers.numbers import Numbers
 from ..errors import OptionError
-from ..registry import simulators
+from ..registry import answer_simulators, simulators, split_spec
 from ._all_at_once import all_at_once
 from ._one_by_one import one_by_one
+from .answer_strategy import AnswerStrategy, assign
 from .given_matrices import GivenMatrices
+from .judges import JudgedItems, simulate_judges
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["CrowdParameters", "Simulation", "Strategy", "simulate"]
+__all__ = [
+    "AnswerSimulation",
+    "AnswerStrategy",
+    "CrowdParameters",
+    "JudgedItems",
+    "Simulation",
+    "Strategy",
+    "simulate",
+    "simulate_answers",
+    "simulate_judges",
+    "simulate_labels",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerSimulation:
+    """Simulated answers of other kinds than classes and numbers, and their truth."""
+
+    answers: Answers
+    truth: Answers | dict[str, float]  # one answer per item, or the scores of things
+    crowd: dict[str, Array]  # what was drawn of annotators
+    options: dict[str, Any]  # every argument, ready for JSON
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +70,69 @@ class Simulation:
         return self.crowd.extras
 
 
-def simulate(
+@overload
+def simulate(strategy: AnswerStrategy, **settings: Any) -> AnswerSimulation: ...
+
+
+@overload
+def simulate(strategy: Any = ..., **settings: Any) -> Any: ...
+
+
+def simulate(strategy: Any = "hammer-spammer", **settings: Any) -> Any:
+    """Draw annotators and their answers to items with known truth.
+
+    `objects`, `comparisons`, `masks` and `sets` go to `simulate_answers`, other strategies to
+    `simulate_labels`; both take `n_items`, `n_annotators`, `feedback` and `seed`.
+
+    Examples
+    --------
+    >>> simulate("sets", n_items=3, n_annotators=2).answers.kind
+    'sets'
+    """
+    if is_of_answers(strategy):
+        return simulate_answers(strategy, **settings)
+    return simulate_labels(strategy, **settings)
+
+
+def is_of_answers(strategy: Any) -> bool:
+    """Return whether a strategy draws answers of other kinds than classes and numbers."""
+    if not isinstance(strategy, str):
+        return isinstance(strategy, AnswerStrategy)
+    name = split_spec(strategy)[0].strip().casefold()
+    return name in answer_simulators.table
+
+
+def simulate_answers(
+    strategy: str | AnswerStrategy,
+    *,
+    n_items: int = 20,
+    n_annotators: int = 1,
+    feedback: int | None = None,
+    seed: int = 0,
+) -> AnswerSimulation:
+    """Draw answers of other kinds than classes and numbers.
+
+    Parameters
+    ----------
+    strategy
+        A strategy, or `name[setting=value,…]`.
+    n_items, n_annotators
+        Number of items and of annotators.
+    feedback
+        Answers per item; all annotators if not given.
+    seed
+        Random seed.
+    """
+    chosen = answer_simulators.create(strategy) if isinstance(strategy, str) else strategy
+    rng = np.random.default_rng(seed)
+    drawn = chosen.draw(assign(n_items, n_annotators, feedback, rng), rng)
+    spec = answer_simulators.describe(chosen)
+    options: dict[str, Any] = {"strategy": spec, "settings": asdict(chosen)}
+    options |= {"n_items": n_items, "n_annotators": n_annotators, "feedback": feedback}
+    return AnswerSimulation(drawn.answers, drawn.truth, drawn.crowd, options | {"seed": seed})
+
+
+def simulate_labels(
     strategy: str | Strategy = "hammer-spammer",
     *,
     n_items: int = 20,
@@ -91,7 +177,7 @@ def simulate(
 
     Examples
     --------
-    >>> drawn = simulate("independent-confusion", n_items=200, n_annotators=30, n_classes=5,
+    >>> drawn = simulate_labels("independent-confusion", n_items=200, n_annotators=30, n_classes=5,
     ...                  feedback=10)
     >>> drawn.annotations
     <Annotations: 2000 labels by 30 annotators on 200 items; classes 0, 1, 2, 3, 4>

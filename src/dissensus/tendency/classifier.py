@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from .._names import as_names, text
@@ -22,6 +23,7 @@ from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn import Estimator, Features
+from ..nn.estimator import is_one_label
 from ..registry import tendencies
 from ._base import FitOptions, Tendency, pieces, silent
 from .jury import Verdict, jury
@@ -32,7 +34,7 @@ from .scores import TendencyScores, score, vote
 Voting = Literal["hard", "soft"]
 
 
-class TendencyClassifier(Estimator):
+class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """A model of what every annotator would say.
 
     Parameters
@@ -68,7 +70,7 @@ class TendencyClassifier(Estimator):
     def fit(
         self,
         X: Any,
-        annotations: Annotations | ArrayLike,
+        y: Annotations | ArrayLike,
         *,
         metadata: Table | None = None,
         folder: str | Path | None = None,
@@ -80,9 +82,10 @@ class TendencyClassifier(Estimator):
         Parameters
         ----------
         X
-            Inputs, one per item: texts, paths of images, an array, or features.
-        annotations
-            Annotations or a matrix (item, annotator), items in the order of the inputs.
+            Inputs, one per item: texts, paths of images, an array, a sparse matrix, or features.
+        y
+            Annotations, a matrix (item, annotator) with -1 for unlabelled, or one label per item;
+            items in the order of the inputs.
         metadata
             Metadata of annotators: name → column → value.
         folder, resume
@@ -92,7 +95,7 @@ class TendencyClassifier(Estimator):
         """
         method = tendencies.create(self.method)
         inputs = X if isinstance(X, Features) else self._inputs(X, fitting=True)
-        annotations = self._annotations(annotations, inputs)
+        annotations = self._annotations(y, inputs)
         self.tokens_ = method.needs_tokens(annotations)
         features = self._features(inputs, fitting=True, progress=progress, tokens=self.tokens_)
         self.metadata_ = None if metadata is None else Metadata.fit(metadata)
@@ -175,9 +178,13 @@ class TendencyClassifier(Estimator):
         annotations, log_probability = self.predict_annotations(X, annotations)
         return score(annotations, log_probability, **{"seed": self.seed, **options})
 
-    def score(self, X: Any, annotations: Annotations | ArrayLike) -> float:
-        """Return the mean log-likelihood of annotations."""
-        annotations, log_probability = self.predict_annotations(X, annotations)
+    def score(
+        self, X: Any, y: Annotations | ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the accuracy of the consensus; of annotations, the mean log-likelihood."""
+        if is_one_label(y):
+            return self._accuracy(X, y, sample_weight)
+        annotations, log_probability = self.predict_annotations(X, y)
         return float(log_probability[np.arange(len(annotations)), annotations.label].mean())
 
     def predict_annotations(

@@ -7,17 +7,24 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from .._names import Names
 from .._relation import Array
+from .._tables import Table, Tabular
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
+from ..errors import OptionError
+from ..readers import as_truth
 from ..readers.exports import MARK, Kind
-from ..readers.reading import Reading
+from ..readers.frames import as_frame
+from ..readers.reading import Reading, examine
 from ..result import Aggregation, Estimation
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Writable = Annotations | Numbers | Aggregation | Estimation
 
@@ -108,16 +115,19 @@ class Content:
 
 
 def content_of(
-    what: Writable | Reading,
-    gold: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | pl.DataFrame | None = None,
+    what: Writable | Reading | Any,
+    gold: Any = None,
+    texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
+    if not isinstance(what, (Annotations, Numbers, Aggregation, Estimation, Reading)):
+        what = examine(what)
+    gold = as_truth(gold)
     if texts is None and isinstance(what, Reading):
         texts = what.texts
-    if isinstance(texts, pl.DataFrame):
-        texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
+    if texts is not None and not isinstance(texts, Mapping):
+        texts = dict(as_frame(texts).select("item", "text").drop_nulls("text").iter_rows())
     if isinstance(what, Reading):
         return Content(
             what.annotations,
@@ -147,21 +157,10 @@ def chosen_options(label: str) -> list[str]:
 _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
 
 
-def table_of(what: Writable) -> pl.DataFrame:
+def table_of(what: Tabular) -> pl.DataFrame:
     """Return annotations, numbers or a result as a long dataframe."""
-    if isinstance(what, Estimation):
-        items = what.annotations.items.tolist()
-        table = {"item": items, "label": what.value, "deviation": what.deviation}
-        return pl.DataFrame(table).with_columns(pl.col("label", "deviation").fill_nan(None))
-    if isinstance(what, Aggregation):
-        table = {
-            "item": what.annotations.items.tolist(),
-            "label": what.labels.tolist(),
-            "confidence": what.confidence,
-        }
-        classes = what.annotations.classes
-        table |= {f"p:{name}": p for name, p in zip(classes, what.probabilities.T, strict=True)}
-        return pl.DataFrame(table)
+    if not isinstance(what, (Annotations, Numbers)):
+        return frame_of_table(what._table())
     labels = (
         _gather(what.classes, what.label)
         if isinstance(what, Annotations)
@@ -177,9 +176,31 @@ def table_of(what: Writable) -> pl.DataFrame:
     )
 
 
+def frame_of_table(table: Table) -> pl.DataFrame:
+    """Return columns as a dataframe; NaN is null."""
+    frame = pl.DataFrame({name: as_column(values) for name, values in table.items()})
+    return frame.with_columns(pl.selectors.float().fill_nan(None))
+
+
+def as_pandas(frame: pl.DataFrame) -> pd.DataFrame:
+    """Return a dataframe as that of pandas; Arrow is not needed."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise OptionError("this needs pandas: pip install pandas") from None
+    return pd.DataFrame(
+        {
+            column.name: column.to_list() if column.dtype == pl.String else column.to_numpy()
+            for column in frame.iter_columns()
+        }
+    )
+
+
 def as_column(values: Array) -> pl.Series:
     """Return an array as a column."""
-    return pl.Series(values.tolist() if values.dtype.kind == "T" else values)
+    if values.dtype.kind == "T":
+        return pl.Series(values.tolist(), dtype=pl.String)
+    return pl.Series(values)
 
 
 def _gather(names: Names, codes: Any) -> pl.Series:

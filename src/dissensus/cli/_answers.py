@@ -1,0 +1,362 @@
+"""The verbs for answers of other kinds than classes and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._plain import as_plain, as_rows
+from .._progress import iterations, progress_bar
+from ..errors import OptionError
+from ._output import interval, note, number, print_scores, print_table, print_text, show_json
+from ._reading import read_known_answers
+
+if TYPE_CHECKING:
+    from ..agreement.distances import AnswerAgreement
+    from ..answers import Answers
+    from ..consensus import Consensus, ConsensusMethod
+
+SCORES = {
+    "f1": "F1",
+    "f1_50": "F1 at IoU .5",
+    "precision": "precision",
+    "recall": "recall",
+    "overlap_f1": "F1 at IoU .5",
+    "f1_75": "F1 at IoU .75",
+    "iou": "intersection over union",
+    "wer": "word error rate",
+    "tau": "Kendall's tau",
+    "jaccard": "Jaccard index",
+    "exact": "exactly equal",
+}
+_MEASURES = {
+    "alpha": "alpha",
+    "observed": "observed distance",
+    "expected": "expected distance",
+    "token_alpha": "alpha of tokens",
+    "span_f1": "F1 of pairs of annotators",
+    "gamma": "pairwise gamma",
+    "f1_50": "F1 at .5, mean over pairs",
+    "iou": "intersection over union, mean over pairs",
+    "jaccard_alpha": "alpha, Jaccard",
+    "option_alpha": "alpha of options, mean",
+}
+_MOST = 20  # rows on a screen
+
+
+def refuse(given: Mapping[str, Any], kind: str) -> None:
+    """Refuse options that are for classes."""
+    for name, value in given.items():
+        if value:
+            raise OptionError(f"{name} is for classes, and these are {kind}")
+
+
+def method_of(answers: Answers, strategy: str | None, favour: str | None = None) -> ConsensusMethod:
+    """Return the method of a specification, for the kind of the answers."""
+    from ..registry import registries
+
+    method = registries[answers.kind].create(strategy or "auto")
+    if favour is None:
+        return method
+    if not hasattr(method, "favour"):
+        raise OptionError(f"--favour is for marks; {strategy or 'auto'} on {answers.kind} has none")
+    return replace(method, favour=favour)  # type: ignore[call-arg]
+
+
+def fit(
+    answers: Answers,
+    method: ConsensusMethod,
+    *,
+    gold: Any = None,
+    seed: int = 0,
+    engine: Any = None,
+) -> Consensus:
+    """Return the consensus, and print its notes."""
+    with progress_bar("aggregating") as progress:
+        result = method.fit(
+            answers, gold=gold, seed=seed, engine=engine, progress=iterations(progress)
+        )
+    if not result.converged and result.trace:
+        note(f"not converged after {len(result.trace)} iterations")
+    for sentence in result.notes:
+        note(sentence)
+    return result
+
+
+def aggregate(
+    answers: Answers,
+    *,
+    strategy: str | None,
+    favour: str | None,
+    gold: str | None,
+    inputs: str | None,
+    output: str | None,
+    to: str | None,
+    save: str | None,
+    as_json: bool,
+    seed: int,
+    threads: int | None,
+) -> None:
+    """Write the items table of a consensus."""
+    from ..engine import Local
+    from ..writers import write
+
+    known = read_known_answers(gold, answers, inputs)
+    if isinstance(known, dict):
+        raise OptionError("--gold for comparisons is a table of item and winner or ranking")
+    method = method_of(answers, strategy, favour)
+    result = fit(answers, method, gold=known, seed=seed, engine=Local(threads))
+    if save:
+        result.save(save)
+    if output or not as_json:
+        write(result, output or "-", format=to)
+    if as_json:
+        content = {"kind": result.kind, "method": result.method, "converged": result.converged}
+        counts = {"n_items": answers.n_items, "n_annotators": answers.n_annotators}
+        counts |= {"n_answers": len(answers), "n_empty": int(answers.empty.sum())}
+        tables = {"items": as_rows(result.items), "annotators": as_rows(result.annotators)}
+        show_json(as_plain(content | counts | {"notes": result.notes} | tables))
+
+
+def agree(
+    answers: Answers, *, per: str | None, output: str | None, as_json: bool, **settings: Any
+) -> list[dict[str, Any]]:
+    """Print how much annotators agree; return the rows to write."""
+    from ..agreement import agree as measure
+
+    if per == "class":
+        raise OptionError(f"--per class is for classes, and these are {answers.kind}")
+    with progress_bar("resampling") as progress:
+        found = measure(answers, progress=progress, **settings)
+    if as_json:
+        show_json(found.as_dict())
+    elif output != "-":
+        _print_agreement(found, per)
+    return found.rows(per)
+
+
+def _print_agreement(found: AnswerAgreement, per: str | None) -> None:
+    rows = [
+        (
+            _MEASURES[one.measure],
+            number(one.value),
+            interval(one.low, one.high, 3) or "–",
+            number(one.error),
+        )
+        for one in found.estimates
+    ]
+    title = f"{found.kind}: {found.n_paired} items have two answers or more"
+    columns = ("measure", ">value", f">{100 * found.confidence:g} % interval", ">error")
+    print_table(columns, rows, title)
+    if per:
+        parts: Any = found.items if per == "item" else found.annotators
+        cells = [(one.name, str(one.n_answers), number(one.distance)) for one in parts[:_MOST]]
+        print_table((per, ">answers", ">distance"), cells, "Mean distance, the largest first")
+        if len(parts) > _MOST:
+            print_text(f"{len(parts) - _MOST} more; -o writes all.")
+    for sentence in found.notes:
+        print_text(f"Note: {sentence}.")
+
+
+def evaluate(
+    pred: str, truth: str, kind: str, *, inputs: str | None, as_json: bool, **resampling: Any
+) -> None:
+    """Score a consensus in a file against known answers."""
+    from ..metrics import evaluate_answers
+    from ..readers.any_kind import read_known
+
+    given, known = (read_known(path, kind, inputs) for path in (pred, truth))
+    if isinstance(given, dict) and not isinstance(known, dict):
+        given = _rankings_by_score(given, known)
+    scores = evaluate_answers(given, known, **resampling)
+    if as_json:
+        show_json({"kind": kind} | scores.as_dict())
+        return
+    note(f"{kind}: {scores.n_scored} items")
+    what = "things" if isinstance(given, dict) else "items"
+    print_scores(scores.scores, SCORES, f"{scores.n_scored} {what} scored")
+    for count, words in (
+        (scores.n_without_truth, "predicted items have no known answer"),
+        (scores.n_without_prediction, "known answers have no prediction"),
+    ):
+        if count:
+            print_text(f"{count} {words}")
+
+
+def _rankings_by_score(scores: dict[str, float], known: Any) -> Any:
+    """Return the order that scores give on every item of the truth."""
+    import numpy as np
+
+    names = [name for name in scores if name in set(known.things.tolist())]
+    table = {"thing": np.array(names, dtype=object), "score": np.array([scores[n] for n in names])}
+    return known.as_answers(table)
+
+
+def compare(
+    answers: Answers,
+    strategies: tuple[str, ...],
+    *,
+    truth: str | None,
+    gold: str | None,
+    inputs: str | None,
+    folds: int,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Compare methods by answers left out, and by known ones."""
+    from ..comparison import compare as compare_methods
+
+    known, learned = (read_known_answers(path, answers, inputs) for path in (truth, gold))
+    with progress_bar("comparing") as progress:
+        found = compare_methods(
+            answers,
+            strategies or None,
+            truth=known,
+            gold=learned,
+            folds=folds,
+            seed=seed,
+            progress=progress,
+        )
+    if as_json:
+        show_json(found.as_dict())
+        return
+    scored = found.methods[0].evaluation
+    names = [name for name in SCORES if scored is not None and name in scored.scores]
+    rows = []
+    for one in found.methods:
+        row = [one.method, number(one.distance, 4)]
+        row += [f"{number(one.gap, 4)}±{number(one.error, 4)}", f"{one.seconds:.2f}"]
+        for name in names:
+            score = one.evaluation.scores[name] if one.evaluation else None
+            first = name == names[0]
+            row.append(
+                "–" if score is None else _with_interval(score) if first else number(score[0])
+            )
+        rows.append(row)
+    columns = ("method", ">distance", ">behind\nbest", ">s", *(f">{SCORES[n]}" for n in names))
+    title = f"{found.kind}: distance to {found.n_left_out} answers left out"
+    print_table(columns, rows, title)
+    print_text(found.verdict)
+    if found.caution:
+        print_text(f"Caution: {found.caution}")
+
+
+def _with_interval(score: Any) -> str:
+    return f"{number(score.value)} ({number(score.low)}–{number(score.high)})"
+
+
+def identify(
+    answers: Answers,
+    *,
+    strategy: str | None,
+    gold: str | None,
+    inputs: str | None,
+    items: bool,
+    output: str | None,
+    top: int,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Write or print the table of annotators or of items."""
+    from ..identification import identify as score
+    from ._output import write_table
+
+    known = read_known_answers(gold, answers, inputs)
+    result = fit(answers, method_of(answers, strategy), gold=known, seed=seed)
+    found = score(answers, result, seed=seed)
+    table = found.items if items else found.annotators
+    write_table(table, output)
+    if as_json:
+        show_json(found.as_dict())
+    elif not output:
+        _print_items(found, top) if items else _print_annotators(found, top)
+
+
+def _print_items(found: Any, top: int) -> None:
+    table = found.items
+    rows = [
+        (str(item), str(n), str(empty), number(distance))
+        for item, n, empty, distance in zip(
+            *(t[:top].tolist() for t in table.values()), strict=True
+        )
+    ]
+    title = f"{len(table['item'])} items, those with the largest distance first"
+    print_table(("item", ">answers", ">empty", ">distance"), rows, title)
+    _print_rest(len(table["item"]), top)
+
+
+_SHOWN = (
+    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
+    *("accuracy", "quality"),
+)
+
+
+def _print_annotators(found: Any, top: int) -> None:
+    import numpy as np
+
+    from ..identification.answers import FEW, LIKE_OTHERS
+
+    table, verdict = found.annotators, found.verdict
+    rank = {LIKE_OTHERS: 1, FEW: 2}
+    order = np.lexsort(
+        (-np.nan_to_num(table["excess"]), [rank.get(word, 0) for word in verdict.tolist()])
+    )
+    names = [name for name in _SHOWN if name in table]
+    rows = []
+    for code in order[:top].tolist():
+        row = [str(table["annotator"][code]), str(verdict[code]), str(table["n_answers"][code])]
+        for name in names:
+            row.append(_bounded(table, name, code))
+        rows.append([*row, number(table["distance"][code])])
+    columns = ("annotator", "verdict", ">answers", *(f">{name}" for name in names), ">distance")
+    title = f"{len(order)} annotators compared with {found.result.method}"
+    print_table(columns, rows, title)
+    _print_rest(len(order), top)
+    words, counts = np.unique(np.array(verdict.tolist(), dtype=str), return_counts=True)
+    together = ", ".join(f"{n} {word}" for word, n in zip(words, counts, strict=True))
+    print_text(f"Verdicts: {together}.")
+    for name, sentence in list(found.evidence.items())[:5]:
+        print_text(f"{name}: {sentence}.")
+
+
+def _bounded(table: Mapping[str, Any], name: str, code: int) -> str:
+    value = number(float(table[name][code]), 2)
+    if f"{name}_low" not in table or value == "–":
+        return value
+    low, high = (float(table[f"{name}_{end}"][code]) for end in ("low", "high"))
+    return f"{value} [{low:.2f}, {high:.2f}]" if low == low else value
+
+
+def _print_rest(rows: int, top: int) -> None:
+    if rows > top:
+        print_text(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+
+
+def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json: bool) -> None:
+    """Print which items to show again."""
+    from ..planning import plan as make_plan
+    from ._output import write_table
+
+    found = make_plan(answers, **most)
+    write_table(found.table, output)
+    if as_json:
+        show_json(found.as_dict())
+        return
+    if output == "-":
+        return
+    columns = [values[:_MOST].tolist() for values in found.table.values()]
+    rows = [
+        (str(item), str(n), number(distance), number(expected), str(more), number(gain, 4))
+        for item, n, distance, expected, more, gain in zip(*columns, strict=True)
+    ]
+    heads = ("item", ">answers", ">distance", ">expected", ">more", ">gain")
+    print_table(heads, rows, f"{int(found.table['more'].sum())} answers on {len(found)} items")
+    if len(found) > _MOST:
+        print_text(f"{len(found) - _MOST} more items; -o FILE writes them.")
+    print_text(
+        f"Items are chosen by the expected distance of their answers, {found.distance:.3f} on "
+        "average, over the number of answers; annotators are not chosen."
+    )
+    if output:
+        print_text(f"Plan written to {output}.")

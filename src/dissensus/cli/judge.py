@@ -1,0 +1,230 @@
+"""`dissensus judge`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import DataError, OptionError
+from ._output import echo, note, number, print_table, show_json, write_table
+from ._reading import examine_annotations, read_known, split_patterns
+from .options import KINDS, READING, Computed, options
+
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..judging import Judging
+
+_LENGTHS = (("chars_1", "chars_2"), ("length_1", "length_2"), ("words_1", "words_2"))
+_SYSTEMS = (("system_1", "system_2"), ("model_1", "model_2"), ("model_a", "model_b"))
+_TITLES = {
+    "labels": "Labels",
+    "replacement": "May a model replace an annotator?",
+    "judges": "How good is each judge?",
+    "rates": "What is the true rate?",
+    "panel": "What is the panel worth?",
+    "check": "Which items should people check?",
+    "pairs": "Biases in pairs",
+    "transport": "Does the correction hold elsewhere?",
+}
+
+
+@click.command()
+@click.argument("path")
+@options(
+    *KINDS,
+    *("annotators", "inputs", "by", "cluster", "reference", "truth --gold"),
+    *("requirements", "check", "output", *READING, "json", "seed"),
+    sampled="random",
+    epsilon=0.1,
+    budget=Computed("as many as do nearly as much as all"),
+    repeats=200,
+    confidence=0.95,
+)
+def judge(
+    path: str,
+    models: str | None,
+    people: str | None,
+    annotators: str | None,
+    inputs: str | None,
+    by: str | None,
+    cluster: str | None,
+    reference: str | None,
+    truth: str | None,
+    sampled: Any,
+    epsilon: float,
+    requirements: tuple[str, ...],
+    check: str | None,
+    budget: float | None,
+    repeats: int,
+    confidence: float,
+    output: str | None,
+    as_json: bool,
+    seed: int,
+    **reading: Any,
+) -> None:
+    """Compare models with people as annotators, as far as the data allow.
+
+    May a model replace an annotator? How good is each, what is the true share of a class or the
+    true mean, how many independent judges is the panel worth, which items should people check, and
+    does a correction hold for other groups? Models are named by --models, by a column `kind` or
+    `source` (of PATH, or of the table --annotators), or by the prefix model:. Columns of --by and
+    --cluster are in PATH, or in the table of items --inputs.
+
+    \b
+    Examples:
+      dissensus judge answers.csv --models 'gpt*,claude*' -o judge.html
+      dissensus judge answers.csv --require 'replaces(gpt-4o)' --require 'share(pass) >= 0.8'
+      dissensus judge answers.csv --check check.csv --budget 200
+    """
+    from .. import judging
+    from ..judging.requirements import parse_requirement
+
+    wanted = [parse_requirement(one) for one in requirements]
+    if (
+        output is not None
+        and output != "-"
+        and Path(output).suffix.lower() not in (".html", ".htm")
+    ):
+        raise OptionError(f"{output}: the page ends in .html")
+    annotations = _read(path, annotators, [by, cluster], reading)
+    about = _read_items(inputs)
+    annotations = annotations.with_kinds(
+        models=split_patterns(models), people=split_patterns(people)
+    )
+    found = judging.judge(
+        annotations,
+        by=_item_column(annotations, about, by, "--by"),
+        cluster=_item_column(annotations, about, cluster, "--cluster"),
+        truth=read_known(truth),
+        sampled=sampled,
+        epsilon=epsilon,
+        reference=reference,
+        lengths=_pairs_of(about, _LENGTHS, float),
+        systems=_pairs_of(about, _SYSTEMS, str),
+        budget=None if budget is None else int(budget),
+        resamples=max(repeats, 2),
+        confidence=confidence,
+        seed=seed,
+    )
+    if reference is not None and reference not in found.data.groups.tolist():
+        raise OptionError(f"--reference {reference}: no such group; --by makes them")
+    outcomes = [judging.check_requirement(found, one) for one in wanted]
+    if check is not None:
+        if found.escalation is None:
+            raise DataError("nothing to check: every item has a human label, or none has")
+        write_table(found.escalation.table, check)
+    if output is not None:
+        from ..reporting.judging_report import JudgingReport
+
+        page = JudgingReport(found, "standard input" if path == "-" else Path(path).name)
+        if output == "-":
+            echo(page.page())
+        else:
+            page.save(output)
+    if as_json:
+        content = found.to_dict()
+        if outcomes:
+            content["requirements"] = [
+                {"requirement": one.text, "holds": two.holds, "sentence": two.sentence}
+                for one, two in zip(wanted, outcomes, strict=True)
+            ]
+        show_json(content)
+    elif output != "-":
+        _print(found, check)
+    for outcome in outcomes:
+        if not as_json or not outcome.holds:
+            note(outcome.sentence)
+    if output not in (None, "-"):
+        note(f"The page is in {output}")
+    if not all(outcome.holds for outcome in outcomes):
+        sys.exit(1)
+
+
+def _read(
+    path: str, annotators: str | None, carried: list[str | None], reading: dict[str, Any]
+) -> Annotations:
+    """Return annotations with the kinds of a table, and with further columns of theirs."""
+    from ..readers.side_tables import read_kinds
+
+    wanted = [name for name in carried if name and name != "time"]
+    present = _columns(path) if wanted else []
+    for name in wanted:
+        if name in present and f"{name}=" not in (reading["columns"] or ""):
+            reading["columns"] = ",".join(filter(None, [reading["columns"], f"{name}={name}"]))
+    annotations = examine_annotations(path, **reading).annotations
+    return annotations.with_kinds(read_kinds(annotators)) if annotators else annotations
+
+
+def _columns(path: str) -> list[str]:
+    """Return the columns of a table; none of anything else."""
+    from ..readers.sources import open_source
+    from ..readers.tables import column_names
+
+    if path == "-" or Path(path).is_dir():
+        return []
+    source = open_source(path)
+    return list(column_names(source)) if source.format not in ("zip", "npy", "json") else []
+
+
+def _read_items(inputs: str | None) -> dict[str, dict[str, Any]]:
+    """Return item → column → value of a table about items."""
+    if inputs is None:
+        return {}
+    from ..readers.side_tables import read_items
+
+    return read_items(inputs)
+
+
+def _item_column(
+    annotations: Annotations, about: Mapping[str, Mapping[str, Any]], name: str | None, option: str
+) -> Any:
+    """Return the value of a column for every item, from the rows or the table of items."""
+    if name is None or name == "time" or name in annotations.columns:
+        return name
+    if any(name in row for row in about.values()):
+        return {item: row.get(name) for item, row in about.items()}
+    where = "PATH or --inputs" if about else "PATH; --inputs may give a table of items"
+    raise OptionError(f"{option} {name}: no such column in {where}")
+
+
+def _pairs_of(about: Mapping[str, Mapping[str, Any]], names: Any, kind: type) -> Any:
+    """Return item → two values, from the first two of these columns that a table has."""
+    first: Mapping[str, Any] = next(iter(about.values()), {})
+    for one, other in names:
+        if one in first and other in first:
+            return {
+                item: (kind(row[one]), kind(row[other]))
+                for item, row in about.items()
+                if row.get(one) is not None and row.get(other) is not None
+            }
+    return None
+
+
+def _print(found: Judging, check: str | None) -> None:
+    for name, sentences in found.sections.items():
+        if not sentences:
+            continue
+        echo(_TITLES[name])
+        for sentence in sentences:
+            if name == "check" and check is not None:
+                sentence = sentence.replace("most doubtful items:", f"items in {check}:")
+            echo(f"  {sentence}")
+    rows = [
+        (
+            one.judge,
+            number(one.agreement),
+            number(one.people),
+            number(one.kappa),
+            number(one.accuracy),
+        )
+        for one in (*found.judges, *found.code)
+    ]
+    if not found.data.numeric:
+        columns = ("judge", ">with a person", ">two people", ">kappa", ">accuracy")
+        print_table(
+            columns, rows, f"{found.n_labels} of {found.data.n_items} items have human labels"
+        )

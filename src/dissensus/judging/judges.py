@@ -1,0 +1,206 @@
+"""How good each judge is, with people's agreement with each other as the yardstick.
+
+For classes: the probability that the judge and a person who labelled the same item chose the same
+class (the mean over people, every item counting the same), and that of two people. Accuracy is
+against the known class or people's majority, where tied classes count in parts. For numbers and
+ordered classes also the mean error, the mean absolute error and the correlation. Intervals come
+from resampling items, or clusters of items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._relation import Floats, Integers
+from ..agreement.pairs import pairwise
+from ._mixed import Mixed, Repeat, by_cluster, resampled
+
+MIN_ITEMS = 50  # items with two people, below which only one person is needed
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """One judge against people. NaN is what cannot be computed.
+
+    Attributes
+    ----------
+    judge
+        The model.
+    n_items
+        Items that it and people labelled.
+    missing
+        Share of all items without an answer of it.
+    agreement, low, high
+        Agreement with one person, with a confidence interval.
+    people
+        Agreement of two people on the same items.
+    kappa, people_kappa
+        Cohen's kappa, weighted by the scale, averaged over pairs.
+    accuracy
+        Against the known class or people's majority.
+    bias, absolute_error, correlation
+        Of numbers and ordered classes: mean error, mean absolute error, Pearson's r.
+    consistency
+        Probability that two answers to the same item are equal, where it was asked again.
+    confusion
+        Target class and given class, in items; empty for numbers.
+    """
+
+    judge: str
+    n_items: int
+    missing: float
+    agreement: float
+    low: float
+    high: float
+    people: float
+    kappa: float
+    people_kappa: float
+    accuracy: float
+    bias: float
+    absolute_error: float
+    correlation: float
+    consistency: float
+    confusion: Floats  # (target class, given class)
+
+
+def judges(
+    data: Mixed, *, resamples: int = 200, confidence: float = 0.95, seed: int = 0
+) -> tuple[Judge, ...]:
+    """Return how good every judge is, in the order of their names."""
+    nan = float("nan")
+    drawn = resampled(data.cluster, resamples, seed)
+    kappas = _kappas(data)
+    two = np.full(data.n_items, nan) if data.numeric else _two_people(data)
+    out = []
+    for number, (name, repeats) in enumerate(
+        zip(data.judge_names, data.judge_repeats, strict=True)
+    ):
+        answered = _answered(repeats, data.n_items)
+        labelled = answered & data.known
+        agreement = low = high = people = accuracy = bias = absolute = correlation = nan
+        confusion = np.zeros((0, 0))
+        if not data.numeric and labelled.any():
+            with_one = _with_one(data, repeats)
+            both = labelled & (data.n_people > 1)
+            used = both if both.sum() >= MIN_ITEMS else labelled & (data.n_people > 0)
+            agreement, low, high = _mean(with_one, used, data.cluster, drawn, confidence)
+            people = float(two[both].mean()) if both.any() else nan
+            confusion = _confusion(data, repeats)
+            accuracy = float(_accuracy(data, repeats)[labelled].mean())
+        if data.ordered and labelled.any():
+            error = (data.judge_value(number) - data.target_value)[labelled]
+            bias, absolute = float(error.mean()), float(np.abs(error).mean())
+            correlation = _correlation(
+                data.judge_value(number)[labelled], data.target_value[labelled]
+            )
+        out.append(
+            Judge(
+                name,
+                int(labelled.sum()),
+                1 - float(answered.mean()) if data.n_items else nan,
+                *(agreement, low, high, people, *kappas[number]),
+                *(accuracy, bias, absolute, correlation),
+                _consistency(repeats),
+                confusion,
+            )
+        )
+    return tuple(out)
+
+
+def _answered(repeats: list[Repeat], n_items: int) -> np.ndarray:
+    return repeats[0].label >= 0 if repeats else np.zeros(n_items, dtype=bool)
+
+
+def _with_one(data: Mixed, repeats: list[Repeat]) -> Floats:
+    """Return the probability of agreeing with one of the people on every item."""
+    with np.errstate(invalid="ignore"):
+        shares = data.person_votes / data.n_people[:, None]
+    return _expected(shares, repeats)
+
+
+def _expected(shares: Floats, repeats: list[Repeat]) -> Floats:
+    """Return the mean share of the classes that a judge chose: (item)."""
+    every = np.arange(len(shares))
+    return sum(
+        (one.weight * np.where(one.label >= 0, shares[every, one.label], 0) for one in repeats),
+        np.zeros(len(shares)),
+    )
+
+
+def _accuracy(data: Mixed, repeats: list[Repeat]) -> Floats:
+    """Return the probability of the target class, tied classes in parts: (item)."""
+    votes = np.nan_to_num(data.target_shares)
+    best = (votes > votes.max(axis=1)[:, None] - 1e-9) & (votes > 0)
+    return _expected(best / np.maximum(best.sum(axis=1), 1)[:, None], repeats)
+
+
+def _confusion(data: Mixed, repeats: list[Repeat]) -> Floats:
+    """Return how often a class of the target was given a class: (target class, given class)."""
+    confusion = np.zeros((data.n_classes, data.n_classes))
+    for one in repeats:
+        used = np.flatnonzero((one.label >= 0) & data.known)
+        given = np.zeros((len(used), data.n_classes))
+        given[np.arange(len(used)), one.label[used]] = one.weight[used]
+        confusion += data.target_shares[used].T @ given
+    return confusion
+
+
+def _two_people(data: Mixed) -> Floats:
+    """Return the probability that two people on an item agree: (item)."""
+    votes, n = data.person_votes, data.n_people
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n > 1, np.maximum((votes**2).sum(axis=1) - n, 0) / (n * (n - 1.0)), np.nan)
+
+
+def _mean(
+    value: Floats, used: np.ndarray, cluster: Integers, drawn: Floats, confidence: float
+) -> tuple[float, float, float]:
+    """Return a mean with its bootstrap interval."""
+    total, count = by_cluster(cluster, np.where(used, value, 0), used.astype(float))
+    if not used.any():
+        return float("nan"), float("nan"), float("nan")
+    tail = (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):
+        low, high = np.nanquantile((drawn @ total) / (drawn @ count), [tail, 1 - tail])
+    return float(value[used].mean()), float(low), float(high)
+
+
+def _correlation(one: Floats, other: Floats) -> float:
+    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _consistency(repeats: list[Repeat]) -> float:
+    """Return the probability that two answers of a judge to one item are equal."""
+    equal = pairs = 0
+    for number, one in enumerate(repeats):
+        for other in repeats[:number]:
+            both = (one.label >= 0) & (other.label >= 0)
+            equal += int((one.label == other.label)[both].sum())
+            pairs += int(both.sum())
+    return equal / pairs if pairs else float("nan")
+
+
+def _kappas(data: Mixed) -> list[tuple[float, float]]:
+    """Return the mean kappa of every judge with people, and that of people."""
+    together = data.people.merge(data.judges)
+    pairs = pairwise(together, "cohen", weights=data.people.scale, min_overlap=5)
+    is_judge = np.isin(together.annotators, data.judges.annotators)
+    person = ~is_judge
+    among = pairs.value[person[pairs.one] & person[pairs.other]]
+    people = float(np.nanmean(among)) if (~np.isnan(among)).any() else float("nan")
+    position = {name: code for code, name in enumerate(together.annotators.tolist())}
+    out = []
+    for name in data.judges.annotators.tolist():
+        code = position[name]
+        mine = ((pairs.one == code) & person[pairs.other]) | (
+            (pairs.other == code) & person[pairs.one]
+        )
+        values = pairs.value[mine]
+        out.append(
+            (float(np.nanmean(values)) if (~np.isnan(values)).any() else float("nan"), people)
+        )
+    return out

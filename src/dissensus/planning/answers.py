@@ -1,0 +1,117 @@
+"""Which items to show again, for answers of other kinds than classes and numbers.
+
+The expected disagreement of an item is the mean distance of its answers, shrunk towards that of all
+items by three pairs. One more answer lowers the uncertainty of the consensus from d / n to
+d / (n + 1); items are listed by this gain, and an item may be shown several times.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._plain import as_plain, as_rows
+from .._relation import Array
+from ..agreement.distances import Distances
+from ..answers import Answers
+from ..errors import DataError, OptionError
+
+_PAIRS = 3.0  # pairs of answers at the mean distance, added to those of an item
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerPlan:
+    """Items to show again, the largest gain first.
+
+    Attributes
+    ----------
+    table
+        item, n_answers so far, their mean distance, the expected distance, further answers, gain.
+    distance
+        The mean distance of two answers to the same item.
+    """
+
+    table: dict[str, Array]
+    distance: float
+    budget: int
+
+    def __len__(self) -> int:
+        return len(self.table["item"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and numbers, ready for JSON."""
+        content = {"distance": self.distance, "budget": self.budget}
+        return as_plain(content) | {"items": as_rows(self.table)}
+
+
+def plan_on_answers(
+    answers: Answers, *, budget: float = 100, per_item: int | None = None
+) -> AnswerPlan:
+    """Return which items to show again.
+
+    Parameters
+    ----------
+    answers
+        The answers so far.
+    budget
+        Number of further answers.
+    per_item
+        Most answers to an item, those that are there included.
+
+    Examples
+    --------
+    >>> from dissensus.answers import Texts
+    >>> texts = Texts.from_values(list("aabb"), list("xyxy"), ["a b", "a b", "c d", "e f"])
+    >>> plan_on_answers(texts, budget=1).table["item"].tolist()
+    ['b']
+    """
+    if budget < 1:
+        raise OptionError(f"budget = {budget:g}, but it must be at least 1")
+    if len(answers) == 0:
+        raise DataError("there is no answer to plan from")
+    within = Distances.of(answers)
+    if len(within.first) == 0:
+        raise DataError("no item has two answers, so disagreement is unknown; ask for a second")
+    overall = float(within.distance.mean())
+    size = answers.labels_per_item.astype(np.int64)
+    pairs = size * (size - 1) / 2
+    apart = within.by_item(answers)
+    expected = (np.nan_to_num(apart) * pairs + _PAIRS * overall) / (pairs + _PAIRS)
+    most = np.full(answers.n_items, np.iinfo(np.int64).max if per_item is None else per_item)
+    more, gain = _spend(expected, size, most, int(budget))
+    order = np.lexsort((np.arange(len(gain)), -gain, -more))
+    order = order[more[order] > 0]
+    order = order[np.argsort(-gain[order], kind="stable")]
+    table: dict[str, Array] = {
+        "item": answers.items[order],
+        "n_answers": size[order],
+        "distance": apart[order],
+        "expected_distance": expected[order],
+        "more": more[order],
+        "gain": gain[order],
+    }
+    return AnswerPlan(table, overall, int(budget))
+
+
+def _spend(expected: Array, size: Array, most: Array, budget: int) -> tuple[Array, Array]:
+    """Return how many answers every item gets, greedily, and the summed gain."""
+
+    def next_gain(item: int, n: int) -> float:
+        # Without any answer, nothing is known: the first one gains the most.
+        return float(expected[item] * (1 / n - 1 / (n + 1))) if n else float(expected[item] * 2)
+
+    more, gain = np.zeros(len(size), dtype=np.int64), np.zeros(len(size))
+    heap = [(-next_gain(i, int(n)), i) for i, n in enumerate(size.tolist()) if n < most[i]]
+    heapq.heapify(heap)
+    while budget and heap:
+        value, item = heapq.heappop(heap)
+        more[item] += 1
+        gain[item] -= value
+        budget -= 1
+        n = int(size[item] + more[item])
+        if n < most[item]:
+            heapq.heappush(heap, (-next_gain(item, n), item))
+    return more, gain

@@ -1,0 +1,299 @@
+"""One way to read every kind of answers: classes and numbers as annotations, others as answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..annotations import Annotations
+from ..answers import Answers, kind_class
+from ..answers.sets import Sets, split_options
+from ..errors import DataError, OptionError
+from .answer_records import answers_from_records, kind_of_records
+from .answer_tables import answers_from
+from .columns import NEEDED, parse_columns, plain_name
+from .exports import TOOLS, head_of, tool, tool_of
+from .frames import as_frame, names_of
+from .kinds import answers_of, has_answers
+from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
+from .reading import Reading, examine
+from .sources import FORMATS, Source, open_source
+from .tables import column_names, read_columns
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerReading:
+    """The answers of a file, its format, and notes."""
+
+    answers: Answers
+    format: str
+    notes: tuple[str, ...] = ()
+
+
+def read(source: Any, **given: Any) -> Annotations | Answers:
+    """Return what is in a file, folder or table: annotations, or answers of another kind.
+
+    Parameters
+    ----------
+    source
+        A path to a table (csv, tsv, parquet, arrow, jsonl, json; text also as .gz or .zst), to an
+        export of a labelling tool, to a folder with `answers.json`, or `-` for standard input; a
+        polars, pandas or Arrow table; `{item: {annotator: label}}`; or a mapping of column names
+        to columns.
+    kind
+        The kind, if it should not be recognised by the columns: `single`, `ordinal`, `numeric`,
+        `sets`, `rankings`, `spans`, `boxes`, `points`, `masks` or `texts`.
+    assigned
+        A table of item and annotator: those without a mark have looked and marked nothing.
+    inputs
+        A table about items: height and width of images, or the two sides of comparisons.
+    **given
+        `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
+        `readers.examine`.
+
+    Examples
+    --------
+    >>> read({"a": {"ann": "cat", "bob": "dog"}})
+    <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
+    >>> table = {"item": ["a", "a"], "annotator": ["x", "y"], "start": [0, 0], "end": [2, 3]}
+    >>> read(table)
+    <spans: 1 items, 2 annotators, 2 marks>
+    """
+    found = examine_any(source, **given)
+    return found.answers if isinstance(found, AnswerReading) else found.annotations
+
+
+def examine_any(
+    source: Any,
+    *,
+    kind: str | None = None,
+    assigned: str | Path | None = None,
+    inputs: str | Path | None = None,
+    **given: Any,
+) -> Reading | AnswerReading:
+    """Return annotations or answers with the notes of their file; parameters as in `read`."""
+    chosen = as_kind(kind)
+    found = examine_answers(source, kind=chosen, assigned=assigned, inputs=inputs, **given)
+    if found is not None:
+        return found
+    if chosen in CLASSES:
+        if chosen != "single" and given.get("scale", "auto") == "auto":
+            given["scale"] = CLASSES[chosen]
+        given["columns"] = given.get("columns") or parse_columns(column_of_labels(source)) or None
+    reading = examine(source, **given)
+    several = reading.kind == "multiple" and chosen is None
+    return as_sets(reading) if several or chosen == "sets" else reading
+
+
+def examine_answers(
+    source: Any,
+    *,
+    kind: str | None = None,
+    assigned: str | Path | None = None,
+    inputs: str | Path | None = None,
+    **given: Any,
+) -> AnswerReading | None:
+    """Return answers that are more than a class or number; nothing for those. As in `read`."""
+    if isinstance(source, Answers):
+        return AnswerReading(source, "answers")
+    chosen = as_kind(kind)
+    if chosen in CLASSES:
+        return None
+    options = {"assigned": assigned, "inputs": inputs}
+    options |= {name: given[name] for name in ("missing", "duplicates") if name in given}
+    columns = given.get("columns") or {}
+    if isinstance(source, (str, Path)):
+        opened = _opened(source, chosen, given)
+        found = None if opened is None else _from_file(opened, chosen, columns, given, options)
+    elif isinstance(source, Annotations) or _is_nested(source):
+        found = None
+    else:
+        found = _from_frame(as_frame(source), chosen, columns, None, options)
+    if found is None and chosen not in (None, "sets"):
+        layouts = [", ".join(one.roles) for one in LAYOUTS if one.kind == chosen]
+        remedy = "others are named by --columns ROLE=NAME"
+        raise DataError(
+            f"{source}: no {chosen} in it; their columns are {' or '.join(layouts)}; {remedy}"
+        )
+    if found is None and assigned is not None:
+        raise OptionError(f"--assigned is for marks, and {source} holds classes")
+    return found
+
+
+def column_of_labels(source: Any) -> str | None:
+    """Return `label=NAME` for a table whose only labels are in a column of several options."""
+    if not isinstance(source, (str, Path)) or not Path(source).is_file():
+        return None
+    opened = open_source(source)
+    if opened.format not in ("csv", "tsv", "parquet", "arrow"):
+        return None
+    names = column_names(opened)
+    labels = [name for name in names if plain_name(name) in NEEDED["label"]]
+    several = [name for name in names if plain_name(name) == "labels"]
+    return f"label={several[0]}" if several and not labels else None
+
+
+def _is_nested(source: Any) -> bool:
+    """Return whether a mapping is `{item: {annotator: label}}`."""
+    return isinstance(source, Mapping) and all(isinstance(v, Mapping) for v in source.values())
+
+
+def _opened(source: str | Path, kind: str | None, given: Mapping[str, Any]) -> Source | None:
+    """Return a file; nothing for a folder, or for a format that is not known."""
+    wanted = given.get("format")
+    if str(source) == "-":
+        # It can be read once, so the kind has to be given.
+        return None if kind is None else open_source(source, wanted)
+    if Path(source).is_dir() or (wanted is not None and wanted not in (*FORMATS, *TOOLS)):
+        return None  # the error is that of `examine`
+    return open_source(source, None if wanted in TOOLS else wanted)
+
+
+def _from_file(
+    opened: Source,
+    kind: str | None,
+    columns: Mapping[str, str],
+    given: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> AnswerReading | None:
+    """Return the answers in records, in an export, or in a long table."""
+    wanted = given.get("format")
+    head = head_of(opened)
+    if wanted is None and not columns and head is not None:
+        of_records = kind_of_records(head)
+        if of_records is not None and kind in (None, of_records):
+            found = answers_from_records(opened, of_records)
+            return AnswerReading(found, opened.format, opened.notes)
+    name = wanted if wanted in TOOLS else None
+    if wanted is None and head is not None and not columns and not head.is_long():
+        name = tool_of(head)
+    if name is not None:
+        found_in = _from_export(opened, name, kind, given.get("question"))
+        if found_in is not None or name not in ("wide", "headerless", "votes"):
+            return found_in
+    tables = ("csv", "tsv", "parquet", "arrow", "jsonl", "json")
+    if head is None or head.shape not in ("table", "records") or opened.format not in tables:
+        return None
+    if find_layout(head.names, kind, columns) is None:
+        return None
+    return _from_frame(read_columns(opened, None), kind, columns, opened, options)
+
+
+def _from_frame(
+    frame: pl.DataFrame,
+    kind: str | None,
+    columns: Mapping[str, str],
+    opened: Source | None,
+    options: Mapping[str, Any],
+) -> AnswerReading | None:
+    """Return the answers of a table; nothing if its labels are classes."""
+    found = find_layout(frame.columns, kind, columns)
+    if found is None or (kind is None and not is_of_kind(frame, *found)):
+        return None
+    answers, notes = answers_from(frame, *found, given=columns, source=opened, **options)
+    if opened is None:
+        return AnswerReading(answers, "table", notes)
+    return AnswerReading(answers, opened.format, (*opened.notes, *notes))
+
+
+def _from_export(
+    opened: Source, name: str, kind: str | None, question: str | None
+) -> AnswerReading | None:
+    """Return the answers to a question of an export; nothing if they are classes."""
+    export = tool(name).read(opened)
+    others = {one: asked for one, asked in export.questions.items() if has_answers(asked)}
+    if question is None and kind is not None:
+        of_kind = [one for one, asked in others.items() if asked.kind in (kind, "multiple")]
+        question = of_kind[0] if len(of_kind) == 1 else None
+    if question is None and len(export.questions) == 1:
+        question = next(iter(export.questions))
+    if question not in others:
+        return None
+    asked = others[question]
+    if kind not in (None, asked.kind, "sets"):
+        raise opened.fail(f"{question!r} asks for {asked.kind}, not {kind}")
+    notes: tuple[str, ...] = (*opened.notes, *export.notes)
+    if asked.kind == "multiple":
+        notes += (_SEVERAL,)
+    return AnswerReading(answers_of(asked), name, notes)
+
+
+_SEVERAL = "a label may have several options: read as sets; --kind single makes each label a class"
+
+
+def as_sets(reading: Reading) -> AnswerReading:
+    """Return labels with several options, `a|b`, as sets."""
+    annotations = reading.annotations
+    options = [split_options(name) for name in annotations.classes.tolist()]
+    answers = Sets.from_values(
+        annotations.items[annotations.item],
+        annotations.annotators[annotations.annotator],
+        [options[code] for code in annotations.label.tolist()],
+        items=annotations.items,
+        annotators=annotations.annotators,
+    )
+    return AnswerReading(answers, reading.format, (*reading.notes, _SEVERAL))
+
+
+def read_known(
+    path: str | Path, kind: str, inputs: str | Path | None = None
+) -> Answers | dict[str, float]:
+    """Return known answers of a kind from a file without annotators, or the scores of things.
+
+    Sets may also be written as item, label, present. A row without values is an empty answer.
+    """
+    opened = open_source(path)
+    head = head_of(opened)
+    if head is not None and head.shape == "records" and kind_class(kind).value_key in head.names:
+        return answers_from_records(opened, kind, who="truth")
+    frame = read_columns(opened, None)
+    plain = {plain_name(name): name for name in frame.columns}
+    found = find_layout(frame.columns, kind)
+    if kind == "rankings" and "score" in plain and (found is None or "thing" in plain):
+        return _thing_scores(frame, plain, opened)
+    if kind == "sets" and "present" in plain and "labels" not in plain:
+        frame = _present(frame, plain)
+        found = find_layout(frame.columns, kind)
+    if found is None:
+        raise opened.fail(f"no {kind} in it, by its columns {', '.join(frame.columns)}")
+    return answers_from(frame, *found, source=opened, who="truth", inputs=inputs)[0]
+
+
+def kind_of_known(path: str | Path) -> str | None:
+    """Return the kind of the answers in a file without annotators; nothing for classes."""
+    opened = open_source(path)
+    head = head_of(opened)
+    if head is None or head.shape not in ("table", "records"):
+        return None
+    if head.shape == "records" and (kind := kind_of_records(head, who="truth")) is not None:
+        return kind
+    plain = {plain_name(name) for name in head.names}
+    if {"thing", "score"} <= plain:
+        return "rankings"
+    found = find_layout(head.names)
+    if found is None or not is_of_kind(read_columns(opened, None), *found):
+        return None
+    return found[0].kind
+
+
+def _thing_scores(frame: pl.DataFrame, plain: dict[str, str], opened: Source) -> dict[str, float]:
+    names = [plain[name] for name in ("thing", *NEEDED["item"]) if name in plain]
+    if not names:
+        raise opened.fail("scores without a column of things")
+    score = frame[plain["score"]].cast(pl.Float64, strict=False)
+    if score.is_null().any() or not score.is_finite().all():
+        raise opened.fail("every thing needs a score, a number")
+    return dict(zip(names_of(frame[names[0]]).to_list(), score.to_list(), strict=True))
+
+
+def _present(frame: pl.DataFrame, plain: dict[str, str]) -> pl.DataFrame:
+    """Return item, label, present as item and a list of labels."""
+    item = next(plain[name] for name in NEEDED["item"] if name in plain)
+    there = frame[plain["present"]].cast(pl.String).is_in(["1", "1.0", "true", "True"])
+    label = names_of(frame[plain["label"]])
+    table = pl.DataFrame({"item": names_of(frame[item]), "labels": label.set(~there, None)})
+    return table.group_by("item", maintain_order=True).agg(pl.col("labels").drop_nulls())
