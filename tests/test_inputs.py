@@ -417,7 +417,7 @@ def test_features_of_texts_cut_elsewhere_are_others(minilm, tmp_path):
     assert not torch.allclose(one, other, atol=1e-3)
 
 
-def test_the_cache_tells_its_folder_and_size_and_can_be_emptied(tmp_path, monkeypatch):
+def test_the_cache_shows_its_folder_and_size_and_can_be_emptied(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     features(encoder_for("patches[size=16,side=8]"), as_inputs(torch.rand(3, 3, 16, 16)))
     run = CliRunner().invoke
