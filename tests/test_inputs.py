@@ -394,6 +394,9 @@ def test_tokens_bring_their_vectors_and_stand_at_the_first_positions(minilm, tmp
     assert alone.values.shape == (1, 3, 384)
     np.testing.assert_array_equal(alone.values[0], found.values[0][:3])
     assert not np.asarray(found.values)[~found.mask].any()
+    short, mask = TokenFeatures(*found).load([0, 2], trim=True)
+    assert short.shape == (2, 4, 384)
+    assert mask.sum() == 7
     vectors = features(minilm, inputs, folder=tmp_path, progress=lambda *each: done.append(each))
     assert not done
     with torch.inference_mode():

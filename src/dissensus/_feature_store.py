@@ -67,12 +67,15 @@ class StoredRows:
         return len(self.shard)
 
     def __getitem__(self, items: Any, /) -> Rows:
-        rows = np.arange(len(self))[items]
-        out = np.zeros((rows.size, *self.shape[1:]), np.float32)
+        """Return the rows of items, or with a second index, `[items, :n]`, the first of them."""
+        items, first = items if isinstance(items, tuple) else (items, slice(None))
+        rows, n_rows = np.arange(len(self))[items], np.arange(self.shape[1])[first].size
+        shape = n_rows, *self.shape[2:]
+        out = np.zeros((rows.size, *shape), np.float32)
         for index, item in enumerate(rows.ravel().tolist()):
-            start, size = self.start[item], self.size[item]
+            start, size = self.start[item], min(self.size[item], n_rows)
             out[index, :size] = self.values[self.shard[item]][start : start + size]
-        return out.reshape(*rows.shape, *self.shape[1:])
+        return out.reshape(*rows.shape, *shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self[:] if dtype is None else self[:].astype(dtype)
