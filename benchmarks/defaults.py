@@ -2,21 +2,30 @@
 
 CPU seconds of whole commands, start-up included, beside the bar of every row. A row runs three
 times and the fastest counts, since other processes only ever add. `auto` on all sets with gold is
-in `calibration.py`, linear models of annotators in `tendency.py`.
+in `calibration.py`. What learns from texts runs once, on one thread, in the order of the rows: each
+set is encoded in an empty cache first, so that later rows show the time without encoding.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import os
 import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from dissensus import read
 from pages import Section, Table
 
+DATA = Path(__file__).parents[2] / "shared" / "data"
+COLUMNS = ("what", "verb", "before", "CPU seconds", "at most")
+FIT = ": auto[queries=never], its fit alone"
 RUNS = 3
 SEED = 0
 
@@ -34,16 +43,76 @@ def labels(path: Path, n_labels: int, per_item: int = 5, n_annotators: int = 0) 
     return path
 
 
-def cpu_seconds(*command: str) -> float:
-    """Return the least CPU time of some runs of a command."""
+def cpu_seconds(*command: str, runs: int = RUNS, **variables: str) -> float:
+    """Return the least CPU time of some runs of a command, with environment variables."""
     seconds = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         line = [sys.executable, "-m", "dissensus", *command]
-        subprocess.run(line, check=True, capture_output=True)
+        subprocess.run(line, check=True, capture_output=True, env=os.environ | variables)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(seconds)
+
+
+def texts_of(folder: Path, name: str, most: int | None = None) -> tuple[str, str]:
+    """Write the texts of a set, and one label of each; return the paths."""
+    with gzip.open(DATA / name / "tasks.csv.gz", "rt", encoding="utf-8") as file:
+        texts = {row["task"]: row["text"] for row in csv.DictReader(file)}
+    annotations = read(DATA / name / "answers.csv.gz")
+    label = annotations.classes[annotations.votes().argmax(axis=1)]
+    rows = [
+        (item, texts[item], given)
+        for item, given in zip(annotations.items.tolist(), label.tolist(), strict=True)
+    ][:most]
+    paths = folder / f"{name}_texts.csv", folder / f"{name}_labels.csv"
+    for path, columns in zip(paths, ((0, 1), (0, 2)), strict=True):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([("item", "text", "label")[column] for column in columns])
+            writer.writerows([[row[column] for column in columns] for row in rows])
+    return str(paths[0]), str(paths[1])
+
+
+def learning(names: list[str]) -> Table:
+    """Return the time of what learns from texts."""
+    found = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        one = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache")}
+        last = 0.0
+        for what, former, bar, command in learning_rows(folder):
+            if not names or what in names:
+                seconds = cpu_seconds(*command, runs=1, **one)
+                more, last = seconds - last, seconds
+                shown = round(more if what.endswith(FIT) else seconds, 1)
+                found.append((what, " ".join(command[:2]), former, shown, bar))
+    note = (
+        "4000 texts are 3675 sentences of babe_sg2 (42 tokens on average), or 4000 tweets of "
+        "lewidi_md_agreement. A fit alone is the difference of a command with it and one without."
+    )
+    return Table("What learns from texts", COLUMNS, found, note)
+
+
+def learning_rows(folder: Path) -> Iterator[tuple[str, float | str, float, list[str]]]:
+    """Yield name, former time, bar and command of every row."""
+    never = ("-s", "auto[queries=never]", "--json")
+    own = ("-s", "own-majority", "--json")
+    for name, encoding, fits in (
+        ("gwsd", ("tendency default, encoding included", "–", 90), (77, 6)),
+        ("babe_sg2", ("encoding of 3675 sentences", 115, 55), (41, 4.5)),
+        ("lewidi_hs_brexit", ("encoding of 1120 tweets", "–", 15), (13, 2.5)),
+    ):
+        texts, _ = texts_of(folder, name)
+        given = ["tendency", "evaluate", str(DATA / name / "answers.csv.gz"), "--inputs", texts]
+        what, former, bar = encoding
+        yield what, former, bar, [*given, *(("--json",) if name == "gwsd" else own)]
+        yield f"{name}: baselines, encoded before", "–", bar, [*given, *own]
+        yield f"{name}{FIT}", *fits, [*given, *never]
+    texts, labels = texts_of(folder, "lewidi_md_agreement", 4000)
+    command = ["recover", "fit", labels, "--inputs", texts, "-o", str(folder / "model"), "--force"]
+    yield "recover fit, 4000 tweets", "> 240", 60, command
+    yield "recover fit, encoded before", "–", 60, command
 
 
 def main(names: list[str]) -> None:
@@ -69,8 +138,8 @@ def main(names: list[str]) -> None:
                 continue
             seconds = cpu_seconds(*command)
             found.append((what, " ".join(command[:1]), former, round(seconds, 2), bar))
-    columns = ("what", "verb", "before", "CPU seconds", "at most")
-    section.add(Table("Whole commands", columns, found))
+    section.add(Table("Whole commands", COLUMNS, found))
+    section.add(learning(names))
     section.write()
 
 

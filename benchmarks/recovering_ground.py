@@ -16,8 +16,9 @@ from scipy.stats import t as student
 
 from crowds import OUT
 from dissensus import Annotations
+from dissensus.calibration import temper
 from dissensus.nn.features import Features, features_of
-from dissensus.recovery._temperature import temper, vote_slope
+from dissensus.recovery._temperature import vote_slope
 from dissensus.registry import recoverers
 from soft_sets import LENGTH, SoftSet, soft_set, split_of
 
@@ -101,9 +102,14 @@ def fitted(
     seconds, there = process_time() - start, features.take(test)
     p = model.predict_proba(there)
     slope = vote_slope(annotations.labels_per_item[train])
-    plain = temper(p, 1 / slope**method.flatten)  # as if the vote count were not known
+    plain = temper(
+        p, np.full(len(p), 1 / slope**method.flatten)
+    )  # as if the vote count were not known
     summary = {"proba": p, "votes": model.votes(there), "plain": plain, "seconds": seconds}
-    return summary | {"half": temper(plain, slope**0.5), "chosen": model.predict(there)}
+    return summary | {
+        "half": temper(plain, np.full(len(p), slope**0.5)),
+        "chosen": model.predict(there),
+    }
 
 
 def measured(name: str, split: int, spec: str) -> dict[str, Any]:

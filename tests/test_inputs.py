@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
@@ -15,6 +17,7 @@ from torch import nn  # noqa: E402
 
 from dissensus import Annotations  # noqa: E402
 from dissensus._extras import install_command  # noqa: E402
+from dissensus.cli import cli  # noqa: E402
 from dissensus.errors import DataError, DissensusError, OptionError  # noqa: E402
 from dissensus.nn import (  # noqa: E402
     Augment,
@@ -363,6 +366,71 @@ def test_features_are_computed_once_and_anew_when_content_or_weights_change(tmp_
     assert computed
     torch.testing.assert_close(changed[0], first[0])
     assert not torch.allclose(changed[1], first[1], atol=1e-3)
+
+
+def test_no_content_is_encoded_twice_in_whatever_order_or_company(minilm, tmp_path):
+    texts = ["a", "a longer text of several words", "b", "a", "two words"]
+    done = []
+    options = {"folder": tmp_path, "progress": lambda *step: done.append(step[:2])}
+    first = features(minilm, as_inputs(texts[:3]), **options)
+    assert done[-1] == (3, 3)
+    done.clear()
+    every = features(minilm, as_inputs(texts), **options)
+    assert done == [(1, 1)]
+    torch.testing.assert_close(every[:3], first)
+    assert torch.equal(every[3], every[0])
+    done.clear()
+    order = [4, 1, 0]
+    again = features(minilm, as_inputs([texts[i] for i in order]), **options)
+    assert torch.equal(again, every[order])
+    assert not done
+
+
+def test_tokens_bring_their_vectors_and_stand_at_the_first_positions(minilm, tmp_path):
+    inputs, done = as_inputs(["one", "one two three four", "one two"]), []
+    found = cached_features(minilm, inputs, tokens=True, folder=tmp_path)
+    assert found.mask.tolist() == [[i < n for i in range(6)] for n in (3, 6, 4)]
+    alone = cached_features(minilm, inputs.take(np.array([0])), tokens=True, folder=tmp_path)
+    assert alone.values.shape == (1, 3, 384)
+    np.testing.assert_array_equal(alone.values[0], found.values[0][:3])
+    assert not np.asarray(found.values)[~found.mask].any()
+    short, mask = TokenFeatures(*found).load([0, 2], trim=True)
+    assert short.shape == (2, 4, 384)
+    assert mask.sum() == 7
+    vectors = features(minilm, inputs, folder=tmp_path, progress=lambda *each: done.append(each))
+    assert not done
+    with torch.inference_mode():
+        expected = minilm(minilm.prepare(inputs)[[0, 1, 2]])
+    torch.testing.assert_close(vectors, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_damaged_part_of_the_cache_is_computed_again(tmp_path):
+    encoder = encoder_for("patches[size=16,side=8]")
+    inputs = as_inputs(torch.rand(3, 3, 16, 16))
+    first = features(encoder, inputs, folder=tmp_path)
+    for path in tmp_path.glob("**/values.bin"):
+        path.write_bytes(path.read_bytes()[:-4])
+    torch.testing.assert_close(features(encoder, inputs, folder=tmp_path), first)
+
+
+def test_features_of_texts_cut_elsewhere_are_others(minilm, tmp_path):
+    inputs = as_inputs(["the first of several words"])
+    short = encoder_for("minilm[length=4]")
+    one, other = (features(each, inputs, folder=tmp_path) for each in (minilm, short))
+    assert not torch.allclose(one, other, atol=1e-3)
+
+
+def test_the_cache_shows_its_folder_and_size_and_can_be_emptied(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    features(encoder_for("patches[size=16,side=8]"), as_inputs(torch.rand(3, 3, 16, 16)))
+    run = CliRunner().invoke
+    found = json.loads(run(cli, ["cache", "--json"]).stdout)
+    assert found["folder"] == str(tmp_path / "dissensus" / "features")
+    assert found["n_bytes"] >= 3 * 192 * 4
+    assert [(each["kind"], each["n_items"]) for each in found["features"]] == [("vectors", 3)]
+    assert "patches" in run(cli, ["cache"]).stdout
+    assert "removed" in run(cli, ["cache", "--empty"]).stderr
+    assert json.loads(run(cli, ["cache", "--json"]).stdout)["n_bytes"] == 0
 
 
 def test_features_that_were_broken_off_leave_nothing_behind(tmp_path):

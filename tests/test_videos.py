@@ -84,8 +84,8 @@ def test_a_folder_and_a_table_of_videos_are_read(tmp_path):
     assert isinstance(table, Videos)
     assert table.paths[0].name == "two.mp4"
     assert as_inputs([tmp_path / "one.mp4"]).kind == "videos"
-    assert found.take(np.array([1])).digest() != found.digest()
-    assert Videos(found.paths, 4).digest() != found.digest()
+    assert found.take(np.array([1])).keys() == found.keys()[1]
+    assert not np.isin(Videos(found.paths, 4).keys(), found.keys()).any()
 
 
 def test_items_that_nobody_names_are_named_by_their_files_or_rows(tmp_path):

@@ -19,6 +19,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ._demo import demo as demo
+    from ._time_limit import time_limit as time_limit
     from .aggregation.numeric import estimate as estimate
     from .agreement import agree as agree
     from .annotations import Annotations as Annotations
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 # Module → its public names, imported on first use.
 _EXPORTS = {
     "_demo": "demo",
+    "_time_limit": "time_limit",
     "aggregation.numeric": "estimate",
     "agreement": "agree",
     "annotations": "Annotations",

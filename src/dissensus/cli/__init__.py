@@ -36,6 +36,7 @@ VERBS = {
     "convert": ("convert", "Write annotations in another format."),
     "install": ("install", "Prepare a data set as a folder."),
     "check": ("check", "Report what a file holds and what is wrong with it."),
+    "cache": ("cache", "Show or remove cached features of inputs."),
     "methods": ("methods", "List the methods and their settings."),
     "completion": ("completion", "Print a script for completion in bash, zsh or fish."),
     "agginfo": ("methods", "List the methods of aggregation."),

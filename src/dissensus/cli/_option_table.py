@@ -154,6 +154,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--multiple": "A label names several options, as in a|b.",
             "--soft": "Score class probabilities against the votes of annotators.",
             "--dic": "Score predictions of single annotators.",
+            "--empty": "Remove everything.",
             "--strict": "Exit with code 1 if there is a serious finding.",
             "--once": "Process what is there and exit.",
             "--resume": "Resume interrupted work.",
@@ -242,7 +243,11 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
     ),
     (
         _POSITIVE,
-        {"--lr": "Learning rate.", "--lr-decay": "Factor of the learning rate at a milestone."},
+        {
+            "--lr": "Learning rate.",
+            "--lr-decay": "Factor of the learning rate at a milestone.",
+            "--time-limit": "Seconds after which learning stops, with the best found.",
+        },
     ),
     (
         float,  # limits are those of the method

@@ -17,7 +17,7 @@ from .options import READING, Computed, options
 @options(strategy="conal", answers=Computed("answers.json"))
 @data_options
 @network_options()
-@options(*READING, "json", "seed")
+@options(*READING, "time_limit", "json", "seed")
 def aggregate_deep(
     path: str,
     strategy: str,

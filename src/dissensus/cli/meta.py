@@ -39,7 +39,8 @@ def meta() -> None:
 @meta.command()
 @options(
     *("column", "label", "task", "encoder", "strategy --adapter", "n_annotators --annotators"),
-    *("labels_per_item --per-item", "rotations --turns", "checkpoints", "json", "seed"),
+    *("labels_per_item --per-item", "rotations --turns", "checkpoints", "time_limit"),
+    *("json", "seed"),
     *("objective --teach",),
     sources=REQUIRED,
     output=REQUIRED,

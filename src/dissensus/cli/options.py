@@ -10,7 +10,8 @@ Names after the first are hidden aliases: former names, and those of peerannot.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -110,6 +111,23 @@ def _keep_inputs(ctx: click.Context, _: click.Parameter, force: bool) -> bool:
     return force
 
 
+def _limit_time(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
+    """Limit the time of the command, and note at its end if that mattered."""
+    if seconds is not None:
+        ctx.with_resource(_time_limited(seconds))
+
+
+@contextmanager
+def _time_limited(seconds: float) -> Iterator[None]:
+    from .._time_limit import time_limit
+    from ._output import note
+
+    with time_limit(seconds) as limit:
+        yield
+    if limit.reached:
+        note(f"stopped at the time limit of {seconds:g} s, with the best found until then")
+
+
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
     """Return a decorator that gives a command some options of the table.
 
@@ -137,6 +155,8 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
             elif name in defaults or name in _DEFAULTS:
                 shown = default is not None and not settings.get("is_flag")
                 settings = settings | {"default": default, "show_default": shown}
+            if name == "time_limit":
+                settings = settings | {"callback": _limit_time, "expose_value": False}
             if name == "force":
                 used = "force" in signature(command).parameters
                 settings = settings | {"callback": _keep_inputs, "expose_value": used}

@@ -47,7 +47,7 @@ def recover() -> None:
 @click.argument("labels")
 @options(
     *("column", "encoder", "vote_count", "members", "annotations", "classes", "checkpoints"),
-    *("json", "seed"),
+    *("time_limit", "json", "seed"),
     output=REQUIRED,
     inputs=Computed("LABELS"),
     strategy="auto",

@@ -49,7 +49,7 @@ tendency.add_command(map_)
 @click.argument("path")
 @options(
     *("column", "frames", "encoder", "annotators --metadata", "checkpoints"),
-    *(*READING, "json", "seed"),
+    *(*READING, "time_limit", "json", "seed"),
     output=REQUIRED,
     inputs=REQUIRED,
     strategy="auto",
@@ -152,7 +152,7 @@ def predict(
 @click.argument("path")
 @options(
     *("column", "frames", "load --model", "encoder", "annotators --metadata"),
-    *(*READING, "json", "seed"),
+    *(*READING, "time_limit", "json", "seed"),
     inputs=REQUIRED,
     strategies=Computed("auto"),
     held_out=0.2,
@@ -189,6 +189,7 @@ def evaluate(
     Example:
       dissensus tendency evaluate answers.csv --inputs texts.csv -s auto -s linear
     """
+    from ..nn.features import features_of
     from ..nn.reading import read_inputs
     from ..registry import tendencies
 
@@ -206,12 +207,15 @@ def evaluate(
     else:
         train, test = _split(annotations, held_out, seed)
         known = _read_annotators(annotators)
-        scores = {}
+        scores, learned = {}, annotations.take(train)
+        tokens = any(tendencies.create(spec).needs_tokens(learned) for spec in specs)
+        with progress_bar("encoding") as progress:  # once, for all methods
+            features = features_of(x, encoder, tokens=tokens, seed=seed, progress=progress)
+        there, given = features.take(test), annotations.take(test)
         for spec in specs:
-            estimator = _fit(annotations.take(train), x.take(train), spec, encoder, known, seed)
-            scores[spec] = estimator.evaluate(x.take(test), annotations.take(test), **options)
-        n_labels = len(annotations.take(test))
-        title = f"{n_labels} labels on {len(test)} of {annotations.n_items} items"
+            estimator = _fit(learned, features.take(train), spec, encoder, known, seed)
+            scores[spec] = estimator.evaluate(there, given, **options)
+        title = f"{len(given)} labels on {len(test)} of {annotations.n_items} items"
     if as_json:
         show_json({name: each.as_dict() for name, each in scores.items()})
     else:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @options("labels", "strategy", "hard")
 @data_options
 @network_options()
-@options(*READING, "json", "seed")
+@options(*READING, "time_limit", "json", "seed")
 def train(
     path: str,
     labels: str | None,

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from .._progress import Progress
 from .._serialization import State
+from .._time_limit import share_of_time
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.batches import Source, chunks, inputs_of
@@ -53,6 +54,7 @@ AUTO = ("em-full", "em-one-coin", "em-one-coin[starts=everyone]", "em-kinds[star
 TRAINING = Training(epochs=40, batch=32, lr=2e-3, scheduler="cosine", held_out=0.0)
 _PERFECT = PseudoAnnotators(spammers=(0.0, 0.0), accuracy=(1.0, 1.0))
 _CHUNK = 4096  # items by which embeddings are standardized, and that are prepared at a time
+_TRAINING = 0.7  # of the time; the rest is for tuning adapters
 _VALIDATION = 640  # episodes
 
 
@@ -189,7 +191,8 @@ class FewShotCrowd(Estimator):
             self.history_: History | None = None
             if trained:
                 adapter = candidates[joint[0]] if joint else None
-                self._train(parts, adapter, folder=folder, resume=resume, progress=progress)
+                with share_of_time(1.0 if joint else _TRAINING):
+                    self._train(parts, adapter, folder=folder, resume=resume, progress=progress)
             self.validation_: dict[str, tuple[float, float]] = {}
             name, chosen = next(iter(candidates.items()))
             if not joint:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from .._time_limit import out_of_time
 from ..nn import Training, train
 from .adapter import Adapter
 from .em import Em
@@ -89,6 +90,8 @@ def _grid_search(adapter: Em, batches: list[Episodes]) -> None:
         ):
             loss = {float(parameter): float(score(adapter, batches).log_loss.mean())}
             for value in map(log, values):
+                if out_of_time():
+                    break
                 parameter.fill_(value)
                 loss[value] = float(score(adapter, batches).log_loss.mean())
             parameter.fill_(min(loss, key=lambda value: loss[value]))
@@ -118,8 +121,10 @@ def choose(
         Random seed.
     """
     validation = list(_resized(source, episodes).batches(_size(source), seed, 10**6 + 1))
-    scores = {}
+    scores: dict[str, Scores] = {}
     for name, adapter in adapters.items():
+        if scores and out_of_time():
+            break
         tune(adapter, source, steps=steps, seed=seed)
         adapter.eval()
         scores[name] = score(adapter, validation)

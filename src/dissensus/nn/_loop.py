@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .._progress import Progress
 from .._serialization import with_prefix
+from .._time_limit import out_of_time
 from ..errors import DataError, MethodError
 from .batches import Batch, Batches
 from .checkpoints import (
@@ -91,6 +92,8 @@ class Loop:
             for batch in self.batches():
                 self.step(batch)
                 unsaved += 1
+                if self.out_of_time():
+                    break
                 if unsaved >= self.settings.save_every and self.state.step < self.per_epoch:
                     self.save()
                     unsaved = 0
@@ -105,11 +108,16 @@ class Loop:
         self.run.end(state.rows, state.best, self.criterion.description)
         return History(tuple(state.rows), state.best, self.criterion.description)
 
+    def out_of_time(self) -> bool:
+        """Return whether the time limit is reached, in any of the processes."""
+        return self.devices.add_up(float(out_of_time())) > 0
+
     def ended(self) -> bool:
-        """Return whether all epochs are over, or none has been better for `patience` epochs."""
+        """Return whether epochs or time are over, or none has been better for `patience` epochs."""
         state, patience = self.state, self.settings.patience
         stop = patience > 0 and state.epoch - state.best >= patience
         stop = stop or self.learner.should_stop()
+        stop = stop or (state.epoch > 0 and self.out_of_time())
         return state.epoch >= self.settings.epochs or (stop and state.step == 0)
 
     def batches(self) -> Iterator[Batch]:

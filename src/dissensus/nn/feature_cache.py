@@ -1,14 +1,15 @@
-"""Features of a frozen encoder, computed once and cached on disk.
+"""Features of a frozen encoder, computed once per content and cached on disk.
 
-The key is the content of the inputs and the weights of the encoder: a copied folder or a renamed
-file hits the cache, a changed one does not. Token features can be larger than memory: they are
-written batch by batch and memory-mapped.
+The key is the content of an input and the weights of the encoder: a renamed file, another order or
+another split of the same texts hits the cache, a changed text does not. Texts are encoded in
+batches of similar length, without padding of note. With token features their means are kept too,
+where those are what the encoder returns. Token features can be larger than memory: they are written
+batch by batch and memory-mapped.
 """
 
 from __future__ import annotations
 
-import json
-import os
+from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._files import atomic_folder, cache_folder
+from .._feature_store import FeatureStore, StoredRows, feature_folder
 from .._progress import Progress
-from .batches import Source, chunks
+from .._relation import Array
+from .batches import Source
 from .encoders import Encoder
 from .inputs import Arrays, Inputs
 from .videos import Videos
+
+_SHARD = 2048  # items that are kept together; what was encoded before an interruption stays
 
 
 class CachedFeatures(NamedTuple):
@@ -37,7 +41,7 @@ def cached_features(
     inputs: Inputs,
     *,
     tokens: bool = False,
-    batch: int = 64,
+    batch: int = 16,
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> CachedFeatures:
@@ -56,59 +60,83 @@ def cached_features(
     folder
         Folder of the cache; the user's by default.
     progress
-        Called with items done, items in all, and a message.
+        Called with items done, items to encode, and a message.
     """
-    batch = max(batch // _n_frames(inputs), 1)
-    key = f"1 {encoder.digest()} {inputs.digest()} {tokens}"
-    entry = (cache_folder() / "features" if folder is None else Path(folder)) / blake2b(
-        key.encode(), digest_size=12
-    ).hexdigest()
-    if not (entry / "notes.json").exists():
-        try:
-            with atomic_folder(entry, ("notes.json", "values.npy", "mask.npy")) as draft:
-                _compute(encoder, inputs, tokens, batch, draft, progress)
-                notes = {"encoder": encoder.name, "inputs": inputs.kind, "items": len(inputs)}
-                (draft / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
-        except OSError:
-            if not (entry / "notes.json").exists():  # written by another process meanwhile
-                raise
-    mask = np.load(entry / "mask.npy", mmap_mode="r") if tokens else None
-    return CachedFeatures(np.load(entry / "values.npy", mmap_mode="r"), mask)
+    keys, digest = inputs.keys(), encoder.digest()
+    root = feature_folder() if folder is None else Path(folder)
+    stores = {
+        kind: FeatureStore(
+            root / blake2b(f"2 {digest} {kind}".encode(), digest_size=12).hexdigest()
+        )
+        for kind in ("vectors", "tokens")
+    }
+    kinds = ["tokens"] if tokens else ["vectors"]
+    missing = stores[kinds[0]].missing(keys)
+    if tokens and type(encoder).forward is Encoder.forward:
+        kinds.append("vectors")
+    if len(missing):
+        todo = inputs.take(missing)
+        size = max(batch // _n_frames(inputs), 1)
+        _encode(
+            encoder, todo, keys[missing], {each: stores[each] for each in kinds}, size, progress
+        )
+    rows = stores[kinds[0]].find(keys)
+    if tokens:
+        return CachedFeatures(rows, rows.mask)
+    return CachedFeatures(_vectors_of(rows, encoder.width))
+
+
+def _vectors_of(rows: StoredRows, width: int) -> Array:
+    return rows[:][:, 0] if len(rows) else np.zeros((0, width), np.float32)
 
 
 @torch.inference_mode()
-def _compute(
+def _encode(
     encoder: Encoder,
     inputs: Inputs,
-    tokens: bool,
+    keys: Array,
+    stores: dict[str, FeatureStore],
     batch: int,
-    folder: Path,
     progress: Progress | None,
 ) -> None:
-    """Write features batch by batch; texts are padded to the longest of all."""
+    """Write features, the longest inputs first."""
     source: Tensor | Source = encoder.prepare(inputs)
+    order = np.arange(len(inputs))
+    if (sizes := getattr(source, "sizes", None)) is not None:
+        order = np.argsort(-sizes, kind="stable")
     training = encoder.training
     encoder.eval()
-    longest = 0
-    if tokens and inputs.kind == "texts":
-        longest = max((x.shape[1] for x in chunks(source, batch)), default=0)
-    arrays: dict[str, Any] = {}
     done = 0
-    for x in chunks(source, batch):
-        parts = encoder.tokens(x)._asdict() if tokens else {"values": _vectors(encoder, x)}
-        for name, part in parts.items():
-            value = (part.float() if name == "values" else part).numpy()
-            if name not in arrays:
-                shape = len(inputs), longest or value.shape[1], *value.shape[2:]
-                arrays[name] = _open(folder / f"{name}.npy", shape, value.dtype)
-            arrays[name][done : done + len(x), : value.shape[1]] = value
-        done += len(x)
-        if progress is not None:
-            progress(done, len(inputs), "inputs encoded")
-    if not arrays:
-        _open(folder / "values.npy", (0, encoder.width), np.float32)
-        _open(folder / "mask.npy", (0, 0), np.bool_)
+    for first in range(0, len(order), _SHARD):
+        shard = order[first : first + _SHARD]
+        with ExitStack() as stack:
+            writers = {
+                kind: stack.enter_context(store.writing(encoder.name, kind))
+                for kind, store in stores.items()
+            }
+            for start in range(0, len(shard), batch):
+                items = shard[start : start + batch]
+                rows = _rows(encoder, source[torch.from_numpy(items)], stores)
+                for kind, writer in writers.items():
+                    writer.add(keys[items], rows[kind])
+                done += len(items)
+                if progress is not None:
+                    progress(done, len(inputs), f"{done:,} of {len(inputs):,} inputs encoded")
     encoder.train(training)
+
+
+def _rows(encoder: Encoder, x: Tensor, kinds: Any) -> dict[str, list[Any]]:
+    """Return the rows of every item, by kind."""
+    if "tokens" not in kinds:
+        return {"vectors": [vector[None] for vector in _vectors(encoder, x).float().numpy()]}
+    values, mask = (each.numpy() for each in encoder.tokens(x))
+    if mask.ndim == 2:
+        rows = [value[there] for value, there in zip(values, mask, strict=True)]
+    else:
+        rows = list(values)  # every frame has all its patches
+    flat = [each.reshape(-1, values.shape[-1]) for each in rows]
+    vectors = [each.sum(axis=0, keepdims=True) / max(len(each), 1) for each in flat]
+    return {"tokens": rows, "vectors": vectors}
 
 
 def _n_frames(inputs: Inputs) -> int:
@@ -123,11 +151,3 @@ def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
     if x.ndim < 5:
         return encoder(x)
     return encoder(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(dim=1)
-
-
-def _open(path: Path, shape: tuple[int, ...], kind: Any) -> Any:
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
-    if hasattr(os, "posix_fallocate") and array.nbytes:  # on a full disk, fail here, not later
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-    return array

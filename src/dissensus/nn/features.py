@@ -92,11 +92,18 @@ class TokenFeatures:
         items = np.asarray(items, dtype=np.int64)
         return replace(self, selected=items if self.selected is None else self.selected[items])
 
-    def load(self, items: Any = None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-        """Return values and mask of items, all by default, in memory."""
+    def load(
+        self, items: Any = None, *, trim: bool = False
+    ) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """Return values and mask of items, all by default; trimmed, up to their last token."""
         rows = np.arange(len(self)) if items is None else np.asarray(items, dtype=np.int64)
         rows = rows if self.selected is None else self.selected[rows]
-        return np.array(self.values[rows], np.float32), np.array(self.mask[rows], np.bool_)
+        mask = np.asarray(self.mask[rows], np.bool_)
+        if not trim:
+            return np.asarray(self.values[rows], np.float32), mask
+        there = mask.any(axis=(0, *range(2, mask.ndim)))
+        last = int(np.flatnonzero(there).max(initial=0)) + 1
+        return np.asarray(self.values[rows, :last], np.float32), mask[:, :last]
 
     def means(self) -> Vectors:
         """Return the mean over the tokens of every item: (item, feature)."""
@@ -282,7 +289,5 @@ def features_of(
         token = TokenFeatures(*cached_features(encoder, inputs, tokens=True, progress=progress))
     if not vectors:
         return Features(np.zeros((len(inputs), 0), np.float32), token, inner)
-    if token is not None and type(encoder).forward is Encoder.forward:
-        return Features(token.means(), token, inner)
     values = cached_features(encoder, inputs, progress=progress).values
-    return Features(np.array(values), token, inner)
+    return Features(values, token, inner)

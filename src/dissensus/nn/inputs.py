@@ -7,7 +7,7 @@ batch by batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +21,7 @@ from scipy import sparse
 from torch import Tensor
 
 from .._extras import install_command
+from .._feature_store import KEY
 from .._relation import Array
 from ..annotations import Integers
 from ..errors import DataError, OptionError
@@ -43,8 +44,14 @@ class Inputs(ABC):
         """Return the inputs of items, by code."""
 
     @abstractmethod
-    def digest(self) -> str:
-        """Return a hash of the content."""
+    def contents(self) -> Iterable[bytes]:
+        """Return the content of every input, or a hash of it."""
+
+    def keys(self) -> Array:
+        """Return a hash of the content of every input: (item)."""
+        kind = self.kind.encode()[:16]
+        digests = [blake2b(each, digest_size=16, person=kind).digest() for each in self.contents()]
+        return np.frombuffer(b"".join(digests), KEY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +68,10 @@ class Arrays(Inputs):
         """Return the inputs of items, by code."""
         return Arrays(self.values[torch.from_numpy(np.asarray(items, dtype=np.int64))])
 
-    def digest(self) -> str:
-        """Return a hash of the content."""
-        shape = f"{self.values.dtype} {tuple(self.values.shape)}"
-        return hashed([shape.encode(), self.values.contiguous().view(torch.uint8).numpy().data])
+    def contents(self) -> Iterable[bytes]:
+        """Return the axes and numbers of every input."""
+        axes = f"{self.values.dtype} {tuple(self.values.shape[1:])} ".encode()
+        return [axes + value.tobytes() for value in self.values.contiguous().numpy()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +88,9 @@ class Texts(Inputs):
         """Return the inputs of items, by code."""
         return Texts(tuple(self.texts[item] for item in np.asarray(items).tolist()))
 
-    def digest(self) -> str:
-        """Return a hash of the content."""
-        return hashed([text.encode("utf-8", "surrogatepass") for text in self.texts])
+    def contents(self) -> Iterable[bytes]:
+        """Return every text."""
+        return [text.encode("utf-8", "surrogatepass") for text in self.texts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +111,10 @@ class Files(Inputs):
         """Return the inputs of items, by code."""
         return replace(self, paths=tuple(self.paths[item] for item in np.asarray(items).tolist()))
 
-    def digest(self) -> str:
-        """Return a hash of the content."""
+    def contents(self) -> Iterable[bytes]:
+        """Return a hash of every file."""
         with ThreadPoolExecutor(self.readers) as pool:
-            return hashed(pool.map(content_of, self.paths))
+            return list(pool.map(content_of, self.paths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +221,3 @@ def content_of(path: Path) -> bytes:
         return blake2b(path.read_bytes(), digest_size=16).digest()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
-
-
-def hashed(parts: Any) -> str:
-    """Return a hash of several parts."""
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()

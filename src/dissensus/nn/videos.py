@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from .._extras import install_command
 from ..errors import DataError, OptionError
-from .inputs import Files, as_pixels, content_of, hashed
+from .inputs import Files, as_pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +24,9 @@ class Videos(Files):
     kind: ClassVar[str] = "videos"
     readers: ClassVar[int] = 2
 
-    def digest(self) -> str:
-        """Return a hash of the content."""
-        return hashed([str(self.frames).encode(), *map(content_of, self.paths)])
+    def contents(self) -> Iterable[bytes]:
+        """Return a hash of every file, and the number of frames."""
+        return [each + str(self.frames).encode() for each in super().contents()]
 
     def load(self, path: Path, size: int) -> Tensor:
         """Return the frames of a video: (frame, 3, size, size), from 0 to 1."""

@@ -38,9 +38,8 @@ class TokenSource:
         return len(self.tokens)
 
     def __getitem__(self, items: Any, /) -> Tensor:
-        values, mask = self.tokens.load(items)
-        last = int(np.flatnonzero(mask.any(axis=0)).max(initial=0)) + 1
-        both = np.concatenate([values[:, :last], mask[:, :last, None]], axis=2, dtype=np.float32)
+        values, mask = self.tokens.load(items, trim=True)
+        both = np.concatenate([values, mask[..., None]], axis=2, dtype=np.float32)
         return torch.from_numpy(both).to(torch.get_default_dtype())
 
 

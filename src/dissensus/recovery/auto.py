@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._pooling import mixture_weights
+from .._time_limit import out_of_time, share_of_time
 from ..calibration import fit_temperature
 from ..nn.features import Features
 from ..params import Count, NonNegative
@@ -34,6 +35,8 @@ from .kernel_ridge import KernelRidge
 from .marginal import Marginal
 from .method import FitInputs, Mixture, RecoveryMethod, State
 
+_EPOCHS, _PATIENCE = 12, 4  # of heads, which peak after a few epochs where items are many
+_HEADS = 0.4  # of the time that is left, where attention heads follow
 _WITHOUT_MEMBERS = ("marginal",)
 
 
@@ -60,10 +63,12 @@ class Auto(RecoveryMethod):
 
     def _parts(self) -> dict[str, RecoveryMethod]:
         return {
-            "heads": EnsembleOfHeads(n=self.n, sample="folds", steps=self.steps),
-            "attention": AttentionHeads(n=self.pools, steps=-(-self.steps // 2)),
-            "ridge": KernelRidge(),
             "marginal": Marginal(),
+            "ridge": KernelRidge(),
+            "heads": EnsembleOfHeads(
+                n=self.n, sample="folds", steps=self.steps, epochs=_EPOCHS, patience=_PATIENCE
+            ),
+            "attention": AttentionHeads(n=self.pools, steps=-(-self.steps // 2)),
         }
 
     def _fit(self, features: Features, context: FitInputs) -> Mixture:
@@ -72,7 +77,9 @@ class Auto(RecoveryMethod):
             del methods["attention"]
         parts: dict[str, Any] = {}
         for name, method in methods.items():
-            parts[name] = method._fit(features, context)
+            if name in ("marginal", "ridge") or not out_of_time():
+                with share_of_time(_HEADS if name == "heads" and "attention" in methods else 1.0):
+                    parts[name] = method._fit(features, context)
         held_out = np.stack([part.held_out_proba for part in parts.values()])  # (part, item, class)
         known = ~np.isnan(held_out).any(axis=(0, 2))
         held_out, label = held_out[:, known], context.label[known]

@@ -12,6 +12,7 @@ s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
     left out: f_i = (F_i - h_i y_i) / (1 - h_i).
 
 Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays bounded.
+Noise is large against rounding errors, so a fit computes and decomposes kernels in 32 bits.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from annotated_types import Interval
+from scipy.linalg import eigh
 
-from .._relation import Floats
+from .._relation import Array, Floats
 from ..params import Count, Positive
 from .method import FitInputs, Recovery, RecoveryMethod, State
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 _WIDTHS = (1.0, 2.0, 4.0)
 _NOISES = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
-_TINY = 1e-9
+_TINY = 1e-6  # smallest eigenvalue, relative to the largest: 32 bits carry no less
 _CELLS = 2**23  # kernel entries in memory at a time
 
 
@@ -40,7 +42,7 @@ _CELLS = 2**23  # kernel entries in memory at a time
 class KernelModel(Recovery):
     """A kernel expansion for every class."""
 
-    landmarks: Floats  # (landmark, feature): unit vectors
+    landmarks: Array  # (landmark, feature): unit vectors
     weight: Floats  # (landmark, class)
     mean: Floats  # (class)
     center: Floats  # (feature): mean of the unit vectors
@@ -50,7 +52,8 @@ class KernelModel(Recovery):
 
     def members(self, features: Features) -> Floats:
         x = center_and_scale(features.vectors.astype(np.float64), self.center)
-        parts = [k @ self.weight for k in _kernel_rows(x, self.landmarks, self.width)]
+        landmarks = self.landmarks.astype(np.float64)  # no item depends on those beside it
+        parts = [k @ self.weight for k in _kernel_rows(x, landmarks, self.width)]
         p = np.concatenate([*parts, np.zeros((0, len(self.mean)))]) + self.mean
         return _clip(p, self.least)[None]
 
@@ -78,24 +81,24 @@ class KernelRidge(RecoveryMethod):
     width: Positive | None = None
     noise: Positive | None = None
     least: Annotated[float, Interval(gt=0, le=0.5)] = 0.02
-    most: Count = 3000
+    most: Count = 1500
 
     def _fit(self, features: Features, context: FitInputs) -> KernelModel:
         vectors, label = features.vectors.astype(np.float64), context.label
         center = _unit(vectors).mean(axis=0)
-        x = center_and_scale(vectors, center)
+        x = center_and_scale(vectors, center).astype(np.float32)
         chosen = np.sort(np.random.default_rng(context.seed).permutation(len(x))[: self.most])
         landmarks = x[chosen]
         mean = np.bincount(label, minlength=context.n_classes) / len(label)
-        target = np.eye(context.n_classes)[label] - mean
+        target = (np.eye(context.n_classes)[label] - mean).astype(np.float32)
         tried: list[tuple[Any, ...]] = []
         for width in _WIDTHS if self.width is None else (self.width,):
             spectrum, left, root = _decompose(x, landmarks, width)
-            projected = left.T @ target  # (direction, class)
+            projected, squares = left.T @ target, left**2  # (direction, class), (item, direction)
             for noise in _NOISES if self.noise is None else (self.noise,):
                 shrink = spectrum / (spectrum + noise)
                 fitted = left @ (shrink[:, None] * projected)
-                leverage = np.minimum((left**2) @ shrink, 1 - 1e-6)[:, None]
+                leverage = np.minimum(squares @ shrink, 1 - 1e-6)[:, None]
                 held_out = _clip((fitted - leverage * target) / (1 - leverage) + mean, self.least)
                 score = np.log(held_out[np.arange(len(label)), label]).mean()
                 weight = root @ ((np.sqrt(spectrum) / (spectrum + noise))[:, None] * projected)
@@ -119,14 +122,17 @@ def _unit(vectors: Floats) -> Floats:
     return vectors / np.where(length > 0, length, 1)
 
 
-def _kernel_rows(left: Floats, right: Floats, width: float) -> Iterator[Floats]:
+def _kernel_rows(left: Array, right: Array, width: float) -> Iterator[Array]:
     """Yield the kernel, some rows at a time: (some of left, right)."""
     step = max(_CELLS // max(len(right), 1), 1)
     for start in range(0, len(left), step):
-        yield np.exp(width * (left[start : start + step] @ right.T - 1))
+        rows = left[start : start + step] @ right.T
+        rows -= 1
+        rows *= np.float32(width)
+        yield np.exp(rows, out=rows)
 
 
-def _decompose(x: Floats, landmarks: Floats, width: float) -> tuple[Floats, Floats, Floats]:
+def _decompose(x: Array, landmarks: Array, width: float) -> tuple[Array, Array, Array]:
     """Return a decomposition of the kernel of the items.
 
     That is its spectrum (direction), the eigenvectors (item, direction), and the map from the
@@ -141,9 +147,9 @@ def _decompose(x: Floats, landmarks: Floats, width: float) -> tuple[Floats, Floa
     return spectrum, every @ right / np.sqrt(spectrum), root @ right
 
 
-def _eigen(kernel: Floats) -> tuple[Floats, Floats]:
+def _eigen(kernel: Array) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors, without those that are only rounding errors."""
-    values, vectors = np.linalg.eigh(kernel)
+    values, vectors = eigh(kernel, driver="evd", overwrite_a=True, check_finite=False)
     large = values > _TINY * values[-1]
     return values[large], vectors[:, large]
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from .._progress import Progress
 from .._serialization import State
+from .._threads import one_blas_thread
 from ..annotations import Annotations, Floats, Integers
 from ..calibration import temper
 from ..errors import DataError, OptionError
@@ -177,7 +178,8 @@ class RecoveryMethod(Settings, ABC):
                     f"but {len(codes)} items in {size} classes"
                 )
         context = FitInputs(codes, size, annotations, seed, progress, folder)
-        recovery = self._fit(features, context)
+        with one_blas_thread():
+            recovery = self._fit(features, context)
         if vote_count is not None and self.flatten:
             recovery.temperature *= vote_slope(vote_count) ** self.flatten
         return recovery

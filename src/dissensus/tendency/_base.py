@@ -29,6 +29,7 @@ import numpy as np
 
 from .._progress import Progress
 from .._serialization import State
+from .._threads import one_blas_thread
 from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
 from ..nn.features import Features
@@ -150,7 +151,8 @@ class TendencyMethod(Settings, ABC):
                     f"{annotations.n_annotators}"
                 )
             context = replace(context, metadata=np.asarray(context.metadata, dtype=np.float64))
-        return self._fit(features, annotations, context)
+        with one_blas_thread():
+            return self._fit(features, annotations, context)
 
     def needs_tokens(self, annotations: Annotations) -> bool:
         """Return whether token features are of use for these annotations."""

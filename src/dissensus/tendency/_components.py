@@ -7,7 +7,7 @@ one (`cosine`). Kernel components are those of
 
 on at most `_ANCHORS` of the items; a ridge on a linear head then is kernel regression. Components
 keep their natural variances, so a ridge shrinks directions that vary little. Their total variance
-is one, so the same prior standard deviations suit all data.
+is one, so the same prior standard deviations suit all data. All of it is computed in 32 bits.
 
     B. Schölkopf, A. Smola, K.-R. Müller. Nonlinear component analysis as a kernel eigenvalue
     problem. Neural Computation 10(5), 1998. doi:10.1162/089976698300017467
@@ -19,17 +19,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from scipy.linalg import eigh
 
-from .._relation import Array, Floats
 from ..errors import DataError
-from ..nn.features import Features
+from ..nn.features import Features, Vectors
 from ..nn.standardize import standardization
 
 _ANCHORS = 1000
 _PIECE = 4096  # items compared with the anchors at a time
-_TINY = 1e-8  # smallest variance of a component, relative to the first
+_TINY = 1e-6  # smallest variance of a component, relative to the first: 32 bits carry no less
 
 
 class Kernel(NamedTuple):
@@ -46,23 +45,24 @@ KERNELS = {"linear": Kernel(False, 0.0), "rbf": Kernel(False, 1.0), "cosine": Ke
 class Components:
     """A map from features to components."""
 
-    mean: Floats  # (feature): zero for unit length
-    scale: Floats  # (feature): zero for unit length
+    mean: Vectors  # (feature): zero for unit length
+    scale: Vectors  # (feature): zero for unit length
     gamma: float
     mean_square: float  # mean squared distance of anchors
-    anchors: Floats  # (anchor, feature), scaled; (0, feature) if linear
-    mean_kernel: Floats  # (anchor): mean kernel with every anchor
-    basis: Floats  # (anchor or feature, component)
+    anchors: Vectors  # (anchor, feature), scaled; (0, feature) if linear
+    mean_kernel: Vectors  # (anchor): mean kernel with every anchor
+    basis: Vectors  # (anchor or feature, component)
 
-    def of(self, features: Features) -> Floats:
+    def of(self, features: Features) -> Vectors:
         """Return the components of items: (item, component)."""
         check_width(features, len(self.mean))
-        out = np.empty((len(features), self.basis.shape[1]))
+        out = np.empty((len(features), self.basis.shape[1]), np.float32)
         for start in range(0, len(features), _PIECE):
             x = _scaled(features.vectors[start : start + _PIECE], self.mean, self.scale)
             if self.gamma:
-                x = np.exp(-self.gamma * _squares(x, self.anchors) / self.mean_square)
-                x = x - x.mean(axis=1, keepdims=True) - self.mean_kernel + self.mean_kernel.mean()
+                x = _kernel(x, self.anchors, self.gamma / self.mean_square)
+                x -= x.mean(axis=1, keepdims=True)
+                x += self.mean_kernel.mean() - self.mean_kernel
             out[start : start + _PIECE] = x @ self.basis
         return out
 
@@ -78,35 +78,38 @@ class Components:
 
 
 def fit_components(
-    vectors: npt.NDArray[np.float32], most: int, kernel: Kernel, seed: int = 0
-) -> Components:
-    """Return a map to at most `most` components of vectors: (item, feature)."""
+    vectors: Vectors, most: int, kernel: Kernel, seed: int = 0
+) -> tuple[Components, Vectors]:
+    """Return a map to at most `most` components of vectors (item, feature), and the components."""
     gamma = float(kernel.gamma)
-    mean, scale = np.zeros((2, vectors.shape[1]))
+    mean, scale = np.zeros((2, vectors.shape[1]), np.float32)
     if not kernel.unit_length:
         wide = torch.from_numpy(vectors.astype(np.float64))
-        mean, scale = (each.numpy() for each in standardization(wide))
+        mean, scale = (each.numpy().astype(np.float32) for each in standardization(wide))
     x = _scaled(vectors, mean, scale)
-    anchors, mean_kernel, mean_square = np.zeros((0, x.shape[1])), np.zeros(0), 1.0
+    anchors, mean_kernel, mean_square = x[:0], np.zeros(0, np.float32), 1.0
     if gamma:
         anchors = x
         if len(x) > _ANCHORS:
             chosen = np.random.default_rng([seed, 0xA2C4]).permutation(len(x))[:_ANCHORS]
             anchors = x[np.sort(chosen)]
-        squares = _squares(anchors, anchors)
-        mean_square = float(squares.mean()) or 1.0
-        gram = np.exp(-gamma * squares / mean_square)
+        mean_square = float(_squares(anchors, anchors).mean()) or 1.0
+        gram = _kernel(anchors, anchors, gamma / mean_square)
         mean_kernel = gram.mean(axis=0)
-        gram = gram - mean_kernel - mean_kernel[:, None] + mean_kernel.mean()
+        gram += mean_kernel.mean() - mean_kernel - mean_kernel[:, None]
     else:
         gram = (x - x.mean(axis=0)).T @ x
-    value, basis = np.linalg.eigh(gram)
-    kept = np.flatnonzero(value > _TINY * max(value[-1], _TINY))[::-1][:most]
+    last = len(gram) - 1
+    found = eigh(gram, subset_by_index=(max(last + 1 - most, 0), last), driver="evr")
+    value, basis = (each.astype(np.float32) for each in found)
+    kept = np.flatnonzero(value > _TINY * max(value[-1], _TINY))[::-1]
     basis = np.ascontiguousarray(basis[:, kept])
-    basis = basis / np.sqrt(value[kept]) if gamma else basis
+    if gamma:
+        basis /= np.sqrt(value[kept])
     components = Components(mean, scale, gamma, mean_square, anchors, mean_kernel, basis)
-    total = float(components.of(Features(vectors)).var(axis=0).sum())
-    return replace(components, basis=basis / np.sqrt(total)) if total > 0 else components
+    x = components.of(Features(vectors))
+    size = np.float32(np.sqrt(x.var(axis=0, dtype=np.float64).sum()) or 1.0)
+    return replace(components, basis=basis / size), x / size
 
 
 def check_width(features: Features, width: int) -> None:
@@ -117,14 +120,24 @@ def check_width(features: Features, width: int) -> None:
         )
 
 
-def _scaled(vectors: Array, mean: Floats, scale: Floats) -> Floats:
+def _scaled(vectors: Vectors, mean: Vectors, scale: Vectors) -> Vectors:
     """Return standardized features or, if `scale` is zero, vectors of length one."""
     if scale.any():
         return (vectors - mean) * scale
-    wide = vectors.astype(np.float64)
-    return wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), _TINY)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _TINY)
 
 
-def _squares(x: Floats, y: Floats) -> Floats:
+def _squares(x: Vectors, y: Vectors) -> Vectors:
     """Return squared distances: (row of x, row of y)."""
-    return np.maximum((x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1) - 2 * x @ y.T, 0)
+    out = x @ y.T
+    out *= -2
+    out += (x**2).sum(axis=1)[:, None]
+    out += (y**2).sum(axis=1)
+    return np.maximum(out, 0, out=out)
+
+
+def _kernel(x: Vectors, y: Vectors, rate: float) -> Vectors:
+    """Return exp(−rate · squared distance): (row of x, row of y)."""
+    out = _squares(x, y)
+    out *= np.float32(-rate)
+    return np.exp(out, out=out)

@@ -18,12 +18,15 @@ import numpy as np
 from scipy.special import log_softmax
 
 from .._progress import Progress
+from .._relation import Array
+from .._time_limit import out_of_time
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ._components import Kernel, fit_components
 from ._pairs import Pairs
 from ._shrunk import Priors, fit_shrunk
 
+_TOL, _STEPS = 1e-5, 60  # of fits that are compared: held-out losses show no more
 _MOST = 32.0  # largest prior standard deviation
 
 
@@ -49,9 +52,10 @@ def random_folds(annotations: Annotations, folds: int, seed: int) -> Integers:
 
 
 class _Fold(NamedTuple):
-    pairs: Pairs
+    pairs: Pairs  # of the other folds
     held: Any  # (annotation): whether it is held out
-    x: Floats  # (item, component)
+    x: Array  # (held-out item, component)
+    item: Integers  # (held-out annotation): row of its item in x
 
 
 @dataclass(eq=False)
@@ -79,12 +83,13 @@ class CrossValidation:
             return self._predictions[candidate]
         annotations = self.annotations
         out = np.empty((len(annotations), annotations.n_classes))
-        for index, (pairs, held, x) in enumerate(self._split(candidate.kernel)):
+        for index, fold in enumerate(self._split(candidate.kernel)):
             key = (candidate.kernel, index)
-            fit = fit_shrunk(pairs, candidate.priors, start=self._last.get(key))
+            start = self._last.get(key)
+            fit = fit_shrunk(fold.pairs, candidate.priors, start=start, tol=_TOL, max_iter=_STEPS)
             self._last[key] = fit.parts
-            logits = fit.heads.logits(x, annotations.item[held], annotations.annotator[held])
-            out[held] = log_softmax(logits, axis=1)
+            logits = fit.heads.logits(fold.x, fold.item, annotations.annotator[fold.held])
+            out[fold.held] = log_softmax(logits, axis=1)
         return out
 
     def loss(self, candidate: Candidate) -> float:
@@ -97,8 +102,16 @@ class CrossValidation:
         return self._losses[candidate]
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
-        """Return the candidate with the lowest log-loss; predictions of the others are dropped."""
-        best = min(candidates, key=self.loss)
+        """Return the candidate with the lowest log-loss; predictions of the others are dropped.
+
+        Out of time, those that have not been tried are left out.
+        """
+        tried = {each for each in candidates if each in self._losses}
+        for each in candidates:
+            if not tried or (each not in tried and not out_of_time()):
+                self.loss(each)
+                tried.add(each)
+        best = min((each for each in candidates if each in tried), key=self.loss)
         for other in set(candidates) - {best}:
             self._predictions.pop(other, None)
         return best
@@ -110,13 +123,15 @@ class CrossValidation:
         return self._folds[kernel]
 
     def _fold(self, held_items: Any, kernel: Kernel) -> _Fold:
-        held = held_items[self.annotations.item]
-        vectors = self.features.vectors[~held_items]
-        x = fit_components(vectors, self.n_components, kernel, self.seed).of(self.features)
+        learned, there = np.flatnonzero(~held_items), np.flatnonzero(held_items)
+        vectors = self.features.vectors
+        components, x = fit_components(vectors[learned], self.n_components, kernel, self.seed)
         pairs = Pairs.of(
-            x, self.annotations.keep(~held), metadata=self.metadata, ordinal=self.ordinal
+            x, self.annotations.take(learned), metadata=self.metadata, ordinal=self.ordinal
         )
-        return _Fold(pairs, held, x)
+        held = held_items[self.annotations.item]
+        item = np.searchsorted(there, self.annotations.item[held])
+        return _Fold(pairs, held, components.of(Features(vectors[there])), item)
 
 
 def search(
@@ -140,6 +155,8 @@ def search(
     """
     best = start
     for done, (name, values) in enumerate(grid.items()):
+        if done and out_of_time():
+            break
         if name == "kernel":
             best = validation.best([best._replace(kernel=kernel) for kernel in values])
         else:

@@ -1,4 +1,9 @@
-"""The data of a hierarchical fit: annotations, sums by item and annotator, and blocks."""
+"""The data of a hierarchical fit: annotations by annotator, and sums over them.
+
+Fits run in the precision of the components, on arrays whose first axis is the class or direction:
+sums over classes then add whole rows. Sorted by annotator (`in_order`), the annotations of an
+annotator are a slice.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import helmert
 
+from .._relation import Array
 from ..annotations import Annotations, Floats, Integers
 
 OWN = 64  # components in heads of annotators: the first
+_MANY = 48  # labels from which an annotator's head is a matrix product of its own
 
 
 class _Block(NamedTuple):
@@ -20,14 +27,14 @@ class _Block(NamedTuple):
 
     annotator: Integers  # (row)
     position: Integers  # (row, label): index of the annotation; len(annotations) is padding
-    x: Floats  # (row, label, component): zero for padding
+    x: Array  # (row, label, component): zero for padding
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """The data of a fit."""
 
-    x: Floats  # (item, component)
+    x: Array  # (item, component)
     item: Integers  # (annotation)
     annotator: Integers
     target: Floats  # (annotation, class): probabilities, one-hot for given labels
@@ -38,7 +45,7 @@ class Pairs:
     @classmethod
     def of(
         cls,
-        x: Floats,
+        x: Array,
         annotations: Annotations,
         *,
         metadata: Floats | None = None,
@@ -75,9 +82,9 @@ class Pairs:
 
     @cached_property
     def in_order(self) -> Pairs:
-        """The same data with annotators, and annotations of an item, in that order."""
+        """The same data with annotators in that order, and annotations sorted by them and items."""
         annotator = np.argsort(self.order)[self.annotator]
-        rows = np.lexsort((annotator, self.item))
+        rows = np.lexsort((self.item, annotator))
         return replace(
             self,
             item=self.item[rows],
@@ -87,31 +94,82 @@ class Pairs:
             weight=None if self.weight is None else self.weight[rows],
         )
 
+    # What follows is of data in order.
+
+    @cached_property
+    def count(self) -> Integers:
+        """The number of annotations of every annotator."""
+        return np.bincount(self.annotator, minlength=self.n_annotators)
+
+    @cached_property
+    def target_of_class(self) -> Array:
+        """The target, class first, in the precision of the components: (class, annotation)."""
+        return np.ascontiguousarray(self.target.T, dtype=self.x.dtype)
+
+    @cached_property
+    def weight_or_one(self) -> Array:
+        """The weight of every annotation."""
+        one = np.ones(len(self.item), self.x.dtype)
+        return one if self.weight is None else self.weight.astype(self.x.dtype)
+
+    @cached_property
+    def own_x(self) -> Array:
+        """The first components of the item of every annotation: (annotation, component)."""
+        return self.x[self.item, :OWN]
+
+    @cached_property
+    def own_squares(self) -> Floats:
+        """Sums of their squares by annotator: (annotator, component)."""
+        squares = self.weight_or_one[:, None] * self.own_x**2
+        return self.sum_by_annotator(squares.T).T.astype(np.float64)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Sums of the squares of components over annotations: (component)."""
+        weight = np.bincount(self.item, weights=self.weight_or_one, minlength=len(self.x))
+        return weight @ (self.x**2)
+
+    def repeat(self, values: Array) -> Array:
+        """Return values of annotators (…, annotator) for every annotation: (…, annotation)."""
+        return np.repeat(values, self.count, axis=-1)
+
+    def sum_by_annotator(self, values: Array) -> Array:
+        """Return sums of values (…, annotation) by annotator: (…, annotator)."""
+        out = np.zeros((*values.shape[:-1], self.n_annotators), values.dtype)
+        present = np.flatnonzero(self.count)
+        first = (np.cumsum(self.count) - self.count)[present]
+        if len(first):
+            out[..., present] = np.add.reduceat(values, first, axis=-1)
+        return out
+
     @cached_property
     def by_item(self) -> Any:
         """Matrix that sums over the annotations of an item: (item, annotation)."""
-        return _sum_by(self.item, len(self.x))
+        cells = self.item, np.arange(len(self.item))
+        one = np.ones(len(self.item), self.x.dtype)
+        return sparse.csr_array((one, cells), shape=(len(self.x), len(self.item)))
 
     @cached_property
-    def by_annotator(self) -> Any:
-        """Matrix that sums over the annotations of an annotator: (annotator, annotation)."""
-        return _sum_by(self.annotator, self.n_annotators)
+    def slices(self) -> list[tuple[int, slice]]:
+        """Annotators with many labels, and their annotations."""
+        end = np.cumsum(self.count)
+        return [
+            (int(k), slice(int(end[k] - self.count[k]), int(end[k])))
+            for k in np.flatnonzero(self.count >= _MANY)
+        ]
 
     @cached_property
     def blocks(self) -> list[_Block]:
-        """Annotators by number of labels, within a factor of √2."""
-        count = np.bincount(self.annotator, minlength=self.n_annotators)
-        order = np.argsort(self.annotator, kind="stable")
-        first = np.concatenate([[0], np.cumsum(count)[:-1]])
+        """The other annotators by number of labels, within a factor of √2."""
+        count = np.where(self.count < _MANY, self.count, 0)
+        first = np.cumsum(self.count) - self.count
         size = np.ceil(2 * np.log2(np.maximum(count, 1))).astype(int)
-        first_few = self.x[:, :OWN]
-        padded = np.concatenate([first_few[self.item], np.zeros((1, first_few.shape[1]))])
+        padded = np.concatenate([self.own_x, np.zeros_like(self.own_x[:1])])
         blocks = []
         for each in np.unique(size[count > 0]):
             row = np.flatnonzero((size == each) & (count > 0))
             label = np.arange(count[row].max())
-            position = order[np.minimum(first[row, None] + label, len(order) - 1)]
-            position = np.where(label < count[row, None], position, len(order))
+            position = np.where(label < count[row, None], first[row, None] + label, len(self.item))
             blocks.append(_Block(row, position, padded[position]))
         return blocks
 
@@ -131,8 +189,3 @@ def class_basis(n_classes: int, ordinal: bool) -> Floats:
         return helmert(n_classes) if n_classes > 1 else np.zeros((1, 1))
     position = np.arange(n_classes, dtype=np.float64)
     return (position - position.mean())[None]
-
-
-def _sum_by(code: Integers, size: int) -> Any:
-    cells = code, np.arange(len(code))
-    return sparse.csr_array((np.ones(len(code)), cells), shape=(size, len(code)))

@@ -24,6 +24,7 @@ from annotated_types import Ge
 
 from .._names import NUMBER
 from .._pooling import pool, pool_weights
+from .._time_limit import out_of_time, share_of_time
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count
@@ -33,6 +34,7 @@ from ._cross_validation import Candidate, CrossValidation, random_folds
 from .linear import Linear
 
 _LEAST = 0.05  # weight below which a model is dropped
+_TRIAL = 0.25  # of the time that is left: the final fits are three
 _RANK = 3
 _FEW = 64  # annotators whose queries can attend to each other
 _ENOUGH = 100  # labels of the median annotator
@@ -96,10 +98,12 @@ class Auto(TendencyMethod):
         linear = self._linear(self.ordinal or False)
         validation = linear.validation(vectors, annotations, context)
         best = linear.choose(validation, context)
-        variants = {"linear": best, **_variants(validation, best)}
+        variants = {"linear": best}
+        if not out_of_time():
+            variants |= _variants(validation, best)
         predicted = {name: validation.predict(each) for name, each in variants.items()}
         methods = dict.fromkeys(variants, linear)
-        if self.ordinal is None and _is_scale(annotations):
+        if self.ordinal is None and _is_scale(annotations) and not out_of_time():
             methods["ordinal"] = self._linear(True)
             validation = methods["ordinal"].validation(vectors, annotations, context)
             variants["ordinal"] = validation.best(
@@ -111,15 +115,18 @@ class Auto(TendencyMethod):
         kept = [index for index in np.argsort(-weight) if weight[index] > 0]
         members: dict[str, Tendency] = {}
         for name in (list(variants)[index] for index in kept):
+            if members and out_of_time():
+                break
             members[name] = methods[name].fit_candidate(
                 vectors, annotations, variants[name], context
             )
-        weights = weight[kept]
+        weights = weight[kept][: len(members)]
+        weights = weights / weights.sum()
         if self.needs_tokens(annotations) and (
-            features.tokens is not None or self.queries == "always"
+            (features.tokens is not None or self.queries == "always") and not out_of_time()
         ):
             share = self._query_weight(features, annotations, pool(held_out, weight), context)
-            if share >= _LEAST:
+            if share >= _LEAST and not out_of_time():
                 query, folder = self._query(self.fits), context.subfolder("queries")
                 members["queries"] = query.fit(features, annotations, folder)
                 weights = np.append((1 - share) * weights, share)
@@ -145,7 +152,9 @@ class Auto(TendencyMethod):
     ) -> float:
         """Return the weight of a query model next to the others, from one fold."""
         held = (random_folds(annotations, self.folds, context.seed) == 0)[annotations.item]
-        query = self._query(1).fit(features, annotations.keep(~held), context.subfolder("trial"))
+        with share_of_time(_TRIAL):
+            trial = context.subfolder("trial")
+            query = self._query(1).fit(features, annotations.keep(~held), trial)
         test = annotations.keep(held)
         log = query.log_probability(
             features, test.item.astype(np.int64), test.annotator.astype(np.int64)

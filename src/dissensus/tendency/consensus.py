@@ -15,6 +15,8 @@ import numpy as np
 from annotated_types import Ge
 from scipy.special import log_softmax
 
+from .._relation import Array
+from .._time_limit import out_of_time, share_of_time
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count
@@ -24,6 +26,7 @@ from ._pairs import Pairs, class_basis
 from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
 _SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
+_SEARCH = 0.6  # of the time, for choosing kernel and prior
 _TYPICAL = 0.5  # prior with which kernels are compared
 
 
@@ -71,20 +74,24 @@ class PosteriorClassifier:
             out = np.zeros(len(priors))
             for each in range(folds) if folds > 1 else ():
                 held = fold == each
-                x = fit_components(features.vectors[~held], most, kernel, seed).of(features)
-                start = None
+                components, x = fit_components(features.vectors[~held], most, kernel, seed)
+                there = components.of(features.take(np.flatnonzero(held)))
+                data, start = _pairs(x, posterior[~held]), None
                 for index, shared in enumerate(priors):
-                    data = _pairs(x[~held], posterior[~held])
                     heads, start = fit_shrunk(data, Priors(shared), start=start)
-                    log = log_softmax(x[held] @ _weight(heads).T + heads.level, axis=1)
+                    log = log_softmax(there @ _weight(heads).T + heads.level, axis=1)
                     out[index] -= float((posterior[held] * log).sum())
             return out
 
-        kernel = min(kernels, key=lambda each: float(losses(each, [_TYPICAL])[0]))
-        shared = _SHARED[int(losses(kernel, _SHARED).argmin())]
-        components = fit_components(features.vectors, most, kernel, seed)
-        data = _pairs(components.of(features), posterior)
-        heads = fit_shrunk(data, Priors(shared), tol=1e-8, max_iter=600).heads
+        kernel, shared = kernels[0], _TYPICAL
+        with share_of_time(_SEARCH):
+            if len(kernels) > 1 and not out_of_time():
+                kernel = min(kernels, key=lambda each: float(losses(each, [_TYPICAL])[0]))
+            if not out_of_time():
+                shared = _SHARED[int(losses(kernel, _SHARED).argmin())]
+        components, x = fit_components(features.vectors, most, kernel, seed)
+        data = _pairs(x, posterior)
+        heads = fit_shrunk(data, Priors(shared), tol=1e-7, max_iter=200).heads
         return cls(components, _weight(heads), heads.level)
 
 
@@ -93,7 +100,7 @@ def _weight(heads: ShrunkLinear) -> Floats:
     return heads.basis.T @ heads.weight
 
 
-def _pairs(x: Floats, posterior: Floats) -> Pairs:
+def _pairs(x: Array, posterior: Floats) -> Pairs:
     """Return the data of a fit with one annotator."""
     basis = class_basis(posterior.shape[1], ordinal=False)
     annotator = np.zeros(len(x), dtype=np.int64)

@@ -64,8 +64,7 @@ class SimLabel(Linear):
     ) -> LinearTendency:
         validation = self.validation(features, annotations, context)
         kernel, priors = self.choose(validation, context)
-        components = fit_components(features.vectors, self.components, kernel, context.seed)
-        x = components.of(features)
+        components, x = fit_components(features.vectors, self.components, kernel, context.seed)
         given = Pairs.of(x, annotations, metadata=validation.metadata, ordinal=self.ordinal)
         fit = fit_shrunk(given, priors)
         random = np.random.default_rng([context.seed, 0x51B1])

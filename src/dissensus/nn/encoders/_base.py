@@ -30,6 +30,7 @@ class Encoder(nn.Module, ABC):
     width: int  # of a vector
     pretrained: bool = False
     is_frozen: bool = False
+    extent: int = 0  # of an input that is seen: tokens of a text, pixels of a side
 
     @abstractmethod
     def prepare(self, inputs: Inputs) -> Tensor | Source:
@@ -56,8 +57,8 @@ class Encoder(nn.Module, ABC):
         return super().train(mode and not self.is_frozen)
 
     def digest(self) -> str:
-        """Return a hash of name and weights."""
-        digest = blake2b(self.name.encode(), digest_size=16)
+        """Return a hash of name, weights, and how much of an input is seen."""
+        digest = blake2b(f"{self.name} {self.extent}".encode(), digest_size=16)
         for name, value in sorted(self.state_dict().items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
@@ -77,7 +78,7 @@ class ImageEncoder(Encoder):
         self, size: int, mean: tuple[float, ...] = _MEAN, std: tuple[float, ...] = _STD
     ) -> None:
         super().__init__()
-        self.size = size
+        self.size = self.extent = size
         self.register_buffer("mean", torch.tensor(mean)[:, None, None], persistent=False)
         self.register_buffer("std", torch.tensor(std)[:, None, None], persistent=False)
 

@@ -76,7 +76,7 @@ class TextTransformer(Encoder):
     def __init__(self, name: str, body: Any, tokenizer: Any, length: int) -> None:
         super().__init__()
         self.name, self.body, self.tokenizer, self.length = name, body, tokenizer, length
-        self.width = body.config.hidden_size
+        self.width, self.extent = body.config.hidden_size, length
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
 
