@@ -35,7 +35,7 @@ from .._relation import Floats, Integers
 from ..answers.rankings import Pairs, Rankings
 from ..params import Count, NonNegative, Positive
 from ._base import ConsensusContext, ConsensusMethod
-from ._rankings import rankings_result
+from ._rankings import groups, rankings_result
 from .result import Consensus
 
 _SMALL = 200  # things up to which the Hessian is dense
@@ -100,6 +100,10 @@ class BradleyTerry(ConsensusMethod):
             model.first(), model.advance, self._has_converged, self.max_iter, fit.progress
         )
         deviation = _deviations(*model.curvature(reached)[1:], self.strength)
+        # Scores have mean zero in a group, and the prior is all that is known of their mean.
+        group = groups(pairs, answers.n_things)[0]
+        shift = 1 / (self.strength * np.bincount(group)[group])
+        deviation = np.sqrt(np.maximum(deviation**2 - shift, 0.0))
         deviation *= np.sqrt(len(pairs.left) / max(int(np.maximum(answers.sizes - 1, 0).sum()), 1))
         honest = np.where(answers.labels_per_annotator > 0, reached.honest, np.nan)
         annotators: dict[str, Any] = {"honest": honest}
