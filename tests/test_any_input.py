@@ -116,7 +116,7 @@ TAKING_TRUTH = {
     ).evaluation.as_dict(),
     "write, gold": lambda truth, folder: written(ANNOTATIONS, folder, gold=truth),
 }
-TAKING_NEITHER = {"demo", "install", "read_probabilities", "simulate"}
+TAKING_NEITHER = {"demo", "install", "read_probabilities", "simulate", "time_limit"}
 
 
 def test_every_function_that_takes_annotations_or_truth_is_walked():
