@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ._output import echo
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -41,8 +43,8 @@ def completion(shell: str | None) -> None:
     source = get_completion_class(shell)
     if shell not in _INSTALL or source is None:
         raise click.UsageError(f"name a shell: {', '.join(_INSTALL)}")
-    click.echo(source(cli, {}, "dissensus", COMPLETING).source().strip())
-    click.echo(f"# installed by: {_INSTALL[shell]}")
+    echo(source(cli, {}, "dissensus", COMPLETING).source().strip())
+    echo(f"# installed by: {_INSTALL[shell]}")
 
 
 def complete_values(command: click.Command) -> None:
