@@ -155,7 +155,7 @@ def outputs(notebook):
 
 def test_the_page_runs_in_a_notebook_and_shows_tables_and_charts(notebook):
     shown = outputs(notebook)
-    assert sum("<table" in one for one in shown) == 3
+    assert sum("<table" in one for one in shown) == 4
     assert sum("<svg" in one for one in shown) == 5
     for cell in notebook.cells:
         assert not [one for one in cell.outputs if one.output_type in ("error", "stream")]

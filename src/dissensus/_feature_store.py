@@ -59,7 +59,8 @@ class StoredRows:
             self.start[here], self.size[here] = (
                 column[position[here]] for column in (each.start, each.size)
             )
-        inner = shards[0].values.shape[1:] if shards else (0,)
+        # Other shards may hold other shapes: images have patches, videos frames of patches.
+        inner = shards[int(shard[0])].values.shape[1:] if len(shard) else (0,)
         self.shape = len(shard), int(self.size.max(initial=0)), *inner
         self.ndim = len(self.shape)
 

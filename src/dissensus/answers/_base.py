@@ -12,7 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,9 @@ from .._relation import (
 )
 from ..annotations import Annotations
 from ..errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Table = Mapping[str, Array]  # column name → values, all of one length
 
@@ -178,6 +182,10 @@ class Answers(Relation, ABC):
         columns, row = self.as_table()
         head = {"item": columns.pop("item"), "annotator": self.annotators[self.annotator][row]}
         return head | columns
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a long polars dataframe; an empty answer is a row without values."""
+        return import_module("dissensus.writers.answers").answers_frame(self)
 
     def _first(self, most: int) -> Table:
         first = self.keep(np.arange(len(self)) < most)

@@ -136,5 +136,7 @@ def _in_zip(path: Path) -> Named:
                         yield parts, archive.read(member)
     except DataError:
         raise
+    except NotImplementedError:  # compressed as only other tools do
+        return
     except (*DAMAGED, struct.error) as problem:
         raise DataError(f"{path}: damaged zip ({problem})") from None
