@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from .._files import is_stream
 from ..annotations import Annotations
 from ..answers import Answers, kind_class
 from ..answers.sets import Sets, split_options
@@ -151,8 +152,8 @@ def _is_nested(source: Any) -> bool:
 def _opened(source: str | Path, kind: str | None, given: Mapping[str, Any]) -> Source | None:
     """Return a file; nothing for a folder, or for a format that is not known."""
     wanted = given.get("format")
-    if str(source) == "-":
-        # It can be read once, so the kind has to be given.
+    if str(source) == "-" or is_stream(source):
+        # A pipe can be read once, so the kind has to be given.
         return None if kind is None else open_source(source, wanted)
     if Path(source).is_dir() or (wanted is not None and wanted not in (*FORMATS, *TOOLS)):
         return None  # the error is that of `examine`
