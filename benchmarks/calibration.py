@@ -83,7 +83,7 @@ def fits(name: str) -> Fits:
     began = time.process_time()
     members = [stopped_early(aggregators.create(spec)) for spec in auto.MEMBERS]
     posteriors = [member.fit(annotations).posterior[item] for member in members]
-    left = held_out(content_sample(annotations, 40_000, 0), members)
+    left = held_out(content_sample(annotations, auto._SAMPLE, 0), members)
     weight = mixture_weights(left.probability)
     seconds = time.process_time() - began
     single = {spec: aggregate(annotations, spec).posterior[item] for spec in SINGLE}
