@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from .._names import Codes, Names, as_names
 from .._relation import Floats, Integers, count_up
@@ -84,6 +83,8 @@ def group_marks(pairs: Pairs, annotator: Integers) -> Integers:
     every connected component takes a step at once. Marks are in an order that does not depend on
     names, which settles ties.
     """
+    from scipy import sparse  # slow to import, and every verb looks for marks
+
     n_marks = len(annotator)
     leader = np.arange(n_marks)
     left = np.ones(n_marks, dtype=bool)

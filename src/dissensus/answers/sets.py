@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy import sparse
 
 from .._names import Codes, Names, as_names, text
 from .._relation import Array, Floats, Integers, coded, count_up
 from ..annotations import Annotations
 from ._base import Candidates, Ragged, Table, coded_rows
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MARK = "|"  # between the options of one answer
 _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
@@ -75,6 +77,8 @@ class Sets(Ragged):
 
     def chosen(self) -> sparse.csr_array[Any, Any]:
         """Return which options an answer holds, as zeros and ones: (answer, option)."""
+        from scipy import sparse  # slow to import, and every verb looks for sets
+
         ones = np.ones(self.n_elements)
         shape = (len(self), self.n_options)
         return sparse.csr_array((ones, self.option.astype(np.int64), self.starts), shape=shape)
