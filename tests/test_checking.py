@@ -405,3 +405,22 @@ def test_the_page_lists_every_finding():
     page = (ROOT / "docs" / "commands" / "check.md").read_text("utf-8")
     for code, summary in CODES.items():
         assert re.search(rf"^\| `{code}` \| {re.escape(summary)} \|", page, re.MULTILINE), code
+
+
+def test_few_equal_answers_are_no_copies_and_many_are():
+    from dissensus.answers import Sets
+
+    rng = np.random.default_rng(0)
+
+    def crowd(n_items, copying):
+        truth = rng.random((n_items, 6)) < 0.4
+        given = truth[:, None] ^ (rng.random((n_items, 5, 6)) < 0.03)  # (item, annotator, option)
+        if copying:
+            given[:, 4] = given[:, 3]
+        cells = [(i, a) for i in range(n_items) for a in range(5)]
+        item, who = zip(*cells, strict=True)
+        return Sets.from_values(item, who, [np.flatnonzero(given[cell]).tolist() for cell in cells])
+
+    assert not any(one.code == "copies" for one in check(crowd(6, True)).findings)
+    assert not any(one.code == "copies" for one in check(crowd(60, False)).findings)
+    assert any(one.code == "copies" for one in check(crowd(60, True)).findings)

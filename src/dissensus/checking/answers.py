@@ -17,6 +17,8 @@ _LEAST = 5  # answers of an annotator, and common items of two
 _MANY = 20  # answers in all
 _APART = 0.05  # mean distance above which equal answers are remarkable
 _PAIRS = 2_000_000  # pairs of answers to compare
+_PSEUDO = 2.0  # pairs at the overall mean, added to those of an item
+_ERROR = 0.01  # probability that any pair is equal by accident
 
 
 def check_answers(answers: Answers) -> Iterator[Finding]:
@@ -116,8 +118,15 @@ def _copied(answers: Answers) -> Iterator[Finding]:
     who = np.sort(np.stack([answers.annotator[first], answers.annotator[second]]), axis=0)
     key = who[0].astype(np.int64) * answers.n_annotators + who[1]
     pair, row = np.unique(key, return_inverse=True)
-    common, equal = np.bincount(row), np.bincount(row, distance == 0)
-    same = pair[(common >= _LEAST) & (equal == common)]
+    same = distance == 0
+    common, equal = np.bincount(row), np.bincount(row, same)
+    # How probable equal answers are: as often as those of the other pairs on the item are equal.
+    item = answers.item[first]
+    size, alike = np.bincount(item)[item], np.bincount(item, same)[item]
+    likely = (alike - same + _PSEUDO * same.mean()) / (size - 1 + _PSEUDO)
+    log_probability = np.bincount(row, np.log(np.maximum(likely, 1e-12)))
+    certain = log_probability < np.log(_ERROR / len(pair))
+    same = pair[(common >= _LEAST) & (equal == common) & certain]
     if len(same):
         names = answers.annotators
         examples = [f"{names[k // len(names)]} and {names[k % len(names)]}" for k in same[:3]]
@@ -127,5 +136,5 @@ def _copied(answers: Answers) -> Iterator[Finding]:
             "all common items.",
             len(same),
             tuple(examples),
-            "find out whether one copies, and leave them out",
+            "find out whether one copies the other",
         )

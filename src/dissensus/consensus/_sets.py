@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._names import as_names
-from .._relation import Array, Floats
+from .._relation import Array, Floats, indices_of
 from ..answers.sets import Sets, join_options
 from ..result import Aggregation
 from ._base import ConsensusContext, ConsensusMethod
@@ -25,13 +26,9 @@ def sets_result(
 ) -> Consensus:
     """Return the consensus of P(option is true), (item, option), and of the whole set, (item)."""
     answers: Sets = fit.answers
-    if fit.gold is not None:
-        gold = np.zeros_like(yes)
-        position = {name: code for code, name in enumerate(answers.options.tolist())}
-        known = [position.get(name, -1) for name in fit.gold.options.tolist()]
-        option = np.array(known, dtype=np.int64)[fit.gold.option]
-        gold[fit.gold.item[fit.gold.answer][option >= 0], option[option >= 0]] = 1.0
-        yes, exact = np.where(fit.known[:, None], gold, yes), np.where(fit.known, 1.0, exact)
+    known = known_options(fit)
+    if known is not None:
+        yes, exact = np.where(known >= 0, known, yes), np.where(fit.known, 1.0, exact)
     asked = (answers.labels_per_item > 0) | fit.known
     names = answers.options.tolist()
     chosen = (yes > 0.5) & asked[:, None]
@@ -44,6 +41,19 @@ def sets_result(
     }
     columns |= {f"p:{name}": yes[:, o] for o, name in enumerate(names)}
     return method.result(fit, columns, quality, inner=_inner(method, answers, yes), **settings)
+
+
+def known_options(fit: ConsensusContext) -> npt.NDArray[np.int8] | None:
+    """Return known options, 1, 0, or -1 where they are unknown: (item, option); or nothing."""
+    answers: Sets = fit.answers
+    gold: Sets | None = fit.gold
+    if gold is None:
+        return None
+    out = np.where(fit.known, 0, -1)[:, None].repeat(answers.n_options, axis=1).astype(np.int8)
+    option = indices_of(gold.options, answers.options)[gold.option]
+    item = gold.item[gold.answer]
+    out[item[option >= 0], option[option >= 0]] = 1
+    return out
 
 
 def _inner(method: ConsensusMethod, answers: Sets, yes: Floats) -> Aggregation:

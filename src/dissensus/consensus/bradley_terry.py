@@ -30,7 +30,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from .._fixed_point import iterate
+from .._fixed_point import iterate, relative_change_below
 from .._relation import Floats, Integers
 from ..answers.rankings import Pairs, Rankings
 from ..params import Count, NonNegative, Positive
@@ -134,7 +134,7 @@ class BradleyTerry(ConsensusMethod):
         )
 
     def _has_converged(self, trace: list[float], _step: Scores, _last: Scores) -> bool:
-        return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= self.tol * max(1.0, abs(trace[-1]))
+        return relative_change_below(trace, self.tol)
 
 
 @dataclass(frozen=True, eq=False)

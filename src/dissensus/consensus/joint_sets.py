@@ -34,7 +34,7 @@ from ..annotations import Annotations
 from ..answers.sets import Sets
 from ..params import Count, NonNegative, Positive, Whole
 from ._base import ConsensusContext, ConsensusMethod
-from ._sets import sets_result
+from ._sets import known_options, sets_result
 from .result import Consensus
 
 _PROFILES = (1, 5, 10, 20)  # numbers of profiles to choose from
@@ -124,7 +124,7 @@ class JointSets(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers = fit.answers
-        known = None if fit.gold is None else _known(answers, fit.gold, fit.known)
+        known = known_options(fit)
         n_profiles, temperature, notes = self._choose(fit)
         step, trace, converged = self._run(fit, answers, known, n_profiles)
         parts = _parts(answers, fit, known)
@@ -379,17 +379,6 @@ def _part(answers: Sets, gold: Any) -> _Part:
     chosen = np.zeros((n, answers.n_options), dtype=bool)
     chosen[answers.answer, answers.option] = True
     return _Part(answers.index, annotator, chosen, by_annotator, gold)
-
-
-def _known(answers: Sets, gold: Sets, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
-    """Return known options: 1, 0, or -1 where they are unknown: (item, option)."""
-    out = np.where(known, 0, -1)[:, None].repeat(answers.n_options, axis=1).astype(np.int8)
-    position = {name: code for code, name in enumerate(answers.options.tolist())}
-    option = [position.get(name, -1) for name in gold.options.tolist()]
-    for item, one in zip(gold.item[gold.answer].tolist(), gold.option.tolist(), strict=True):
-        if option[one] >= 0:
-            out[item, option[one]] = 1
-    return out
 
 
 def _sizes(answers: Sets) -> Annotations:

@@ -10,7 +10,7 @@ from ..aggregation import as_method
 from ..annotations import Annotations
 from ..answers.sets import Sets
 from ._base import ConsensusContext, ConsensusMethod
-from ._sets import sets_result
+from ._sets import known_options, sets_result
 from .result import Consensus
 
 
@@ -30,11 +30,10 @@ class PerOption(ConsensusMethod):
         answers: Sets = fit.answers
         chosen = np.zeros((len(answers), answers.n_options), dtype=np.int64)
         chosen[answers.answer, answers.option] = 1
-        gold_sets: Sets | None = fit.gold
-        known = None if gold_sets is None else gold_sets.chosen().toarray()
+        known = known_options(fit)
         yes = np.empty((answers.n_items, answers.n_options))
         found, true = np.zeros((2, answers.n_annotators)), np.zeros((2, answers.n_annotators))
-        for option, name in enumerate(answers.options.tolist()):
+        for option in range(answers.n_options):
             annotations = Annotations.from_codes(
                 answers.item,
                 answers.annotator,
@@ -44,11 +43,9 @@ class PerOption(ConsensusMethod):
                 classes=["no", "yes"],
             )
             gold = None
-            if gold_sets is not None and known is not None:
-                columns = gold_sets.options.tolist()
-                given = known[:, columns.index(name)] if name in columns else known[:, 0] * 0
-                rows = zip(answers.items[gold_sets.item].tolist(), given.tolist(), strict=True)
-                gold = {item: "yes" if one else "no" for item, one in rows}
+            if known is not None:
+                rows = zip(answers.items.tolist(), known[:, option].tolist(), strict=True)
+                gold = {item: "yes" if one else "no" for item, one in rows if one >= 0}
             result = as_method(self.aggregator).fit(
                 annotations, gold=gold, seed=fit.seed, engine=fit.engine
             )
