@@ -57,6 +57,17 @@ def test_probabilities_of_options_are_checked():
             multilabel_manhattan(wrong, annotations)
 
 
+def drawn_sets():
+    """Return rows of one to three options each, four annotators per item."""
+    random, options = np.random.default_rng(0), ["contradiction", "entailment", "neutral"]
+    return [
+        (f"i{item}", f"a{who}", str(one))
+        for item in range(60)
+        for who in range(4)
+        for one in random.choice(options, random.integers(1, 4), replace=False)
+    ]
+
+
 def rows_of_file(name):
     path = shared_path(name) / "answers.csv.gz"
     with gzip.open(path, "rt", newline="") as lines:
@@ -107,8 +118,10 @@ def test_the_command_gives_what_scipy_gives_on_the_task_data(name, scale, tmp_pa
     assert found["summary"]["anad"] == pytest.approx(np.mean(anad), abs=1e-9)
 
 
-def test_options_of_varierrnli_are_scored_as_recomputed():
-    rows, random = rows_of_file("lewidi_varierrnli"), np.random.default_rng(1)
+@pytest.mark.parametrize("name", ["simulated", "lewidi_varierrnli"])
+def test_options_are_scored_as_recomputed(name):
+    rows = drawn_sets() if name == "simulated" else rows_of_file(name)
+    random = np.random.default_rng(1)
     options = ["contradiction", "entailment", "neutral"]
     annotations = Annotations.from_columns(*zip(*rows, strict=True), classes=options)
     sets = defaultdict(lambda: defaultdict(set))
