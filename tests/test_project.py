@@ -145,3 +145,15 @@ def test_workflows_test_every_version_that_the_package_names():
         (ROOT / "pyproject.toml").read_text("utf-8"),
     )
     assert matrix["linux"]["strategy"]["matrix"]["python"] == named
+
+
+def test_every_page_of_benchmarks_opens_with_the_answer_of_its_tables():
+    done = subprocess.run(
+        [sys.executable, "benchmarks/openings.py", "--check"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -351,6 +351,7 @@ def test_watch_refuses_numbers_unless_they_are_declared(tmp_path):
 
 
 def test_training_refuses_a_slider_before_anything_is_learned(tmp_path):
+    pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
     columns = ratings(n_classes=25, n_items=30)
     write_table(tmp_path, columns)
     lines = "".join(f"{item},a text about {item}\n" for item in range(30))
