@@ -782,7 +782,7 @@ def recovery(tables: Tables) -> Answer:
     apart = max(
         abs(value(row["log-likelihood"]) - value(row["as found elsewhere"])) for row in known
     )
-    first = tables["Table 1"]
+    first = [row for row in tables["Table 1"] if value(row["accuracy"]) == value(row["accuracy"])]
     best = max(
         (row for row in first if not row["method"].startswith("(")),
         key=lambda row: value(row["accuracy"]),
