@@ -235,7 +235,8 @@ def test_agreement_follows_the_scale():
 
 
 @pytest.mark.parametrize(
-    ("name", "scale"), [("lewidi_csc", "ordinal"), ("politeness_wikipedia", "interval")]
+    ("name", "scale"),
+    [("anesthesia", "ordinal"), ("lewidi_csc", "ordinal"), ("politeness_wikipedia", "interval")],
 )
 def test_agreement_of_shared_ratings_is_that_of_their_scale(name, scale):
     path = shared_path(name) / "answers.csv.gz"
