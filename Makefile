@@ -2,9 +2,9 @@
 # make test    build the full environment with a browser; format, lint, types and all tests
 # make processors    only the numeric tests, rounding as other processors do
 # make lint    only format, lint and types
+# make wheel   build the wheel and the source distribution into dist/
 # make bench   install the peers and run the benchmarks
 # make docs    write the generated pages again
-# make wheel   build the wheel and the source distribution into dist/
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -54,15 +54,15 @@ browser:
 docs: $(VENV)/.core
 	$(BIN)/python docs/generate.py
 
-wheel: $(VENV)/.build
-	rm -rf $(DIST)
-	$(BIN)/python -m build --no-isolation --outdir $(DIST)
-
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/many_votes.py
 	$(BIN)/python benchmarks/recovery.py
+
+wheel: $(VENV)/.build
+	rm -rf $(DIST)
+	$(BIN)/python -m build --no-isolation --outdir $(DIST)
 
 clean:
 	rm -rf $(VENV) demo dist

@@ -874,3 +874,33 @@ def situations(tables: Tables) -> Answer:
         f"default {mean(gain.values()):+.1f} points on the majority, "
         f"{mean(behind.values()):.1f} behind the best",
     )
+
+
+@question("PEER_GRADING.md", "Do models of graders rank students' work better than the mean grade?")
+def peer_grading(tables: Tables) -> Answer:
+    ranks, errors = tables["Rank correlation"], tables["Root mean square"]
+    gain = {row["course"]: value(row["against mean"]) for row in ranks}
+    least, most = min(gain, key=gain.get), max(gain, key=gain.get)
+    better = sum(
+        value(row["against mean"]) > value(row["against mean"].partition("±")[2]) for row in ranks
+    )
+    less = [1 - value(row["peer-grading"]) / value(row["mean"]) for row in errors]
+    return Answer(
+        (
+            f"On simulated courses `peer-grading` ranks better than the mean grade, beyond the interval of "
+            f"the difference, in {count(better, len(ranks))} kinds of courses.",
+            f"The gain in rank correlation is between {gain[least]:.3f} (“{least}”) and "
+            f"{gain[most]:.3f} (“{most}”).",
+            f"The error of a grade is {100 * min(less):.0f} to {100 * max(less):.0f} % smaller than that "
+            "of the mean.",
+        ),
+        bars(
+            [(row["course"], 100 * one) for row, one in zip(errors, less, strict=True)],
+            "error of a grade below that of the mean, percent",
+            ours=[row["course"] for row in errors],
+        ),
+        "How much smaller the error of a grade is than with the mean, by kind of course.",
+        "If students grade each other, use `peer-grading` and not the mean: it corrects who is lenient and "
+        "who is careless. With equal graders there is little to gain.",
+        f"error of a grade {100 * min(less):.0f} to {100 * max(less):.0f} % below the mean's",
+    )
