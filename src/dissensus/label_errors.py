@@ -6,7 +6,7 @@ the stated one by a factor whose logarithm has the standard deviation `LOG_SD`
 (benchmarks/CALIBRATION.md). With items whose label was checked, drawn at random, the binomial
 likelihood of the errors among them is added:
 
-    log factor ~ N(0, LOG_SD² + 1 / stated),   wrong ~ Binomial(checked, factor * stated / items)
+    log factor ~ N(0, LOG_SD² + 1 / stated),   wrong ~ Binomial(checked, factor * mean doubt)
 
 Where there are more or fewer errors than stated, low doubts change more than high ones, as if the
 labels had another temperature: so are the errors outside a list of the least certain labels
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -68,8 +69,21 @@ class LabelErrors:
         return self.accuracy[1] >= target
 
 
+class Checked(NamedTuple):
+    """Checked labels of items drawn at random: their number, errors, and mean doubt before."""
+
+    n_checked: int
+    n_wrong: int
+    doubt: float
+
+
 def label_errors(
-    confidence: Floats, n_listed: int = 0, *, n_checked: int = 0, n_wrong: int = 0
+    confidence: Floats,
+    n_listed: int = 0,
+    *,
+    n_checked: int = 0,
+    n_wrong: int = 0,
+    doubt: float | None = None,
 ) -> LabelErrors:
     """Return how many labels are wrong.
 
@@ -81,6 +95,9 @@ def label_errors(
         How many of them, the least certain, will be labelled again and so do not count.
     n_checked, n_wrong
         Number of labels that were checked, of items drawn at random, and of errors among them.
+    doubt
+        Mean doubt about the checked labels before they were checked; by default that about the
+        unchecked ones.
 
     Examples
     --------
@@ -96,7 +113,8 @@ def label_errors(
     n_items = len(confidence)
     if stated <= _LEAST:
         return LabelErrors(n_items - n_listed, 0.0, 0.0, 0.0, n_checked)
-    rate = np.clip(np.exp(_FACTORS) * stated / n_items, _LEAST, 1 - _LEAST)
+    mean_doubt = stated / n_items if doubt is None else doubt
+    rate = np.clip(np.exp(_FACTORS) * mean_doubt, _LEAST, 1 - _LEAST)
     log_density = -(_FACTORS**2) / (2 * (LOG_SD**2 + 1 / stated))
     log_density += n_wrong * np.log(rate) + (n_checked - n_wrong) * np.log1p(-rate)
     density = np.exp(log_density - log_density.max())

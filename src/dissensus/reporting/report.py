@@ -37,7 +37,7 @@ from ..identification import (
 from ..identification.items import item_causes
 from ..identification.verdicts import FLAGGED, LEFT_OUT
 from ..judging import Judging, judge
-from ..label_errors import LabelErrors, doubts, label_errors
+from ..label_errors import Checked, LabelErrors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
 from ..readers.any_kind import AnswerReading, examine_any
@@ -118,6 +118,8 @@ class Report(DataReport):
         Results of `tendency evaluate`, if given.
     judging
         Results of `judge`, where people and models labelled.
+    checked
+        Labels of items drawn at random that were checked, where gold is no random sample.
     """
 
     name: str
@@ -139,6 +141,7 @@ class Report(DataReport):
     folder: Path | None = None
     predictions: Predictions | None = None
     judging: Judging | None = None
+    checked: Checked | None = None
 
     @property
     def annotations(self) -> Annotations:
@@ -220,6 +223,8 @@ class Report(DataReport):
     @property
     def checks(self) -> dict[str, Any]:
         """How many labels were checked against known ones, and how many were wrong."""
+        if self.checked is not None:
+            return self.checked._asdict()
         if self.evaluation is None or self.annotations.scale == "ordinal":
             return {"n_checked": self.result.n_gold, "n_wrong": self.result.gold_errors}
         right = self.evaluation.scores["accuracy"]
@@ -316,6 +321,7 @@ def report_labels(
     target: float = TARGET,
     tendency: str | Path | None = None,
     folder: Path | None = None,
+    checked: Checked | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
@@ -347,6 +353,8 @@ def report_labels(
         Output of `dissensus tendency evaluate --json`, as a file.
     folder
         Where images that texts name are looked for; by default the folder of the file.
+    checked
+        Labels of items drawn at random that were checked; by default all gold counts as such.
     seed
         Random seed.
     progress
@@ -376,7 +384,7 @@ def report_labels(
     reading = replace(reading, gold=known or {})
     truth = None if truth is None else as_truth(truth)
     annotations.check_classes("report", "`report_numbers` reports on numbers")
-    checked = check(reading, gold=known)
+    findings = check(reading, gold=known)
     progress(1, _STEPS)
     samples: tuple[str, ...] = ()
     if method == "auto" and len(annotations) > _ONE_METHOD:
@@ -423,7 +431,7 @@ def report_labels(
         name or ("annotations" if path is None else path.name),
         reading,
         result,
-        checked,
+        findings,
         agreement,
         pairs if pairs is not None and pairs.known.any() else None,
         camped,
@@ -439,4 +447,5 @@ def report_labels(
         place.parent if place is not None and place.is_file() else folder,
         predictions,
         judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
+        checked,
     )
