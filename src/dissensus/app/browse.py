@@ -109,7 +109,7 @@ class Catalogue:
 
     @cached_property
     def _by_name(self) -> Integers:
-        return np.argsort(self.fit.annotations.items.astype(str), kind="stable")
+        return self._words["item"].arg_sort().to_numpy().astype(np.int64)
 
     @cached_property
     def _outvoted(self) -> npt.NDArray[np.bool_]:

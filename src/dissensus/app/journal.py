@@ -10,15 +10,16 @@ import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from .._files import try_lock
+from .._files import reason
 from ..errors import DataError, OutputError
 
 VERDICTS = ("label", "split", "unclear")  # of a decision
 KINDS = (*VERDICTS, "undo", "change", "arbiter")
 _APPLICATION = 0x44697373  # marks the file as one of ours
 _VERSION = 1
+_PATIENCE = 1.0  # seconds to wait for a lock
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -73,33 +74,25 @@ class Journal:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = Lock()
-        self._in_use = self._hold()
         try:
-            new = not self.path.exists()
-            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            if new:
-                self.path.chmod(0o600)
+            self.path.touch(mode=0o600)
+            self._connection = sqlite3.connect(
+                path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+            )
+        except (OSError, sqlite3.Error) as problem:
+            raise OutputError(f"{path}: {reason(problem)}; give another --state FILE") from None
+        try:
             self._prepare()
-        except sqlite3.DatabaseError as problem:
+        except sqlite3.Error as problem:
+            self._connection.close()
             raise self._failed(problem) from None
-        except OSError as problem:
-            raise OutputError(f"{path}: {problem.strerror}; give another --state FILE") from None
-
-    def _hold(self) -> IO[bytes]:
-        """Return a lock that other workbenches cannot get."""
-        lock = self.path.with_name(f"{self.path.name}.lock")
-        try:
-            handle = lock.open("ab")
-        except OSError as problem:
-            remedy = "give --state FILE in a folder that can be written to"
-            raise OutputError(f"{lock}: {problem.strerror}; {remedy}") from None
-        if not try_lock(handle.fileno()):
-            handle.close()
-            raise DataError(f"{self.path}: open in another workbench; use that, or close it")
-        return handle
+        except DataError:
+            self._connection.close()
+            raise
 
     def _prepare(self) -> None:
         run = self._connection.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")  # one workbench at a time
         (mark,) = run("PRAGMA application_id").fetchone()
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != _APPLICATION and tables:
@@ -107,7 +100,6 @@ class Journal:
         (version,) = run("PRAGMA user_version").fetchone()
         if version > _VERSION:
             raise DataError(f"{self.path}: written by a newer version of dissensus; install that")
-        run("PRAGMA busy_timeout = 10000")
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
@@ -115,6 +107,8 @@ class Journal:
         run(f"PRAGMA user_version = {_VERSION}")
 
     def _failed(self, problem: sqlite3.Error) -> DataError | OutputError:
+        if "locked" in str(problem):
+            return DataError(f"{self.path}: open in another workbench; use that, or close it")
         if "not a database" in str(problem):
             return DataError(f"{self.path}: not a state of the workbench; give another --state")
         return OutputError(f"{self.path}: {problem}; give another --state FILE")
@@ -181,4 +175,3 @@ class Journal:
         """Close the file."""
         with self._lock:
             self._connection.close()
-            self._in_use.close()

@@ -90,6 +90,8 @@ class Pages:
     def items(self, session: Session, query: Query) -> str:
         """Return the list of items."""
         wanted, present = Filter.of(query), self.workbench.present
+        if session.blind:
+            wanted = Filter(wanted.q, status=wanted.status, sort="item", page=wanted.page)
         catalogue = self.catalogue
         found = catalogue.find(present, wanted)
         return self.fill(
@@ -150,29 +152,25 @@ class Pages:
         scores, annotations = present.fit.report.annotator_scores, present.fit.annotations
         word = query.get("q", "").strip().lower()[:200]
         verdict = query.get("verdict", "")
-        rows = []
-        for code in scores.worst.tolist():
-            name, words = str(annotations.annotators[code]), str(scores.verdict[code])
-            if annotations.labels_per_annotator[code] == 0 or word not in name.lower():
-                continue
-            if verdict and words != verdict:
-                continue
-            rows.append(
-                (
-                    name,
-                    int(annotations.labels_per_annotator[code]),
-                    float(present.accuracy[code]),
-                    bool(present.touched[code]),
-                    words,
-                )
-            )
-        verdicts = sorted(set(scores.verdict.tolist()))
+        worst, verdicts = scores.worst, scores.verdict
+        columns = (
+            annotations.annotators[worst].tolist(),
+            annotations.labels_per_annotator[worst].tolist(),
+            present.accuracy[worst].tolist(),
+            present.touched[worst].tolist(),
+            verdicts[worst].tolist(),
+        )
+        rows = [
+            row
+            for row in zip(*columns, strict=True)
+            if row[1] and word in row[0].lower() and verdict in ("", row[4])
+        ]
         return self.fill(
             "annotators.html",
             session,
             rows=rows[:MAX_ANNOTATORS],
             n_found=len(rows),
-            verdicts=verdicts,
+            verdicts=sorted(set(verdicts.tolist())),
             word=query.get("q", ""),
             verdict=verdict,
             left_out=present.fit.changes.left_out,

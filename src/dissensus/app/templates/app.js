@@ -45,7 +45,7 @@
     if (busy) event.preventDefault(); else busy = true;
   });
   const free = () => { busy = false; };
-  document.addEventListener("htmx:afterRequest", (event) => { if (event.target.closest && event.target.closest("form[method=post]")) free(); });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.requestConfig.verb === "post") free(); });
   document.addEventListener("htmx:sendError", () => {
     free();
     const bar = document.getElementById("status");
