@@ -26,7 +26,7 @@ from dissensus.app.journal import Entry, Journal
 from dissensus.app.media import media_of
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
-from dissensus.label_errors import label_errors
+from dissensus.label_errors import SHIFT_SD, SLOPE_SD, Checked, checked_errors
 from dissensus.planning import plan_review
 from dissensus.readers import examine
 
@@ -247,13 +247,35 @@ def test_the_queue_begins_with_the_least_certain_and_every_fifth_is_drawn(bench)
     assert chosen[0] == bench.present.fit.report.certainty.min()
 
 
-def test_checks_of_drawn_items_count_with_their_own_doubt():
-    confidence = np.full(1000, 0.9)
-    same = label_errors(confidence, n_checked=100, n_wrong=5)
-    assert label_errors(confidence, n_checked=100, n_wrong=5, doubt=0.1) == same
-    # As many errors among labels that were thought to be surer speak for more errors elsewhere.
-    surer = label_errors(confidence, n_checked=100, n_wrong=5, doubt=0.05)
-    assert surer.expected > same.expected
+def test_checked_labels_calibrate_the_doubts_about_the_others():
+    sure, unsure = np.full(900, 0.01), np.full(100, 0.4)
+    confidence = 1 - sure
+    rng = np.random.default_rng(0)
+    as_stated = Checked(
+        np.concatenate([unsure, sure[:200]]), rng.random(300) < np.concatenate([unsure, sure[:200]])
+    )
+    stated = checked_errors(confidence, as_stated)
+    assert stated.low <= 9 <= stated.high
+    many = Checked(sure[:200], np.arange(200) < 20)  # ten times as many errors as stated
+    assert checked_errors(confidence, many).low > stated.high
+    none = Checked(np.concatenate([unsure, sure]), np.zeros(1000, dtype=bool))
+    assert checked_errors(confidence, none).high < stated.high
+
+
+def test_the_interval_holds_as_often_as_it_says_where_its_model_holds():
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        doubt = 1 / (1 + np.exp(rng.normal(2.5, 1.5, 400)))
+        shift, slope = rng.normal(0, SHIFT_SD), np.exp(rng.normal(0, SLOPE_SD))
+        rate = 1 / (1 + np.exp(-(shift + slope * np.log(doubt / (1 - doubt)))))
+        wrong = rng.random(400) < rate
+        first = np.argsort(-doubt)[:60]  # chosen by doubt, and a few at random
+        chosen = np.union1d(first, rng.choice(400, 15, replace=False))
+        rest = np.setdiff1d(np.arange(400), chosen)
+        errors = checked_errors(1 - doubt[rest], Checked(doubt[chosen], wrong[chosen]))
+        held += errors.low - 0.5 <= wrong[rest].sum() <= errors.high + 0.5
+    assert 0.84 <= held / 200 <= 0.97
 
 
 def test_a_review_states_how_many_to_check_and_when_to_stop():

@@ -1,4 +1,4 @@
-"""The workbench in Debian's Chromium: the whole way of a reviewer, two at once, keyboard, phones."""
+"""The workbench in Debian's Chromium: a reviewer's whole way, two at once, keyboard, phones."""
 
 from __future__ import annotations
 
@@ -110,8 +110,7 @@ class Person:
         item = self.page.input_value("#decide input[name=item]")
         self.page.keyboard.press(key)
         self.page.wait_for_function(
-            "(item) => { const one = document.querySelector('#decide input[name=item]'); return one && one.value !== item; }",
-            arg=item,
+            "(item) => document.querySelector('#decide input[name=item]')?.value !== item", arg=item
         )
         return item
 

@@ -248,33 +248,9 @@ _TEXTS = st.one_of(
     st.sampled_from([*HOSTILE, "", "1", "-1", "label", "split"]), st.text(max_size=30)
 )
 _FIELDS = st.sampled_from(
-    [
-        "name",
-        "q",
-        "label",
-        "cause",
-        "status",
-        "votes",
-        "annotator",
-        "sort",
-        "down",
-        "page",
-        "try",
-        "leave",
-    ]
-    + [
-        "class-0",
-        "method",
-        "what",
-        "format",
-        "item",
-        "kind",
-        "value",
-        "comment",
-        "skip",
-        "blind",
-        "request",
-    ]
+    ["name", "q", "label", "cause", "status", "votes", "annotator", "sort", "down", "page"]
+) | st.sampled_from(
+    ["try", "leave", "class-0", "method", "what", "format", "item", "kind", "value", "comment"]
 )
 _PATHS = st.one_of(
     st.sampled_from(

@@ -101,11 +101,11 @@ class Decisions:
         return [entry for item in self.items for entry in self.of(item).values()]
 
     @property
-    def drawn(self) -> list[Entry]:
-        """Decisions of a class on items that were drawn at random: the first of every item."""
+    def checks(self) -> list[Entry]:
+        """Decisions that show whether a label was wrong: the first on every item, if of a class."""
         first: dict[str, Entry] = {}
         for one in list(self._entries.values()):
-            if one.kind in VERDICTS and one.drawn and one.item not in first:
+            if one.kind in VERDICTS and one.item not in first:
                 first[one.item] = one
         return [one for one in first.values() if one.kind == "label"]
 

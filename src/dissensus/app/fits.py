@@ -97,7 +97,7 @@ class Fit:
         known = np.zeros(self.annotations.n_items, dtype=bool)
         known[[self.codes[item] for item in self.gold]] = True
         return plan_review(
-            self.report.certainty,
+            self.report.certainty_without_gold,
             self.labelled & ~known,
             n_items=int(self.labelled.sum()),
             seconds=seconds,

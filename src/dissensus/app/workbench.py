@@ -17,8 +17,8 @@ import numpy as np
 
 from .._relation import Floats
 from ..errors import DataError, DissensusError, OptionError
-from ..label_errors import Checked, LabelErrors, label_errors
-from ..planning import DRAWN_EVERY, Review
+from ..label_errors import Checked, LabelErrors
+from ..planning import DRAWN_EVERY, Review, errors_left
 from ..readers import Reading
 from .changes import Changes, Effect, effect
 from .decisions import DECIDED, DISPUTED, Decisions
@@ -266,7 +266,7 @@ class Workbench:
             value=value if kind == "label" else "",
             comment=comment,
             inferred="" if inferred is None else inferred,
-            certainty=float(fitted.certainty[code]),
+            certainty=float(fitted.certainty_without_gold[code]),
             drawn=drawn and item not in self.decisions,
             seconds=self._time_spent(reviewer, item),
             request=request,
@@ -373,15 +373,14 @@ class Workbench:
         present, plan = self.present, self._plan
         decided = present.status == DECIDED
         left = present.fit.labelled & ~decided
-        checked = self._checked(self.decisions)
-        known = {} if checked is None else checked._asdict()
-        errors = label_errors(present.certainty[left], **known)
+        certainty = present.fit.report.certainty_without_gold[left]
+        errors = errors_left(certainty, self._checked(self.decisions))
         review = Review(plan.order, errors, plan.n_items, 0, 0.0, self.target)
         since = present.provisional & decided
         n_needed = int((~since[plan.order[: plan.n_needed]]).sum())
         timed = self._seconds(present.fit) is not None
         seconds = plan.seconds * n_needed / max(plan.n_needed, 1) if timed else 0.0
-        n_drawn = 0 if checked is None else checked.n_checked
+        n_drawn = sum(one.drawn for one in self.decisions.checks)
         return Progress(
             int(decided.sum()),
             review.wrong,
@@ -394,20 +393,19 @@ class Workbench:
         )
 
     def _checked(self, decisions: Decisions) -> Checked | None:
-        """Return how drawn items were decided, against the labels that fits had before."""
-        drawn = [one for one in decisions.drawn if one.certainty is not None]
-        if not drawn:
+        """Return how decisions compare with the labels that fits had before."""
+        checks = decisions.checks
+        if not checks:
             return None
         annotations, changes = self.reading.annotations, decisions.changes
         position = {changes.name(name): k for k, name in enumerate(annotations.classes.tolist())}
-        steps = 1 if annotations.scale == "ordinal" else 0
-        wrong = 0
-        for one in drawn:
+        most = 1 if annotations.scale == "ordinal" else 0  # steps that are no error
+        wrong = []
+        for one in checks:
             decided, inferred = (position.get(changes.name(x)) for x in (one.value, one.inferred))
-            far = decided is None or inferred is None or abs(decided - inferred) > steps
-            wrong += far
-        doubt = float(np.mean([1 - (one.certainty or 0.0) for one in drawn]))
-        return Checked(len(drawn), wrong, doubt)
+            wrong.append(decided is None or inferred is None or abs(decided - inferred) > most)
+        doubt = 1 - np.array([one.certainty or 0.0 for one in checks])
+        return Checked(doubt, np.array(wrong, dtype=bool))
 
     def _seconds(self, of: Fit) -> Floats | None:
         """Return how long every item takes, by the length of its text; `None` if unknown."""

@@ -1,8 +1,8 @@
 """Which labels a reviewer should check next, and how many are wrong in those nobody checked.
 
 A reviewer is right, so checking a label removes its doubt; the items that remove most expected
-errors per second come first. Every so often an item is drawn at random instead: labels that are
-checked because they are uncertain do not show how many of the others are wrong, drawn ones do.
+errors per second come first. Every so often an item is drawn at random instead: how many of the
+sure labels are wrong, uncertain ones do not show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._relation import Floats, Integers
-from ..label_errors import Checked, LabelErrors, doubts, label_errors
+from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
 
 DRAWN_EVERY = 5  # items of the queue, of which one is drawn at random
 
@@ -81,7 +81,7 @@ def plan_review(
     seconds
         How long it takes to check every item; by default the same for all.
     checked
-        Results of checks of items drawn at random.
+        Labels that were checked, with the certainty before.
     target
         The share of right labels to reach.
 
@@ -93,7 +93,7 @@ def plan_review(
     """
     codes = np.flatnonzero(unchecked)
     n_items = len(certainty) if n_items is None else n_items
-    errors = label_errors(certainty[codes], **({} if checked is None else checked._asdict()))
+    errors = errors_left(certainty[codes], checked)
     each = np.ones(len(certainty)) if seconds is None else seconds
     rising = codes[np.argsort(certainty[codes], kind="stable")]
     doubt = doubts(certainty[codes], errors.expected) if len(codes) else np.zeros(0)
@@ -104,6 +104,13 @@ def plan_review(
         n_needed = int(np.argmax(left <= (1 - target) * n_items)) + 1
     spent = float(each[order[:n_needed]].sum())
     return Review(order, errors, n_items, n_needed, spent, target)
+
+
+def errors_left(certainty: Floats, checked: Checked | None) -> LabelErrors:
+    """Return how many labels are wrong that nobody checked."""
+    if checked is None or not len(certainty):
+        return label_errors(certainty)
+    return checked_errors(certainty, checked)
 
 
 def random_order(items: Sequence[str], seed: int = 0) -> Integers:

@@ -154,9 +154,11 @@ def _labels(report: Report) -> list[Action]:
 
 def _further_checks(report: Report) -> int | None:
     """Return how many further checks with as few errors would show that the target is reached."""
+    if report.checked is not None:
+        return None
     confidence, checks = report.certainty[report.unchecked], report.checks
     while checks["n_checked"] < len(confidence):
-        checks = {**checks, "n_checked": 2 * checks["n_checked"], "n_wrong": 2 * checks["n_wrong"]}
+        checks = {name: 2 * count for name, count in checks.items()}
         if label_errors(confidence, **checks).reaches(report.target):
             return checks["n_checked"] - report.checks["n_checked"]
     return None

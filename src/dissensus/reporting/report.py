@@ -37,11 +37,12 @@ from ..identification import (
 from ..identification.items import item_causes
 from ..identification.verdicts import FLAGGED, LEFT_OUT
 from ..judging import Judging, judge
-from ..label_errors import Checked, LabelErrors, doubts, label_errors
+from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
 from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_attributes, read_texts
+from ..registry import aggregators
 from ..result import Aggregation, Table
 from .actions import actions
 from .answer_report import AnswerReport, report_answers
@@ -119,7 +120,7 @@ class Report(DataReport):
     judging
         Results of `judge`, where people and models labelled.
     checked
-        Labels of items drawn at random that were checked, where gold is no random sample.
+        Labels that were checked one by one, where gold is no random sample.
     """
 
     name: str
@@ -180,9 +181,20 @@ class Report(DataReport):
         """Confidence in every label; that it is right within one step, if classes are ordered."""
         if self.annotations.scale != "ordinal":
             return self.result.confidence
-        probabilities = np.pad(self.result.probabilities, ((0, 0), (1, 1)))
-        near = probabilities[:, :-2] + probabilities[:, 1:-1] + probabilities[:, 2:]
-        return near[np.arange(len(near)), np.maximum(self.result.label, 0)]
+        return _within_one_step(self.result.probabilities, self.result.label)
+
+    @cached_property
+    def certainty_without_gold(self) -> Floats:
+        """The same, without the factor that gold gives its temperature: alike in all fits."""
+        result = self.result
+        if not result.n_gold:
+            return self.certainty
+        method = aggregators.create(result.method)
+        temperature = method.temperature(self.annotations.labels_per_item)
+        plain = replace(result, temperature=temperature)
+        if self.annotations.scale == "ordinal":
+            return _within_one_step(plain.probabilities, plain.label)
+        return plain.confidence
 
     @cached_property
     def unchecked(self) -> Integers:
@@ -195,6 +207,8 @@ class Report(DataReport):
     @cached_property
     def errors(self) -> LabelErrors:
         """How many labels are wrong."""
+        if self.checked is not None:
+            return checked_errors(self.certainty_without_gold[self.unchecked], self.checked)
         return label_errors(self.certainty[self.unchecked], **self.checks)
 
     @property
@@ -218,13 +232,14 @@ class Report(DataReport):
     def errors_after(self) -> LabelErrors:
         """How many labels are wrong outside the list to label again."""
         n_listed = len(self.to_relabel)
+        if self.checked is not None:
+            rest = self.unchecked[n_listed:]
+            return checked_errors(self.certainty_without_gold[rest], self.checked)
         return label_errors(self.certainty[self.unchecked], n_listed, **self.checks)
 
     @property
     def checks(self) -> dict[str, Any]:
         """How many labels were checked against known ones, and how many were wrong."""
-        if self.checked is not None:
-            return self.checked._asdict()
         if self.evaluation is None or self.annotations.scale == "ordinal":
             return {"n_checked": self.result.n_gold, "n_wrong": self.result.gold_errors}
         right = self.evaluation.scores["accuracy"]
@@ -278,6 +293,13 @@ class Report(DataReport):
             "judging": None if self.judging is None else self.judging.to_dict(),
             "samples": list(self.samples),
         }
+
+
+def _within_one_step(probabilities: Floats, label: Integers) -> Floats:
+    """Return the probability that labels are right within one step: (item)."""
+    padded = np.pad(probabilities, ((0, 0), (1, 1)))
+    near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
+    return near[np.arange(len(near)), np.maximum(label, 0)]
 
 
 @overload
@@ -354,7 +376,7 @@ def report_labels(
     folder
         Where images that texts name are looked for; by default the folder of the file.
     checked
-        Labels of items drawn at random that were checked; by default all gold counts as such.
+        Labels that were checked one by one; by default gold is taken for a random sample.
     seed
         Random seed.
     progress
