@@ -908,3 +908,35 @@ def peer_grading(tables: Tables) -> Answer:
         "who is careless. With equal graders there is little to gain.",
         f"error of a grade {100 * min(less):.0f} to {100 * max(less):.0f} % below the mean's",
     )
+
+
+@question("WORKBENCH.md", "Can reviewers rely on the workbench: its stop, its speed, its memory?")
+def workbench(tables: Tables) -> Answer:
+    stops = tables["A reviewer who knows the truth"]
+    size, killed = tables["A million labels"], tables["Kills with -9"]
+    holds = sum(row["holds"] == "yes" for row in stops)
+    fine = sum(row["≤ 5 %"] == "yes" for row in stops)
+    checked = sorted(value(row["checked"]) for row in stops)
+    spent = pick(size, what="all 500 requests")["seen"]
+    lost = pick(killed, what="of these lost")["seen"]
+    kills = pick(killed, what="kills")["seen"]
+    return Answer(
+        (
+            f"Where the workbench says stop at a target of 95 %, the target was reached on "
+            f"{count(fine, len(stops))} sets, and the 90 % interval that it states holds the true "
+            f"share of errors on {count(holds, len(stops))}.",
+            f"That takes checks of {checked[len(checked) // 2]:.0f} % of the items in the median "
+            f"({checked[0]:.0f} to {checked[-1]:.0f} %).",
+            f"With a million labels, lists, filters and searches take {spent} ms (median / 95th "
+            f"percentile); {kills} kills lost {lost} decisions that were acknowledged.",
+        ),
+        bars(
+            [(row["set"], value(row["truly wrong"])) for row in stops],
+            "labels that are wrong at the stop, in percent",
+            ours=[row["set"] for row in stops],
+        ),
+        "True share of wrong labels where the workbench says stop; the target is 5 %.",
+        "Follow the queue until it says stop; before that, it tells how much is left.",
+        f"the stated interval holds the true share of errors on {count(holds, len(stops))} sets",
+        "A reviewer who knows the truth",
+    )

@@ -207,7 +207,7 @@ class Pages:
             touched=bool(present.touched[code]),
             n_labels=len(rows),
             n_differs=int(differs.sum()),
-            differs=[(item, said, str(annotations.classes[now])) for item, said, now in shown],
+            differs=[(item, given, str(annotations.classes[now])) for item, given, now in shown],
         )
 
     # What if.

@@ -34,7 +34,7 @@ _MOVED = 0.005  # change of an annotator's accuracy worth a word
 _NAMED = 2  # annotators in one message
 
 
-class Shown(NamedTuple):
+class Assignment(NamedTuple):
     """An item that a reviewer is to decide on."""
 
     item: str
@@ -324,7 +324,7 @@ class Workbench:
 
     # The queue.
 
-    def next_item(self, reviewer: str, skipped: frozenset[str] = frozenset()) -> Shown | None:
+    def next_item(self, reviewer: str, skipped: frozenset[str] = frozenset()) -> Assignment | None:
         """Return the item that a reviewer should decide on next; `None` where none is left."""
         with self._lock:
             now = time.monotonic()
@@ -341,7 +341,7 @@ class Workbench:
         with self._lock:
             self._reserved.setdefault(item, (reviewer, time.monotonic()))
 
-    def _choose(self, reviewer: str, skipped: frozenset[str]) -> Shown | None:
+    def _choose(self, reviewer: str, skipped: frozenset[str]) -> Assignment | None:
         present, decisions = self.present, self.decisions
         names = present.fit.annotations.items
 
@@ -357,7 +357,7 @@ class Workbench:
             disputed = reviewer == decisions.arbiter and decisions.status(item) == DISPUTED
             asked = reviewer not in of_item and (few or disputed) and item in present.fit.codes
             if asked and free(item):
-                return Shown(item)
+                return Assignment(item)
         drawn = (mine + 1) % DRAWN_EVERY == 0
         order = present.fit.random_order if drawn else self._plan.order
         for code in order:
@@ -365,7 +365,7 @@ class Workbench:
             if present.status[code] or not present.fit.labelled[code]:
                 continue
             if free(item):
-                return Shown(item, drawn)
+                return Assignment(item, drawn)
         return None
 
     def progress(self) -> Progress:
