@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import pi
 from typing import Any, Literal, NamedTuple
 
@@ -152,13 +153,17 @@ class Em(Adapter):
         self.log_evidence = log_parameter(settings.evidence) if everyone else None
 
     def adapt(self, support: Items) -> EmTasks:
+        return self.adapt_in(support, self.steps)
+
+    def adapt_in(self, support: Items, steps: int) -> EmTasks:
+        """Return the adapted tasks after a number of M steps."""
         center = support.u.mean(dim=1, keepdim=True) * self.centred
-        support = self.scaled(support, center)
+        original, support = support, self.scaled(support, center)
         starts, usable = self._starts(support)  # (start, episode, item, class), (start, episode)
         items = support.repeat(len(starts)) if len(starts) > 1 else support
         posterior = starts.flatten(0, 1)
         classes, annotators = None, None
-        for step in range(self.steps):
+        for step in range(steps):
             if step:
                 posterior = self.joint(items, classes, annotators).softmax(dim=2)
             classes = self.classes.update(items, posterior, classes)
@@ -168,7 +173,7 @@ class Em(Adapter):
             objective = self.objective(items, classes, annotators).reshape(len(starts), -1)
             objective = (self.log_evidence.exp() * objective).masked_fill(~usable, -torch.inf)
             log_weight = objective.log_softmax(dim=0)
-        return EmTasks(self, support, center, classes, annotators, log_weight)
+        return EmTasks(self, original, center, classes, annotators, log_weight)
 
     def scaled(self, items: Items, center: Tensor) -> Items:
         """Return items with centred and scaled embeddings."""
@@ -220,9 +225,14 @@ class EmTasks(AdaptedTasks):
         annotators: Any,
         log_weight: Tensor,
     ) -> None:
-        self.model, self.support, self.center = model, support, center
+        self.model, self.original, self.center = model, support, center
         self.classes, self.annotators = classes, annotators
         self.log_weight = log_weight  # (start, episode)
+
+    @cached_property
+    def support(self) -> Items:
+        """The support, scaled."""
+        return self.model.scaled(self.original, self.center)
 
     def log_truth(self, items: Items) -> Tensor:
         """Return log-probabilities of classes, using labels on these items if there are any.
@@ -241,6 +251,10 @@ class EmTasks(AdaptedTasks):
         items = self.support.repeat(len(self.log_weight))
         joint = self.model.joint(items, self.classes, self.annotators)
         return self._mean(joint.log_softmax(dim=2)).exp()
+
+    def stages(self) -> list[AdaptedTasks]:
+        steps = range(1, self.model.steps)
+        return [*(self.model.adapt_in(self.original, step) for step in steps), self]
 
     @property
     def confusion(self) -> Tensor:

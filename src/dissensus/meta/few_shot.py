@@ -294,7 +294,7 @@ class FewShotCrowd(Estimator):
             x = torch.cat([x, self.prepare(unlabelled)])
         items = Items.of_annotations(annotations, len(x))
         task, embed = self.model_.adapt_one(self.embedding_, x, items)
-        return FewShotTask(self, annotations, names, task, embed)
+        return FewShotTask(self, annotations, names, task, embed, x)
 
     @property
     def predict(self) -> NoReturn:
