@@ -37,7 +37,7 @@ WAYS, CROP = 5, 0.0
 EPOCHS = {"clean": 20, "noisy": 20, "classes": 5}
 OBJECTIVES = {
     "clean": "em-full[steps=1,scale=0.3]",
-    "noisy": "em-full[steps=2,scale=0.3,centred=False]",
+    "noisy": "em-full[steps=2,scale=0.3,centred=False,share_weight=None]",
 }
 TRAINING = {"batch": 32, "lr": 2e-3, "scheduler": "cosine", "precision": "bf16", "held_out": 0.0}
 

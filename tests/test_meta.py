@@ -348,3 +348,33 @@ def test_query_accuracy_on_the_toy_of_half_spammers_by_steps():
             result = predicted(adapted(model, u, torch.from_numpy(label), classes=5), query, 5)
         right = (result.argmax(dim=2).numpy() == truth).mean()
         assert right == pytest.approx(accuracy, abs=0.01), steps
+
+
+# Frequencies of classes
+
+
+def test_the_weight_of_frequencies_is_their_exponent_in_predictions():
+    u, label = drawn()
+    (new, _) = drawn(seed=1)
+    even, weighted = (built(EmFull, share_weight=weight) for weight in (1e-9, 2.0))
+    task = adapted(weighted, u, label)
+    frequency = task.classes.log_frequency.exp()
+    np.testing.assert_allclose(frequency.sum(dim=1).detach(), 1)
+    wanted = predicted(adapted(even, u, label), new) * frequency[:, None] ** 2
+    wanted = wanted / wanted.sum(dim=2, keepdim=True)
+    np.testing.assert_allclose(predicted(task, new).detach(), wanted.detach(), atol=1e-9)
+
+
+def test_without_a_weight_predictions_take_the_shares_of_em():
+    u, label = drawn()
+    (new, _) = drawn(seed=1)
+    task = adapted(built(EmFull, share_weight=None, b=1e6), u, label)
+    even = adapted(built(EmFull, share_weight=1e-9, b=1e6), u, label)
+    np.testing.assert_allclose(
+        predicted(task, new).detach(), predicted(even, new).detach(), atol=1e-4
+    )
+    one = adapted(built(EmFull, share_weight=None), u, label)  # b = 1, as in frequencies
+    other = adapted(built(EmFull, share_weight=1.0), u, label)
+    np.testing.assert_allclose(
+        predicted(one, new).detach(), predicted(other, new).detach(), atol=1e-9
+    )

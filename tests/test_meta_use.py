@@ -224,7 +224,7 @@ def test_a_chart_of_a_view_has_a_panel_per_step_and_marks_what_is_wrong(fitted, 
 
 
 def test_known_classes_are_as_many_as_the_items(fitted, target):
-    x, annotations, new, _ = target
+    x, annotations, _, _ = target
     with pytest.raises(DataError, match="3 known classes, but 12 items"):
         fitted.adapt(x, annotations).view([0, 1, 0])
 

@@ -20,6 +20,12 @@ The objective Σ_n logsumexp joint[n, ·] + log priors never falls. EM starts fr
 unlabelled items start uniform and take part, as in a Gaussian mixture. After `steps` M steps
 a new item has P(t = k | u) ∝ share[k] exp(−‖u − mean[k]‖² / 2), sharpened by `temperature`.
 
+A large b keeps EM on few items from running into one class, but then predictions do not prefer
+frequent classes either. With a `share_weight`, they have an exponent of their own:
+
+    frequency[k] = (count[k] + 1) / (n + K)
+    P(t = k | u) ∝ frequency[k]^share_weight · exp(−‖u − mean[k]‖² / 2)^temperature
+
 The paper has means around zero (`centred=False`). Around the center of the task's own items, the
 location of the embeddings of new classes, which the source classes cannot predict, does not matter.
 
@@ -57,6 +63,7 @@ class ClassParams(NamedTuple):
     """Parameters of the classes of every episode."""
 
     log_share: Tensor  # (episode, class)
+    log_frequency: Tensor  # (episode, class)
     mean: Tensor  # (episode, class, feature)
     variance: Tensor  # (episode)
 
@@ -89,13 +96,14 @@ class Gaussians(nn.Module):
             spread = self.log_spread.exp()
             distance = (posterior * squared_distance(items.u, mean)).sum(dim=(1, 2))
             variance = (distance + spread) / (count.sum(dim=1) * items.u.shape[2] + spread)
-        return ClassParams(safe_log(normalize(count + b)), mean, variance)
+        log_share, log_frequency = (safe_log(normalize(count + more)) for more in (b, 1))
+        return ClassParams(log_share, log_frequency, mean, variance)
 
-    def log_joint(self, classes: ClassParams, u: Tensor) -> Tensor:
-        """Return log P(class, embedding): (episode, item, class)."""
+    def log_density(self, classes: ClassParams, u: Tensor) -> Tensor:
+        """Return log P(embedding | class): (episode, item, class)."""
         variance = classes.variance[:, None, None]
         exponent = -squared_distance(u, classes.mean) / (2 * variance)
-        return classes.log_share[:, None] + exponent - u.shape[2] / 2 * (2 * pi * variance).log()
+        return exponent - u.shape[2] / 2 * (2 * pi * variance).log()
 
     def log_prior(self, classes: ClassParams) -> Tensor:
         """Return the log-density of the parameters, up to a constant: (episode)."""
@@ -149,6 +157,8 @@ class Em(Adapter):
         self.steps, self.starts, self.centred = settings.steps, settings.starts, settings.centred
         self.log_scale = log_parameter(settings.scale)
         self.log_temperature = log_parameter(settings.temperature)
+        weight = settings.share_weight
+        self.log_share_weight = None if weight is None else log_parameter(weight)
         everyone = self.starts == "everyone"
         self.log_evidence = log_parameter(settings.evidence) if everyone else None
 
@@ -182,7 +192,7 @@ class Em(Adapter):
     def joint(self, items: Items, classes: Any, annotators: Any) -> Tensor:
         """Return log P(class, embedding, labels): (episode, item, class)."""
         labels = self.annotators.log_likelihood(annotators, items)
-        return self.classes.log_joint(classes, items.u) + labels
+        return classes.log_share[:, None] + self.classes.log_density(classes, items.u) + labels
 
     def objective(self, items: Items, classes: Any, annotators: Any) -> Tensor:
         """Return the objective, which no step lowers: (episode)."""
@@ -241,7 +251,12 @@ class EmTasks(AdaptedTasks):
         """
         model, items = self.model, self.model.scaled(items, self.center)
         items = items.repeat(len(self.log_weight)) if len(self.log_weight) > 1 else items
-        log = model.classes.log_joint(self.classes, items.u) * model.log_temperature.exp()
+        temperature = model.log_temperature.exp()
+        log = model.classes.log_density(self.classes, items.u) * temperature
+        if model.log_share_weight is None:
+            log = log + temperature * self.classes.log_share[:, None]
+        else:
+            log = log + model.log_share_weight.exp() * self.classes.log_frequency[:, None]
         if len(items.code):
             log = log + model.annotators.log_likelihood(self.annotators, items)
         return self._mean(log.log_softmax(dim=2)).log_softmax(2)
@@ -281,9 +296,12 @@ class EmSettings(AdapterSettings):
     scale
         Factor on embeddings, whose classes have variance 1 after it.
     temperature
-        Factor on the log-probabilities of predictions.
+        Factor on the log-densities in predictions.
+    share_weight
+        Exponent of the frequencies of classes in predictions: near 0 all classes are alike, with 1
+        they are as probable as in the support; `None` takes the shares of EM.
     b
-        Pseudo-count of every class.
+        Pseudo-count of every class in EM.
     tau
         Precision of the prior of class means.
     spread
@@ -299,6 +317,7 @@ class EmSettings(AdapterSettings):
     starts: Literal["votes", "everyone"] = "votes"
     scale: Positive = 1.0
     temperature: Positive = 1.0
+    share_weight: Positive | None = 1.0
     b: Positive = 1.0
     tau: Positive = 1e-3
     spread: Positive | None = None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 
 from .._plain import as_rows
+from .._relation import Floats, Integers
 from ..meta.view import EmbeddingView
 from .charts import COLOURS, GREY, Figure, chart, colour, number, tooltip
 
@@ -31,7 +33,7 @@ def embedding_figure(view: EmbeddingView) -> Figure:
         titles.append(title)
         rows += _rows(view, title, codes[stage.name], stage.probability.max(axis=1))
     palette = dict(zip(classes, cycle(COLOURS), strict=False)) | {_OPEN: GREY}
-    hidden = {"axis": None, "scale": {"zero": False}}
+    hidden: dict[str, Any] = {"axis": None, "scale": {"zero": False}}
     shape = {
         "field": "labels",
         "type": "nominal",
@@ -67,10 +69,9 @@ def embedding_figure(view: EmbeddingView) -> Figure:
 
 
 def _rows(
-    view: EmbeddingView, panel: str, code: object, probability: object
-) -> list[dict[str, object]]:
+    view: EmbeddingView, panel: str, code: Integers, probability: Floats
+) -> list[dict[str, Any]]:
     """Return the items of a panel."""
-    code = np.asarray(code)
     name = view.name_of(code)
     name[code < 0] = _OPEN
     columns = {
