@@ -43,7 +43,7 @@ CANDIDATES = (
 )
 MORE = ("soft-votes", "protonet-mv", "protonet-ds")
 BINS = 15  # of confidences
-EPISODES = 20  # in every cell of the grid of 36
+EPISODES = 100  # in every cell of the grid of 36
 
 
 def vectors(name: str) -> tuple[Tasks, Tasks]:
