@@ -511,11 +511,11 @@ def shares() -> None:
     for column, what in enumerate(("accuracy", "balanced accuracy", "log-loss")):
         rows: list[list[Any]] = []
         for (name, pseudo), one in found.items():
-            for method in METHODS if column < 2 else METHODS[:2]:
+            for method in METHODS if column < 2 else METHODS[:3]:
                 cells_ = [f"{level[name, pseudo][f'{method}|{n}'][column]:.3f}" for n in ITEMS]
                 labels = "pseudo-annotators" if pseudo else "their annotators"
                 rows.append([name, labels, f"{one['largest']:.2f}", method, *cells_])
-        for method in METHODS if column < 2 else METHODS[:2]:
+        for method in METHODS if column < 2 else METHODS[:3]:
             means = [
                 np.mean([level[name, True][f"{method}|{n}"][column] for name in names])
                 for n in ITEMS

@@ -26,6 +26,12 @@ frequent classes either. With a `share_weight`, they have an exponent of their o
     frequency[k] = (count[k] + 1) / (n + K)
     P(t = k | u) ∝ frequency[k]^share_weight · exp(−‖u − mean[k]‖² / 2)^temperature
 
+How well embeddings separate classes, and how much frequencies matter, differs from task to task.
+With `leave_one_out`, predictions are a mean over several temperatures and weights, each as probable
+as it makes the posteriors of the support, every item predicted from all others:
+
+    q(temperature, weight) ∝ exp Σ_n,k posterior[n, k] log P(t = k | u[n], items other than n)
+
 The paper has means around zero (`centred=False`). Around the center of the task's own items, the
 location of the embeddings of new classes, which the source classes cannot predict, does not matter.
 
@@ -56,6 +62,8 @@ from .items import Items, normalize
 
 _TINY = 1e-12
 _VOTE_WEIGHT = 0.25  # of the votes in a start from one annotator's labels
+_TEMPERATURES = (0.5, 1, 2, 4, 8, 16)  # relative to the learned one
+_SHARE_WEIGHTS = (0, 0.5, 1)  # of class frequencies
 _MOST_STARTS = 16  # annotators whose labels are a start: those with most labels
 
 
@@ -104,6 +112,23 @@ class Gaussians(nn.Module):
         variance = classes.variance[:, None, None]
         exponent = -squared_distance(u, classes.mean) / (2 * variance)
         return exponent - u.shape[2] / 2 * (2 * pi * variance).log()
+
+    def without_each(
+        self, u: Tensor, posterior: Tensor, classes: ClassParams
+    ) -> tuple[Tensor, Tensor]:
+        """Return log-densities, up to a constant, and log-frequencies of each item by the others.
+
+        Both are (episode, item, class).
+        """
+        total = torch.einsum("enk,enm->ekm", posterior, u)
+        count = posterior.sum(dim=1, keepdim=True) - posterior  # (episode, item, class)
+        variance = classes.variance[:, None, None]
+        scale = (count + self.log_tau.exp() * variance).clamp(min=_TINY)
+        # ‖u − mean‖² with mean = (total − posterior · u) / scale, without an array of all of them.
+        dot, length = torch.einsum("enm,ekm->enk", u, total), u.square().sum(dim=2)[:, :, None]
+        square = total.square().sum(dim=2)[:, None] - posterior * (2 * dot - posterior * length)
+        distance = length - 2 * (dot - posterior * length) / scale + square / scale.square()
+        return -distance.clamp(min=0) / (2 * variance), safe_log(normalize(count + 1))
 
     def log_prior(self, classes: ClassParams) -> Tensor:
         """Return the log-density of the parameters, up to a constant: (episode)."""
@@ -157,6 +182,7 @@ class Em(Adapter):
         self.steps, self.starts, self.centred = settings.steps, settings.starts, settings.centred
         self.log_scale = log_parameter(settings.scale)
         self.log_temperature = log_parameter(settings.temperature)
+        self.leave_one_out = settings.leave_one_out
         weight = settings.share_weight
         self.log_share_weight = None if weight is None else log_parameter(weight)
         everyone = self.starts == "everyone"
@@ -251,21 +277,41 @@ class EmTasks(AdaptedTasks):
         """
         model, items = self.model, self.model.scaled(items, self.center)
         items = items.repeat(len(self.log_weight)) if len(self.log_weight) > 1 else items
-        temperature = model.log_temperature.exp()
-        log = model.classes.log_density(self.classes, items.u) * temperature
-        if model.log_share_weight is None:
-            log = log + temperature * self.classes.log_share[:, None]
-        else:
-            log = log + model.log_share_weight.exp() * self.classes.log_frequency[:, None]
+        log = self._log_classes(items.u)
         if len(items.code):
             log = log + model.annotators.log_likelihood(self.annotators, items)
         return self._mean(log.log_softmax(dim=2)).log_softmax(2)
 
+    def _log_classes(self, u: Tensor) -> Tensor:
+        """Return log-probabilities of classes by embeddings alone, up to a constant."""
+        model, classes = self.model, self.classes
+        density, temperature = model.classes.log_density(classes, u), model.log_temperature.exp()
+        if self._pairs is not None:
+            log = _log_pairs(temperature * density, classes.log_frequency[:, None])
+            return (log + self._pairs[:, :, None, None]).logsumexp(dim=0)
+        if model.log_share_weight is None:
+            return temperature * (density + classes.log_share[:, None])
+        return temperature * density + model.log_share_weight.exp() * classes.log_frequency[:, None]
+
+    @cached_property
+    def _pairs(self) -> Tensor | None:
+        """Log-probabilities of temperatures and weights of frequencies: (pair, episode)."""
+        if not self.model.leave_one_out:
+            return None
+        posterior = self._joint().softmax(dim=2)
+        u = self.support.u.repeat(len(self.log_weight), 1, 1)
+        density, log_frequency = self.model.classes.without_each(u, posterior, self.classes)
+        log = _log_pairs(self.model.log_temperature.exp() * density, log_frequency)
+        return (posterior * log).sum(dim=(2, 3)).log_softmax(dim=0)
+
+    def _joint(self) -> Tensor:
+        """Return log P(class, embedding, labels) of the support from every start."""
+        items = self.support.repeat(len(self.log_weight))
+        return self.model.joint(items, self.classes, self.annotators)
+
     @property
     def posterior(self) -> Tensor:  # type: ignore[override]
-        items = self.support.repeat(len(self.log_weight))
-        joint = self.model.joint(items, self.classes, self.annotators)
-        return self._mean(joint.log_softmax(dim=2)).exp()
+        return self._mean(self._joint().log_softmax(dim=2)).exp()
 
     def stages(self) -> list[AdaptedTasks]:
         steps = range(1, self.model.steps)
@@ -300,6 +346,8 @@ class EmSettings(AdapterSettings):
     share_weight
         Exponent of the frequencies of classes in predictions: near 0 all classes are alike, with 1
         they are as probable as in the support; `None` takes the shares of EM.
+    leave_one_out
+        Estimate temperature and weight of frequencies in every task, from its support.
     b
         Pseudo-count of every class in EM.
     tau
@@ -318,6 +366,7 @@ class EmSettings(AdapterSettings):
     scale: Positive = 1.0
     temperature: Positive = 1.0
     share_weight: Positive | None = 1.0
+    leave_one_out: bool = False
     b: Positive = 1.0
     tau: Positive = 1e-3
     spread: Positive | None = None
@@ -328,6 +377,12 @@ class EmSettings(AdapterSettings):
 def safe_log(probabilities: Tensor) -> Tensor:
     """Return logarithms of probabilities of at least 1e-12."""
     return probabilities.clamp(min=_TINY).log()
+
+
+def _log_pairs(log_density: Tensor, log_frequency: Tensor) -> Tensor:
+    """Return log-probabilities under every temperature and weight: (pair, episode, item, class)."""
+    pairs = [t * log_density + w * log_frequency for t in _TEMPERATURES for w in _SHARE_WEIGHTS]
+    return torch.stack(pairs).log_softmax(dim=3)
 
 
 def squared_distance(u: Tensor, mean: Tensor) -> Tensor:

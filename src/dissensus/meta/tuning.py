@@ -12,7 +12,7 @@ one class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log
 from typing import NamedTuple
@@ -101,7 +101,7 @@ def _grid_search(adapter: Em, batches: list[Episodes]) -> None:
 
 @torch.no_grad()
 def _search(
-    adapter: Adapter, parameter: Tensor, values: list[float], batches: list[Episodes]
+    adapter: Adapter, parameter: Tensor, values: Sequence[float], batches: list[Episodes]
 ) -> None:
     """Set the value of highest query likelihood, of these and the present one."""
     loss = {float(parameter): float(score(adapter, batches).log_loss.mean())}
