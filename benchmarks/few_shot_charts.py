@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dissensus.reporting.charts import BLUE, GREY, ORANGE, chart
+from dissensus.reporting.charts import COLOURS, chart
 
 __all__ = ["accuracy_chart"]
-
-_COLOURS = [BLUE, ORANGE, "#3a9d6e", "#8a5cc2", "#c2455c", GREY]
 
 
 def accuracy_chart(
@@ -50,7 +48,7 @@ def accuracy_chart(
         "type": "nominal",
         "title": None,
         "sort": methods,
-        "scale": {"domain": methods, "range": _COLOURS[: len(methods)]},
+        "scale": {"domain": methods, "range": COLOURS[: len(methods)]},
         "legend": {"symbolOpacity": 1},
     }
     interval = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}

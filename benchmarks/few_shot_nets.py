@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from crowds import OUT
+from dissensus.meta.adapter import Adapter
 from dissensus.meta.embedding import Embedding
 from dissensus.meta.episodes import EpisodeSource, Sizes
 from dissensus.meta.evaluation import embedded
@@ -21,32 +22,58 @@ from dissensus.nn import Augment, Training, encoder_for, train
 from dissensus.registry import adapters
 from omniglot import characters
 
-__all__ = ["NETS", "net"]
+__all__ = ["NETS", "net", "trained_with"]
 
 NETS = {
     "clean": "Trained on clean supports (prototypical network).",
-    "noisy": "Trained on supports labelled by pseudo-annotators, through EM (em-full, 2 steps).",
+    "noisy": (
+        "Trained as in the paper: on supports labelled by pseudo-annotators, through EM (em-full, "
+        "two steps, class means around zero)."
+    ),
     "classes": "Trained as a classifier of all source classes; no episodes.",
 }
 ENCODER = "conv4[size=20,channels=1,hidden=64]"
 WAYS, CROP = 5, 0.0
-EPOCHS = {"clean": 40, "noisy": 40, "classes": 10}
+EPOCHS = {"clean": 20, "noisy": 20, "classes": 5}
+OBJECTIVES = {
+    "clean": "em-full[steps=1,scale=0.3]",
+    "noisy": "em-full[steps=2,scale=0.3,centred=False,share_weight=None]",
+}
 TRAINING = {"batch": 32, "lr": 2e-3, "scheduler": "cosine", "precision": "bf16", "held_out": 0.0}
 
 
 def net(name: str) -> Embedding:
-    """Return an embedding, from the disk or trained now."""
-    path = OUT / "meta" / "nets" / f"{name}.safetensors"
-    encoder = encoder_for(ENCODER, seed=0)
-    embedding = Embedding(encoder.to(memory_format=torch.channels_last), encoder.width)
+    """Return a standardized embedding, from the disk or trained now."""
+    path = _path(name)
+    embedding = _untrained()
     if not path.exists():
         _train(name, embedding, path)
     embedding.load_state_dict(load_file(path))
     return embedding.eval()
 
 
+def trained_with(name: str) -> tuple[Embedding, Adapter]:
+    """Return an embedding as it was trained, and the adapter that was trained with it."""
+    embedding = net(name)
+    embedding.mean.zero_()
+    embedding.length.fill_(1.0)
+    adapter = adapters.create(OBJECTIVES[name]).build(embedding.width, WAYS)
+    adapter.load_state_dict(load_file(_path(f"{name}-adapter")))
+    return embedding, adapter.eval()
+
+
+def _path(name: str) -> Path:
+    return OUT / "meta" / "nets" / f"{name}.safetensors"
+
+
+def _untrained() -> Embedding:
+    encoder = encoder_for(ENCODER, seed=0)
+    return Embedding(encoder.to(memory_format=torch.channels_last), encoder.width)
+
+
 def _train(name: str, embedding: Embedding, path: Path) -> None:
     every, began = characters(), process_time()
+    path.parent.mkdir(parents=True, exist_ok=True)
     augment = Augment(flip=0, crop=CROP, colour=0) if CROP else None
 
     def progress(done: int, total: int, words: str) -> None:
@@ -68,18 +95,17 @@ def _train(name: str, embedding: Embedding, path: Path) -> None:
             else PseudoAnnotators()
         )
         more = {"annotators": (1,)} if clean else {}
-        spec = "em-full[steps=1,scale=0.3]" if clean else "em-full[steps=2,scale=0.3]"
-        adapter = adapters.create(spec).build(embedding.width, WAYS)
+        adapter = adapters.create(OBJECTIVES[name]).build(embedding.width, WAYS)
         learner = EpisodeLearner(embedding, adapter, TRAINING["lr"])
         source = EpisodeSource(every.train, Sizes(ways=(WAYS,), **more), crowd, 3200, augment)
         valid = EpisodeSource(every.valid, Sizes(**more), crowd, 640)
         train(learner, source, Training(epochs=EPOCHS[name], **TRAINING), valid=valid, **shared)
+        save_file(adapter.state_dict(), path.with_name(f"{name}-adapter.safetensors"))
     embedding.eval()
     rows = torch.randperm(len(every.train.label), generator=torch.Generator().manual_seed(0))[:4096]
     seen = embedded(embedding, every.train.items(rows.numpy())).x
     embedding.fit_scale(seen[torch.arange(len(rows))])
     state = {key: value.contiguous() for key, value in embedding.state_dict().items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
     save_file(state, path)
 
 

@@ -8,7 +8,6 @@ regression on the same vectors, under four penalties.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +25,10 @@ from kept import kept
 from learning import DATA
 from text_tasks import SETS, features_of, texts_of
 
-__all__ = ["ITEMS", "TARGETS", "curve", "model_of"]
+__all__ = [
+    *("CROWD", "ITEMS", "PER_ITEM", "TARGETS"),
+    *("crowd_of", "curve", "labels_of", "model_of", "regression"),
+]
 
 ITEMS = (10, 20, 50, 100, 200)
 # Held out, and which others go with it because they hold the same sentences or task.
@@ -37,8 +39,8 @@ TARGETS = {
     "politeness": (),
 }
 _ANSWERS = {"sentiment": "sentiment_polarity", "mbic": "mbic", "md": "lewidi_md_agreement"}
-_PER_ITEM, _QUERIES = 5, 400
-_CROWD = PseudoAnnotators(spammers=(0.0, 0.4), accuracy=(0.6, 1.0))
+PER_ITEM, _QUERIES = 5, 400
+CROWD = PseudoAnnotators(spammers=(0.0, 0.4), accuracy=(0.6, 1.0), per_item=float(PER_ITEM))
 
 
 @lru_cache(maxsize=2)
@@ -56,7 +58,7 @@ def model_of(target: str, head: str = "linear") -> FewShotCrowd:
         head=head,  # type: ignore[arg-type]
         objective="em-full",
         sizes=Sizes(ways=(2,), shots=(5, 10, 25, 75), annotators=(5, 20, 80), queries=15),
-        annotators=replace(_CROWD, per_item=float(_PER_ITEM)),
+        annotators=CROWD,
         training=Training(epochs=8, batch=32, lr=3e-4, scheduler="cosine", held_out=0.0),
         episodes=3200,
         tuning=150,
@@ -64,7 +66,7 @@ def model_of(target: str, head: str = "linear") -> FewShotCrowd:
     return model.fit(np.concatenate(x), label, task=task)
 
 
-def _crowd_of(target: str, items: list[str]) -> Annotations | None:
+def crowd_of(target: str, items: list[str]) -> Annotations | None:
     """Return the set's own annotations of these items."""
     if target not in _ANSWERS:
         return None
@@ -92,25 +94,25 @@ def _some(rng: np.random.Generator, truth: Any, n: int, able: Any) -> Any:
     return order, rng.permutation(rest)[:_QUERIES]
 
 
-def _matrix(
+def labels_of(
     rng: np.random.Generator, annotations: Annotations | None, items: Any, truth: Any
 ) -> Any:
     """Return five labels of every item, by its own annotators or by pseudo-annotators."""
     if annotations is None:
-        confusion = _CROWD.draw(rng, 1, _PER_ITEM, 2)
+        confusion = CROWD.draw(rng, 1, PER_ITEM, 2)
         return annotate(rng, confusion, truth[items][None])[0]
     mine = annotations.take(items)
     lot = rng.random(len(mine))
     order = np.lexsort([lot, mine.item])
     rank = np.arange(len(mine)) - mine.index[mine.item[order]]
-    kept_rows = order[rank < _PER_ITEM]
+    kept_rows = order[rank < PER_ITEM]
     who, position = np.unique(mine.annotator[kept_rows], return_inverse=True)
     found = np.full((len(items), len(who)), -1)
     found[mine.item[kept_rows], position] = mine.label[kept_rows]
     return found
 
 
-def _regression(x: Any, label: Any, query: Any, c: float) -> Any:
+def regression(x: Any, label: Any, query: Any, c: float) -> Any:
     if len(np.unique(label)) < 2:
         return np.full(len(query), label[0])
     return LogisticRegression(C=c, max_iter=1000).fit(x, label).predict(query)
@@ -124,10 +126,10 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
         classes = sorted(set(summary.label))
         truth = np.array([classes.index(label) for label in summary.label])
         x = np.asarray(features_of(summary.text))
-        crowd = None if pseudo else _crowd_of(target, summary.item)
+        crowd = None if pseudo else crowd_of(target, summary.item)
         if crowd is not None:
             crowd = crowd.recode(classes)
-        able = np.ones(len(x), bool) if crowd is None else crowd.labels_per_item >= _PER_ITEM
+        able = np.ones(len(x), bool) if crowd is None else crowd.labels_per_item >= PER_ITEM
         able = able if able.sum() > 400 else crowd.labels_per_item >= 3  # type: ignore[union-attr]
         models = {head: model_of(target, head) for head in ("linear", "none")}
         scaled = models["none"].embedding_(torch.from_numpy(x)).numpy() * 384**0.5
@@ -137,7 +139,7 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
             rng = np.random.default_rng([size, 7])
             for _ in range(n):
                 items, query = _some(rng, truth, size, able)
-                label = _matrix(rng, crowd, items, truth)
+                label = labels_of(rng, crowd, items, truth)
                 annotations = Annotations.from_matrix(label, classes=range(len(classes)))
                 guesses = {
                     f"ours, {head}": model.adapt(x[items], annotations)
@@ -148,10 +150,10 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
                 for name in ("dawid-skene-map", "majority"):
                     labels = aggregators.create(name).fit(annotations, seed=0).label
                     for c in (0.001, 0.01, 0.1, 1.0):
-                        guesses[f"{name} + regression, C = {c}"] = _regression(
+                        guesses[f"{name} + regression, C = {c}"] = regression(
                             scaled[items], labels, scaled[query], c
                         )
-                clean = _regression(scaled[items], truth[items], scaled[query], 0.01)
+                clean = regression(scaled[items], truth[items], scaled[query], 0.01)
                 guesses["true labels + regression, C = 0.01"] = clean
                 for name, guess in guesses.items():
                     right = guess == truth[query]

@@ -348,3 +348,71 @@ def test_query_accuracy_on_the_toy_of_half_spammers_by_steps():
             result = predicted(adapted(model, u, torch.from_numpy(label), classes=5), query, 5)
         right = (result.argmax(dim=2).numpy() == truth).mean()
         assert right == pytest.approx(accuracy, abs=0.01), steps
+
+
+# Frequencies of classes
+
+
+def test_the_weight_of_frequencies_is_their_exponent_in_predictions():
+    u, label = drawn()
+    (new, _) = drawn(seed=1)
+    even, weighted = (built(EmFull, share_weight=weight) for weight in (1e-9, 2.0))
+    task = adapted(weighted, u, label)
+    frequency = task.classes.log_frequency.exp()
+    np.testing.assert_allclose(frequency.sum(dim=1).detach(), 1)
+    wanted = predicted(adapted(even, u, label), new) * frequency[:, None] ** 2
+    wanted = wanted / wanted.sum(dim=2, keepdim=True)
+    np.testing.assert_allclose(predicted(task, new).detach(), wanted.detach(), atol=1e-9)
+
+
+def test_without_a_weight_predictions_take_the_shares_of_em():
+    u, label = drawn()
+    (new, _) = drawn(seed=1)
+    task = adapted(built(EmFull, share_weight=None, b=1e6), u, label)
+    even = adapted(built(EmFull, share_weight=1e-9, b=1e6), u, label)
+    np.testing.assert_allclose(
+        predicted(task, new).detach(), predicted(even, new).detach(), atol=1e-4
+    )
+    one = adapted(built(EmFull, share_weight=None), u, label)  # b = 1, as in frequencies
+    other = adapted(built(EmFull, share_weight=1.0), u, label)
+    np.testing.assert_allclose(
+        predicted(one, new).detach(), predicted(other, new).detach(), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("starts", ["votes", "everyone"])
+def test_leaving_one_out_predicts_every_item_from_all_others(starts):
+    u, label = drawn(episodes=2, items=7)
+    model = built(EmFull, leave_one_out=True, starts=starts, tau=0.7, scale=1.3, temperature=0.8)
+    task = adapted(model, u, label)
+    posterior = task._joint().softmax(dim=2)
+    scaled = task.support.u.repeat(len(task.log_weight), 1, 1)
+    density, log_frequency = model.classes.without_each(scaled, posterior, task.classes)
+    for item in range(7):
+        others = [n for n in range(7) if n != item]
+        count = posterior[:, others].sum(dim=1)
+        mean = torch.einsum("enk,enm->ekm", posterior[:, others], scaled[:, others])
+        mean = mean / (count + 0.7)[:, :, None]
+        far = (scaled[:, item, None] - mean).square().sum(dim=2)
+        np.testing.assert_allclose(density[:, item].detach(), -far.detach() / 2, atol=1e-9)
+        frequency = (count + 1) / (6 + 3)
+        np.testing.assert_allclose(log_frequency[:, item].exp().detach(), frequency.detach())
+    np.testing.assert_allclose(predicted(task, u).sum(dim=2).detach(), 1)
+
+
+def test_a_task_with_clear_classes_has_sharper_predictions_when_left_out():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], [30, 6])
+    for far, sharper in ((3.0, True), (0.0, False)):
+        u = torch.from_numpy(far * np.eye(2, 4)[truth] + rng.normal(size=(36, 4)))[None]
+        label = torch.from_numpy(np.repeat(truth[None, :, None], 3, axis=2))
+        new = torch.from_numpy(far * np.eye(2, 4)[truth] + rng.normal(size=(36, 4)))[None]
+        plain, task = (
+            adapted(built(EmFull, leave_one_out=each, scale=0.3, share_weight=1e-9), u, label, 2)
+            for each in (False, True)
+        )
+        before, after = (predicted(each, new, 2)[0].detach().numpy() for each in (plain, task))
+        loss = [-np.log(p[np.arange(36), truth]).mean() for p in (before, after)]
+        assert loss[1] < loss[0]
+        if not sharper:  # features without information: the frequent class
+            assert (after.argmax(axis=1) == 0).all()

@@ -227,6 +227,23 @@ def test_tuning_finds_the_prior_of_class_means_for_weak_features():
     assert score(adapter, many).log_loss.mean() > tuned
 
 
+def test_uneven_episodes_teach_the_weight_of_frequencies_and_nothing_else():
+    sizes = Sizes(ways=(2,), shots=(8,), annotators=(4,), queries=8)
+    source = source_of(64, sizes, width=20, far=0.4, n_classes=10, per_class=40)
+    uneven = replace(source, sizes=replace(sizes, uneven=1.0))
+    one, other = (adapters.create("em-one-coin[steps=2]").build(20, 2) for _ in range(2))
+    tune(one, source, steps=5)
+    tune(other, uneven, steps=5)
+    states = one.state_dict(), other.state_dict()
+    weights = [float(state.pop("log_share_weight").exp()) for state in states]
+    assert weights[0] < 0.1 < 0.5 <= weights[1]
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+    many = list(replace(uneven, per_epoch=320).batches(16, 5, 0))
+    even, weighted = (score(adapter, many) for adapter in (one, other))
+    assert weighted.mean > even.mean + 0.03
+    assert weighted.log_loss.mean() < even.log_loss.mean()
+
+
 def test_the_best_adapter_is_chosen_by_accuracy():
     candidates = {name: adapters.create(name).build(6, 3) for name in ("em-one-coin", "ridge")}
     result = choose(candidates, source_of(64), steps=10, episodes=128)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -172,6 +173,62 @@ def test_wrong_arguments_are_refused(fitted):
         _ = ridge.confusion
 
 
+# A view of a task
+
+
+def test_a_view_goes_from_the_votes_to_the_posterior_of_the_last_step(fitted, target):
+    support, annotations, new, truth = target
+    task = fitted.adapt(support, annotations)
+    known = np.concatenate([np.repeat([0, 1], 6), truth])
+    view = task.view(known, new=new)
+    names = [stage.name for stage in view.stages]
+    assert names == ["votes", "step 1", "step 2"]
+    votes = view.stages[0].probability
+    np.testing.assert_allclose(votes[:12, 1], annotations.mean(axis=1))
+    assert (votes[12:] == 0.5).all()
+    last = np.concatenate([task.posterior, task.predict_proba(new)])
+    np.testing.assert_allclose(view.stages[-1].probability, last, atol=1e-6)
+    first = view.stages[1].probability
+    short = deepcopy(fitted)
+    short.model_.steps = 1
+    np.testing.assert_allclose(first[:12], short.adapt(support, annotations).posterior, atol=1e-6)
+    assert np.abs(first - last).max() > 1e-3
+    assert view.accuracy(view.stages[-1]) == 1.0
+    assert (view.truth == known).all()
+
+
+def test_neighbours_in_the_embedding_are_neighbours_in_the_view(fitted):
+    x, y = gaussian(n_classes=3, per_class=12, far=6.0, seed=2)
+    view = fitted.adapt(x, y[:, None]).view()
+    distance = np.linalg.norm(view.position[:, None] - view.position[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    assert (y[distance.argmin(axis=1)] == y).all()
+    again = fitted.adapt(x, y[:, None]).view()
+    np.testing.assert_array_equal(view.position, again.position)
+
+
+def test_a_chart_of_a_view_has_a_panel_per_step_and_marks_what_is_wrong(fitted, target, tmp_path):
+    x, annotations, _, _ = target
+    view = fitted.adapt(x, annotations).view({"0": 1, "6": 1})
+    figure = view.plot()
+    rows = figure.spec["data"]["values"]
+    panels = ["true classes", "votes, before EM: 50% right"]
+    panels += ["after step 1: 50% right", "after step 2: 50% right"]
+    assert list(dict.fromkeys(row["panel"] for row in rows)) == panels
+    assert [row["item"] for row in rows if row["wrong"] and "step 2" in row["panel"]] == ["0"]
+    assert {row["class"] for row in rows if row["panel"] == "true classes"} == {"1", "undecided"}
+    figure.save(tmp_path / "view.svg")
+    assert "after step 2" in (tmp_path / "view.svg").read_text()
+    plain = fitted.adapt(x[:2], annotations[[0, 6]]).view().plot()  # too few for t-SNE
+    assert "true" not in plain.spec["facet"]["sort"][0]
+
+
+def test_known_classes_are_as_many_as_the_items(fitted, target):
+    x, annotations, _, _ = target
+    with pytest.raises(DataError, match="3 known classes, but 12 items"):
+        fitted.adapt(x, annotations).view([0, 1, 0])
+
+
 # What to ask next
 
 
@@ -297,6 +354,15 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     )
     summary = json.loads(done.stdout)
     assert (summary["items"], summary["new_items"], summary["classes"]) == (6, 14, ["a", "b"])
+    known = [f"i{n},{'ab'[truth[n]]}" for n in range(20)]
+    (tmp_path / "truth.csv").write_text("\n".join(["item,label", *known]))
+    done = run(
+        *("meta", "adapt", "--load", "model", "answers.csv", "--inputs", "inputs.npz"),
+        *("--chart", "view.svg", "--truth", "truth.csv"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "after step 5: 100% right" in (tmp_path / "view.svg").read_text()
 
 
 def test_bad_input_to_the_command_ends_in_one_line(tmp_path):
@@ -306,6 +372,8 @@ def test_bad_input_to_the_command_ends_in_one_line(tmp_path):
         ("meta", "fit", "--source", "a.csv", "-o", "m", "--shots", "one"),
         ("meta", "adapt", "--load", "m", "a.csv", "--inputs", "x.npz"),
         ("meta", "adapt", "--load", "m", "a.csv", "--plan", "p.csv"),
+        ("meta", "adapt", "--load", "m", "a.csv", "--truth", "a.csv"),
+        ("meta", "adapt", "--load", "m", "a.csv", "--chart", "view.pdf"),
     ):
         done = run(*arguments, cwd=tmp_path)
         assert done.returncode == 2, arguments

@@ -240,7 +240,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         {
             "--budget": "Labels to spend, or their cost.",
             "--min-gain": "Stop below this gain per cost, in nats.",
-            "--uneven": "Variation of the number of items per class.",
+            "--uneven": "Class imbalance of tasks to come: 0 for none, 1 for any.",
             "--labels-per-item": "Mean number of labels per item.",
             "--refit": "Refit when the annotations have grown by this share.",
             "--every": "Seconds between two looks.",

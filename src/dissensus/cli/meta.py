@@ -11,7 +11,7 @@ from .._progress import progress_bar
 from ..errors import OptionError
 from ._group import Group
 from ._output import class_columns, note, print_table, print_text, show_json, write_table
-from ._reading import examine_annotations
+from ._reading import examine_annotations, read_known
 from .options import READING, REQUIRED, options
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def fit(
 @click.argument("path")
 @options(
     *("load --model", "inputs", "column", "output", "confusion", "budget --ask", "plan"),
+    *("chart", "truth"),
     *(*READING, "json", "seed"),
     load=REQUIRED,
 )
@@ -148,6 +149,8 @@ def adapt(
     confusion: str | None,
     budget: float | None,
     plan: str | None,
+    chart: str | None,
+    truth: str | None,
     as_json: bool,
     seed: int,
     **reading: Any,
@@ -155,7 +158,8 @@ def adapt(
     """Learn a new task from a few items and their annotations.
 
     Unlabelled items among the inputs get labels, too. With --budget, the most useful labels to
-    request next are listed.
+    request next are listed. --chart draws the items in the plane, with their classes before and
+    after every step of EM, and beside the known ones of --truth.
 
     \b
     Example:
@@ -165,9 +169,15 @@ def adapt(
 
     from ..learning.outcome import confusion_columns
     from ..meta.few_shot import FewShotCrowd
+    from ..reporting.charts import check_chart
 
     if plan and not budget:
         raise OptionError("--plan is the file of labels to request; --budget says how many")
+    if truth and not chart:
+        raise OptionError("--truth is shown in a figure; --chart names its file")
+    known = read_known(truth)
+    if chart:
+        check_chart(chart)
     found = examine_annotations(path, **reading)
     model = FewShotCrowd.load(load)
     support, names, others = _inputs(found, inputs, column)
@@ -179,6 +189,8 @@ def adapt(
     write_table(matrices, confusion)
     if requests is not None:
         write_table(requests, plan)
+    if chart:
+        task.view(known, new=others if names else None, names=names, seed=seed).plot().save(chart)
     if as_json:
         show_json(_summary(task, names, requests))
     elif output != "-":

@@ -35,6 +35,10 @@ class AdaptedTasks(ABC):
     def log_truth(self, items: Items) -> Tensor:
         """Return log-probabilities of the classes of other items: (episode, item, class)."""
 
+    def stages(self) -> list[AdaptedTasks]:
+        """Return the tasks after every step of adapting, themselves last."""
+        return [self]
+
     @property
     def confusion(self) -> Tensor:
         """Confusion matrices: (episode, annotator, true, given)."""

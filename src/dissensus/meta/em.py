@@ -20,6 +20,18 @@ The objective Σ_n logsumexp joint[n, ·] + log priors never falls. EM starts fr
 unlabelled items start uniform and take part, as in a Gaussian mixture. After `steps` M steps
 a new item has P(t = k | u) ∝ share[k] exp(−‖u − mean[k]‖² / 2), sharpened by `temperature`.
 
+A large b keeps EM on few items from running into one class, but then predictions do not prefer
+frequent classes either. With a `share_weight`, they have an exponent of their own:
+
+    frequency[k] = (count[k] + 1) / (n + K)
+    P(t = k | u) ∝ frequency[k]^share_weight · exp(−‖u − mean[k]‖² / 2)^temperature
+
+How well embeddings separate classes, and how much frequencies matter, differs from task to task.
+With `leave_one_out`, predictions are a mean over several temperatures and weights, each as probable
+as it makes the posteriors of the support, every item predicted from all others:
+
+    q(temperature, weight) ∝ exp Σ_n,k posterior[n, k] log P(t = k | u[n], items other than n)
+
 The paper has means around zero (`centred=False`). Around the center of the task's own items, the
 location of the embeddings of new classes, which the source classes cannot predict, does not matter.
 
@@ -37,6 +49,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import pi
 from typing import Any, Literal, NamedTuple
 
@@ -49,6 +62,8 @@ from .items import Items, normalize
 
 _TINY = 1e-12
 _VOTE_WEIGHT = 0.25  # of the votes in a start from one annotator's labels
+_TEMPERATURES = (0.5, 1, 2, 4, 8, 16)  # relative to the learned one
+_SHARE_WEIGHTS = (0, 0.5, 1)  # of class frequencies
 _MOST_STARTS = 16  # annotators whose labels are a start: those with most labels
 
 
@@ -56,6 +71,7 @@ class ClassParams(NamedTuple):
     """Parameters of the classes of every episode."""
 
     log_share: Tensor  # (episode, class)
+    log_frequency: Tensor  # (episode, class)
     mean: Tensor  # (episode, class, feature)
     variance: Tensor  # (episode)
 
@@ -88,13 +104,31 @@ class Gaussians(nn.Module):
             spread = self.log_spread.exp()
             distance = (posterior * squared_distance(items.u, mean)).sum(dim=(1, 2))
             variance = (distance + spread) / (count.sum(dim=1) * items.u.shape[2] + spread)
-        return ClassParams(safe_log(normalize(count + b)), mean, variance)
+        log_share, log_frequency = (safe_log(normalize(count + more)) for more in (b, 1))
+        return ClassParams(log_share, log_frequency, mean, variance)
 
-    def log_joint(self, classes: ClassParams, u: Tensor) -> Tensor:
-        """Return log P(class, embedding): (episode, item, class)."""
+    def log_density(self, classes: ClassParams, u: Tensor) -> Tensor:
+        """Return log P(embedding | class): (episode, item, class)."""
         variance = classes.variance[:, None, None]
         exponent = -squared_distance(u, classes.mean) / (2 * variance)
-        return classes.log_share[:, None] + exponent - u.shape[2] / 2 * (2 * pi * variance).log()
+        return exponent - u.shape[2] / 2 * (2 * pi * variance).log()
+
+    def without_each(
+        self, u: Tensor, posterior: Tensor, classes: ClassParams
+    ) -> tuple[Tensor, Tensor]:
+        """Return log-densities, up to a constant, and log-frequencies of each item by the others.
+
+        Both are (episode, item, class).
+        """
+        total = torch.einsum("enk,enm->ekm", posterior, u)
+        count = posterior.sum(dim=1, keepdim=True) - posterior  # (episode, item, class)
+        variance = classes.variance[:, None, None]
+        scale = (count + self.log_tau.exp() * variance).clamp(min=_TINY)
+        # ‖u − mean‖² with mean = (total − posterior · u) / scale, without an array of all of them.
+        dot, length = torch.einsum("enm,ekm->enk", u, total), u.square().sum(dim=2)[:, :, None]
+        square = total.square().sum(dim=2)[:, None] - posterior * (2 * dot - posterior * length)
+        distance = length - 2 * (dot - posterior * length) / scale + square / scale.square()
+        return -distance.clamp(min=0) / (2 * variance), safe_log(normalize(count + 1))
 
     def log_prior(self, classes: ClassParams) -> Tensor:
         """Return the log-density of the parameters, up to a constant: (episode)."""
@@ -148,17 +182,24 @@ class Em(Adapter):
         self.steps, self.starts, self.centred = settings.steps, settings.starts, settings.centred
         self.log_scale = log_parameter(settings.scale)
         self.log_temperature = log_parameter(settings.temperature)
+        self.leave_one_out = settings.leave_one_out
+        weight = settings.share_weight
+        self.log_share_weight = None if weight is None else log_parameter(weight)
         everyone = self.starts == "everyone"
         self.log_evidence = log_parameter(settings.evidence) if everyone else None
 
     def adapt(self, support: Items) -> EmTasks:
+        return self.adapt_in(support, self.steps)
+
+    def adapt_in(self, support: Items, steps: int) -> EmTasks:
+        """Return the adapted tasks after a number of M steps."""
         center = support.u.mean(dim=1, keepdim=True) * self.centred
-        support = self.scaled(support, center)
+        original, support = support, self.scaled(support, center)
         starts, usable = self._starts(support)  # (start, episode, item, class), (start, episode)
         items = support.repeat(len(starts)) if len(starts) > 1 else support
         posterior = starts.flatten(0, 1)
         classes, annotators = None, None
-        for step in range(self.steps):
+        for step in range(steps):
             if step:
                 posterior = self.joint(items, classes, annotators).softmax(dim=2)
             classes = self.classes.update(items, posterior, classes)
@@ -168,7 +209,7 @@ class Em(Adapter):
             objective = self.objective(items, classes, annotators).reshape(len(starts), -1)
             objective = (self.log_evidence.exp() * objective).masked_fill(~usable, -torch.inf)
             log_weight = objective.log_softmax(dim=0)
-        return EmTasks(self, support, center, classes, annotators, log_weight)
+        return EmTasks(self, original, center, classes, annotators, log_weight)
 
     def scaled(self, items: Items, center: Tensor) -> Items:
         """Return items with centred and scaled embeddings."""
@@ -177,7 +218,7 @@ class Em(Adapter):
     def joint(self, items: Items, classes: Any, annotators: Any) -> Tensor:
         """Return log P(class, embedding, labels): (episode, item, class)."""
         labels = self.annotators.log_likelihood(annotators, items)
-        return self.classes.log_joint(classes, items.u) + labels
+        return classes.log_share[:, None] + self.classes.log_density(classes, items.u) + labels
 
     def objective(self, items: Items, classes: Any, annotators: Any) -> Tensor:
         """Return the objective, which no step lowers: (episode)."""
@@ -220,9 +261,14 @@ class EmTasks(AdaptedTasks):
         annotators: Any,
         log_weight: Tensor,
     ) -> None:
-        self.model, self.support, self.center = model, support, center
+        self.model, self.original, self.center = model, support, center
         self.classes, self.annotators = classes, annotators
         self.log_weight = log_weight  # (start, episode)
+
+    @cached_property
+    def support(self) -> Items:
+        """The support, scaled."""
+        return self.model.scaled(self.original, self.center)
 
     def log_truth(self, items: Items) -> Tensor:
         """Return log-probabilities of classes, using labels on these items if there are any.
@@ -231,16 +277,45 @@ class EmTasks(AdaptedTasks):
         """
         model, items = self.model, self.model.scaled(items, self.center)
         items = items.repeat(len(self.log_weight)) if len(self.log_weight) > 1 else items
-        log = model.classes.log_joint(self.classes, items.u) * model.log_temperature.exp()
+        log = self._log_classes(items.u)
         if len(items.code):
             log = log + model.annotators.log_likelihood(self.annotators, items)
         return self._mean(log.log_softmax(dim=2)).log_softmax(2)
 
+    def _log_classes(self, u: Tensor) -> Tensor:
+        """Return log-probabilities of classes by embeddings alone, up to a constant."""
+        model, classes = self.model, self.classes
+        density, temperature = model.classes.log_density(classes, u), model.log_temperature.exp()
+        if self._pairs is not None:
+            log = _log_pairs(temperature * density, classes.log_frequency[:, None])
+            return (log + self._pairs[:, :, None, None]).logsumexp(dim=0)
+        if model.log_share_weight is None:
+            return temperature * (density + classes.log_share[:, None])
+        return temperature * density + model.log_share_weight.exp() * classes.log_frequency[:, None]
+
+    @cached_property
+    def _pairs(self) -> Tensor | None:
+        """Log-probabilities of temperatures and weights of frequencies: (pair, episode)."""
+        if not self.model.leave_one_out:
+            return None
+        posterior = self._joint().softmax(dim=2)
+        u = self.support.u.repeat(len(self.log_weight), 1, 1)
+        density, log_frequency = self.model.classes.without_each(u, posterior, self.classes)
+        log = _log_pairs(self.model.log_temperature.exp() * density, log_frequency)
+        return (posterior * log).sum(dim=(2, 3)).log_softmax(dim=0)
+
+    def _joint(self) -> Tensor:
+        """Return log P(class, embedding, labels) of the support from every start."""
+        items = self.support.repeat(len(self.log_weight))
+        return self.model.joint(items, self.classes, self.annotators)
+
     @property
     def posterior(self) -> Tensor:  # type: ignore[override]
-        items = self.support.repeat(len(self.log_weight))
-        joint = self.model.joint(items, self.classes, self.annotators)
-        return self._mean(joint.log_softmax(dim=2)).exp()
+        return self._mean(self._joint().log_softmax(dim=2)).exp()
+
+    def stages(self) -> list[AdaptedTasks]:
+        steps = range(1, self.model.steps)
+        return [*(self.model.adapt_in(self.original, step) for step in steps), self]
 
     @property
     def confusion(self) -> Tensor:
@@ -267,9 +342,14 @@ class EmSettings(AdapterSettings):
     scale
         Factor on embeddings, whose classes have variance 1 after it.
     temperature
-        Factor on the log-probabilities of predictions.
+        Factor on the log-densities in predictions.
+    share_weight
+        Exponent of the frequencies of classes in predictions: near 0 all classes are alike, with 1
+        they are as probable as in the support; `None` takes the shares of EM.
+    leave_one_out
+        Estimate temperature and weight of frequencies in every task, from its support.
     b
-        Pseudo-count of every class.
+        Pseudo-count of every class in EM.
     tau
         Precision of the prior of class means.
     spread
@@ -285,6 +365,8 @@ class EmSettings(AdapterSettings):
     starts: Literal["votes", "everyone"] = "votes"
     scale: Positive = 1.0
     temperature: Positive = 1.0
+    share_weight: Positive | None = 1.0
+    leave_one_out: bool = False
     b: Positive = 1.0
     tau: Positive = 1e-3
     spread: Positive | None = None
@@ -295,6 +377,12 @@ class EmSettings(AdapterSettings):
 def safe_log(probabilities: Tensor) -> Tensor:
     """Return logarithms of probabilities of at least 1e-12."""
     return probabilities.clamp(min=_TINY).log()
+
+
+def _log_pairs(log_density: Tensor, log_frequency: Tensor) -> Tensor:
+    """Return log-probabilities under every temperature and weight: (pair, episode, item, class)."""
+    pairs = [t * log_density + w * log_frequency for t in _TEMPERATURES for w in _SHARE_WEIGHTS]
+    return torch.stack(pairs).log_softmax(dim=3)
 
 
 def squared_distance(u: Tensor, mean: Tensor) -> Tensor:

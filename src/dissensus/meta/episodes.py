@@ -58,7 +58,8 @@ class Sizes(Settings):
         Unlabelled items per class in the support.
     uneven
         Class imbalance of support and queries: 0 for none; with 1 all class shares are equally
-        likely.
+        likely. Embedding and priors are learned without it; the weight of class frequencies in
+        predictions, and the choice of the adapter, are learned with it.
     pool_classes, pool_items
         Classes in the pool of a batch, and items of each; at least what an episode needs.
     """

@@ -231,7 +231,7 @@ class FewShotCrowd(Estimator):
         else:
             clean = joint is None and self.objective == "clean"
             annotators = _PERFECT if clean else self._annotators(parts.train)
-            sizes = self._nested("sizes")
+            sizes = replace(self._nested("sizes"), uneven=0.0)
             sizes = replace(sizes, annotators=(1,)) if clean else sizes
             name = "em-full[steps=1,scale=0.3]" if clean else self.objective
             learner = EpisodeLearner(
@@ -294,7 +294,7 @@ class FewShotCrowd(Estimator):
             x = torch.cat([x, self.prepare(unlabelled)])
         items = Items.of_annotations(annotations, len(x))
         task, embed = self.model_.adapt_one(self.embedding_, x, items)
-        return FewShotTask(self, annotations, names, task, embed)
+        return FewShotTask(self, annotations, names, task, embed, x)
 
     @property
     def predict(self) -> NoReturn:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._relation import Array, Floats, indices_of
+from .._names import Names, as_names
+from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from .adapter import AdaptedTasks, Embed, as_float32
 from .items import Items
+from .view import EmbeddingView, Stage, in_plane, stage_names
 
 if TYPE_CHECKING:
     from .few_shot import FewShotCrowd
 
 _BATCH = 1024
+_SHOWN = 1000  # further items in a view, at most
 
 
 class FewShotTask:
@@ -35,6 +40,8 @@ class FewShotTask:
         The adapted task.
     embed
         The embedding network.
+    x
+        What it takes, of the support.
     """
 
     def __init__(
@@ -44,8 +51,10 @@ class FewShotTask:
         classes: Array,
         task: AdaptedTasks,
         embed: Embed,
+        x: Tensor,
     ) -> None:
         self.model, self.annotations, self.task, self.embed = model, annotations, task, embed
+        self.x = x
         self.classes_, self.annotators_ = classes, annotations.annotators
 
     @torch.no_grad()
@@ -111,6 +120,69 @@ class FewShotTask:
             "n_labels": self.annotations.labels_per_annotator,
             "accuracy": np.einsum("t,att->a", self.posterior.mean(axis=0), self.confusion),
         }
+
+    @torch.no_grad()
+    def view(
+        self,
+        truth: Mapping[str, Any] | ArrayLike | None = None,
+        *,
+        new: Any = None,
+        names: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> EmbeddingView:
+        """Return the items in the plane, with their classes before and after every step of EM.
+
+        Its `plot()` is a chart.
+
+        Parameters
+        ----------
+        truth
+            Known classes: by name of the item, or of all items in order.
+        new
+            Inputs of further items, which have no annotations; the first 1000 are shown.
+        names
+            Names of these; by default numbers after those of the support.
+        seed
+            Random seed of t-SNE.
+        """
+        n_labelled, n_support, n_classes = (
+            self.annotations.n_items,
+            len(self.x),
+            len(self.classes_),
+        )
+        x = self.x if new is None else torch.cat([self.x, self.model.prepare(new)[:_SHOWN]])
+        u = as_float32(self.embed(x))[None]
+        numbers = [str(number) for number in range(n_labelled, len(x))]
+        chosen = [*numbers[: n_support - n_labelled], *names] if names is not None else numbers
+        items = as_names([*self.annotations.items.tolist(), *chosen[: len(numbers)]])
+        votes = np.zeros((len(x), n_classes))
+        votes[:n_labelled] = self.annotations.votes()
+        votes[votes.sum(axis=1) == 0] = 1
+        stages = [votes / votes.sum(axis=1, keepdims=True)]
+        others = Items.of(u[:, n_support:], n_classes=n_classes)
+        for task in self.task.stages():
+            p = torch.cat([task.posterior, task.log_truth(others).exp()], dim=1)
+            stages.append(_numpy(p))
+        return EmbeddingView(
+            items=items,
+            classes=as_names(self.classes_),
+            position=in_plane(_numpy(u), seed),
+            labelled=np.pad(self.annotations.labels_per_item > 0, (0, len(numbers))),
+            stages=tuple(map(Stage, stage_names(len(stages) - 1), stages)),
+            truth=self._codes(items, truth),
+        )
+
+    def _codes(self, items: Names, truth: Mapping[str, Any] | ArrayLike | None) -> Integers:
+        """Return codes of known classes, -1 for others."""
+        if truth is None:
+            return np.full(len(items), -1)
+        if not isinstance(truth, Mapping):
+            values = np.asarray(truth).tolist()
+            if len(values) != len(items):
+                raise DataError(f"{len(values)} known classes, but {len(items)} items")
+            truth = dict(zip(items.tolist(), values, strict=True))
+        names = as_names([truth.get(name, "") for name in items.tolist()])
+        return indices_of(names, as_names(self.classes_))
 
     def next(self, budget: int = 10, **settings: Any) -> dict[str, Array]:
         """Return which annotators to ask about which items; see `dissensus.meta.active.plan`."""

@@ -355,12 +355,8 @@ def ranked(value: Any) -> list[Any]:
     >>> ranked("b a c"), ranked("b > a = c"), ranked('["b c", "a"]'), ranked(None)
     (['b', 'a', 'c'], ['b', ['a', 'c']], ['b c', 'a'], [])
     """
-    if value is None:
-        return []
-    if not isinstance(value, str):
-        return list(value)
-    if value.lstrip().startswith("["):
-        return _json_list(value)
+    if (listed := _listed(value)) is not None:
+        return listed
     if ">" in value or "=" in value:
         groups = [[one.strip() for one in group.split("=")] for group in value.split(">")]
         return [group if len(group) > 1 else group[0] for group in groups]
@@ -368,7 +364,14 @@ def ranked(value: Any) -> list[Any]:
     return [one.strip() for one in value.split(mark)]
 
 
-def _json_list(value: str) -> list[Any]:
+def _listed(value: Any) -> list[Any] | None:
+    """Return a value that is a list, or one in JSON; `None` for other texts."""
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        return list(value)
+    if not value.lstrip().startswith("["):
+        return None
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
@@ -385,12 +388,8 @@ def _sets(rows: pl.DataFrame, _: Inputs) -> Answers:
 
 
 def _options(value: Any, mark: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, str):
-        return list(value)
-    if value.lstrip().startswith("["):
-        return _json_list(value)
+    if (listed := _listed(value)) is not None:
+        return listed
     options = split_options(value) if mark == "|" else value.split(mark)
     return [one.strip() for one in options if one.strip()]
 

@@ -17,6 +17,16 @@ from ..errors import OptionError
 from .embedding import fill
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
+COLOURS = (
+    BLUE,
+    ORANGE,
+    "#3a9d6e",
+    "#8e5bb5",
+    "#b5504f",
+    "#1f9fb0",
+    "#c4a000",
+    "#7a5c45",
+)  # of classes
 VERDICT_COLOURS = {  # by verdict, the worst first; they differ in lightness, too
     "random": RED,
     "constant": "#8b1a1a",

@@ -8,10 +8,12 @@ from ..agreement.result import Agreement
 from ..comparison import Comparison
 from ..errors import DataError
 from ..identification import AnnotatorScores
+from ..meta.view import EmbeddingView
 from ..planning import Plan
 from ..result import Aggregation
 from .agreement_figures import agreement_figure
 from .charts import Figure
+from .few_shot_figures import embedding_figure
 from .figures import annotators_figure, confidence_figure
 from .method_figures import curve_figure, methods_figure
 
@@ -39,6 +41,8 @@ def plot(result: Any) -> Figure:
         case Plan():
             figure = curve_figure(result)
             nothing = "there is no curve to draw: plan with draws=10"
+        case EmbeddingView():
+            figure = embedding_figure(result)
     if figure is None:
         raise DataError(nothing)
     return figure

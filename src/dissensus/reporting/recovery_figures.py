@@ -9,10 +9,9 @@ import numpy as np
 
 from .._relation import Floats
 from ..recovery.measures import entropy, reliability, shares_of
-from .charts import BLUE, GREY, ORANGE, Figure, chart, colour, diagonal, number, share
+from .charts import BLUE, COLOURS, ORANGE, Figure, chart, colour, diagonal, number, share
 
 _ANNOTATORS, _RECOVERED = "annotators", "recovered"
-_COLOURS = (BLUE, ORANGE, "#3a9d6e", "#8e5bb5", "#b5504f", GREY)
 _ROW_HEIGHT = 22
 _WHITE = {"background": "white"}
 
@@ -83,7 +82,7 @@ def reliability_figure(predicted: Mapping[str, Floats], votes: Floats, bins: int
         for x, y, size in zip(table.predicted, table.observed, table.size, strict=True)
         if size
     ]
-    palette = dict(zip(predicted, cycle(_COLOURS), strict=False))
+    palette = dict(zip(predicted, cycle(COLOURS), strict=False))
     x = share("predicted", "recovered share of a class")
     y = share("observed", "share of the annotators")
     lines = colour("method", palette, columns=3, labelLimit=220)
