@@ -315,6 +315,10 @@ REPEATABLE = {  # options that may be given several times
         "Exit with code 1 unless it holds: 'replaces(NAME)', 'share(CLASS) >= 0.8'; repeatable.",
     ),
     "--drop rules": (str, "Drop labels: 'verdict == random', 'item.cause == hard'; repeatable."),
+    "--archive archives": (
+        str,
+        "Local file of a public data set, or a folder of them, instead of fetching; repeatable.",
+    ),
     "--source sources": (str, "Images by class, .npz of x and y, or table of texts; repeatable."),
     "--milestones -m milestones": (
         _COUNT,
