@@ -86,6 +86,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--test": "Known labels of test items.",
             "--by": "Column to group by.",
             "--tendency": "Output of `tendency evaluate --json`, to include.",
+            "--waum": "Output of `identify -s waum`, to draw beside entropies.",
             "--load": "Folder of a fitted model.",
             "--answers": "File of annotations in a data set folder.",
             "--metadata": "JSON with the name and the number of classes of a data set folder.",

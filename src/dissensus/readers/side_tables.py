@@ -148,6 +148,11 @@ def read_scores(path: str | Path) -> dict[str, float]:
     return _numbers(path, {"item": NEEDED["item"], "score": _SCORE})
 
 
+def read_waum(path: str | Path) -> dict[str, float]:
+    """Return `{item: WAUM}` from a table of `identify -s waum`, or from a JSON object."""
+    return _numbers(path, {"item": NEEDED["item"], "waum": ["waum", "waum_perworker"]})
+
+
 def read_authors(path: str | Path) -> dict[str, str]:
     """Return `{item: annotator}` from a table, a JSON object, or peerannot's list.
 
