@@ -72,6 +72,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--truth": "Known labels to score with.",
             "--annotations": "Labels of all annotators, to compare with.",
             "--annotators": "Table about annotators, one column per attribute.",
+            "--authors": "Table of item and author; authors' labels on own items are left out.",
             "--among": "Annotators to choose from: names separated by commas, or a file of names.",
             "--only": "Items to choose, separated by commas.",
             "--inputs": "What the items are: a table of texts, a folder of images, .npy or .npz.",
