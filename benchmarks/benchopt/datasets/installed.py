@@ -1,7 +1,7 @@
 """Public sets by name, as `dissensus install` prepares them, and any data set folder by path.
 
-    benchopt run . -d "Installed[name=[labelme,music]]"
-    benchopt run . -d "Installed[name=my/folder]"
+    benchopt run . -d "Installed[source=[labelme,music]]"
+    benchopt run . -d "Installed[source=my/folder]"
 
 A folder has `answers.json` and `ground_truth.npy`. Names are fetched once, into the cache.
 """
@@ -19,7 +19,7 @@ class Dataset(BaseDataset):
     """A data set folder."""
 
     name = "Installed"
-    parameters = {"name": ["labelme", "music"]}  # noqa: RUF012
+    parameters = {"source": ["labelme", "music"]}  # noqa: RUF012
     requirements = ("pip::dissensus",)
 
     def get_data(self) -> dict[str, Any]:
@@ -27,11 +27,11 @@ class Dataset(BaseDataset):
         from dissensus import DissensusError, install, read, read_truth
 
         with tempfile.TemporaryDirectory() as work:
-            folder = Path(self.name)
+            folder = Path(self.source)
             try:
                 if not (folder / "answers.json").is_file():
                     folder = Path(work) / "set"
-                    install(str(self.name), folder, answers_only=True)
+                    install(str(self.source), folder, answers_only=True)
                 annotations, truth = read(folder), read_truth(folder)
             except DissensusError as problem:
                 return {"item": None, "reason": str(problem)}
