@@ -136,10 +136,10 @@ def what_differs(found: dict[str, dict[str, Cell]], n_test: int) -> str:
         "of .01 and no dropout of the inputs learn wrong labels, although the epoch is chosen on "
         f"known truth: {gaps(two, SAME, OURS)} against our default, which sees no truth. (3) Left "
         f"against print are {gaps(two, TWICE, None)} for two stages and {gaps(ends, SAME, None)} "
-        "end to end. These cannot be taken apart here: the article has 25 088 features of augmented "
-        "pictures, the shared data 512 of the plain ones. (4) Print is one seed on "
-        f"{n_test} test pictures, whose sampling alone is ± {sampling:.3f}. That GLAD is best is not "
-        "seen here, with labels of GLAD in peerannot's settings (`GLAD-CG`)."
+        "end to end. These cannot be taken apart here: the article has 25 088 features of "
+        "augmented pictures, the shared data 512 of the plain ones. (4) Print is one seed on "
+        f"{n_test} test pictures, whose sampling alone is ± {sampling:.3f}. That GLAD is best is "
+        "not seen here, with labels of GLAD in peerannot's settings (`GLAD-CG`)."
     )
 
 
