@@ -44,7 +44,7 @@ class PeerGrading(Strategy):
     --------
     >>> from dissensus import simulate
     >>> simulate("peer-grading", n_items=3, n_annotators=3).annotations
-    <Numbers: 9 answers by 3 annotators on 3 items; 60.9... to 91.3...>
+    <Numbers: 9 answers by 3 annotators on 3 items; 47.8... to 90.2...>
     """
 
     numeric: ClassVar[bool] = True
