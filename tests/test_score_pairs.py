@@ -1,9 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, demo, identify, report
 from dissensus.identification.scores import Scored, find_score, score
-from dissensus.reporting.score_pairs import annotator_pair, score_pair
+from dissensus.reporting.score_pairs import annotator_pair, item_pair, score_pair
 
 
 def rows(figure):
@@ -57,3 +59,12 @@ def test_the_report_draws_items_by_waum_where_it_is_given(tmp_path):
     assert "annotator scores" in plain.charts
     with pytest.raises(DataError, match="WAUM is of other items: 'nobody'"):
         report(annotations, "majority", waum={"nobody": 1.0})
+
+
+def test_items_that_are_too_hard_have_a_colour_of_their_own():
+    annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001101")
+    waum = np.array([0.9, -0.2, 0.1])
+    hard = SimpleNamespace(annotations=annotations, measure="waum", score=waum, pruned=waum < 0)
+    figure = item_pair(hard, score(annotations, "entropy"))
+    assert [row["group"] for row in rows(figure)] == ["kept", "too hard", "kept"]
+    assert figure.spec["encoding"]["color"]["scale"]["domain"] == ["too hard", "kept"]
