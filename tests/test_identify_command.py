@@ -158,3 +158,21 @@ def test_scores_of_classes_are_refused_for_numbers(table):
         done = run("identify", table, "--scale", "interval", *options)
         assert done.returncode == 2
         assert "needs classes, but the labels are numbers" in done.stderr.decode()
+
+
+def test_a_chart_draws_two_scores_against_each_other(table, tmp_path):
+    for options, title in [
+        ((), b"Annotators by trace and spam score"),
+        (("-s", "spam_score"), b"Annotators by spam score and trace"),
+        (("-s", "difficulty"), b"Items by difficulty and entropy"),
+        (("--items",), b"Items by confidence and entropy"),
+    ]:
+        done = run("identify", table, *options, "--plot", tmp_path / "two.svg")
+        assert done.returncode == 0, done.stderr
+        assert title in done.stderr
+        assert (tmp_path / "two.svg").read_text().startswith("<svg")
+        (tmp_path / "two.svg").unlink()
+    for options in (("-s", "alpha"), ("--drop", "verdict == random")):
+        done = run("identify", table, *options, "--chart", tmp_path / "two.svg")
+        assert done.returncode == 2
+        assert b"--chart draws scores of annotators or items" in done.stderr

@@ -394,7 +394,7 @@ def test_peerannot_s_command_line_works_without_running_its_script(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert b"18 labels by 3 annotators on 6 items written to . and 6 images linked" in done.stderr
+    assert b"18 labels by 3 annotators on 6 items written to . and 6 images" in done.stderr
     assert len(read(tmp_path)) == 18
     assert np.array_equal(read(tmp_path).labels_per_item, [3] * 6)
     done = run("install", "answers.txt", "--train-path", "raw", cwd=tmp_path)

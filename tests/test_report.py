@@ -138,7 +138,8 @@ def test_the_most_frequent_difference_is_counted(photos):
 def test_every_chart_names_its_axes_and_has_a_caption(photos):
     *_, summary = photos
     assert set(summary.charts) == {
-        *("classes", "confidence", "calibration", "annotators", "confusion", "agreement")
+        *("classes", "confidence", "calibration", "annotators", "confusion", "agreement"),
+        "annotator scores",
     }
     for one in summary.charts.values():
         assert one.title

@@ -16,7 +16,7 @@ from dissensus.simulation import _all_at_once, simulate
 from dissensus.simulation._assign import assign_loads, drawn, loads
 
 STRATEGIES = list(simulators)
-WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric")]
+WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric", "peer-grading")]
 T1 = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10, "seed": 0}
 T2 = T1 | {"feedback": None, "imbalance": True}
 T5 = T1 | {"n_annotators": 100}

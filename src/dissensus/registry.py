@@ -293,8 +293,14 @@ registries: Mapping[str, KindRegistry] = {
 
 estimators: Registry[Estimator] = Registry(
     "estimate",
-    _table("aggregation.numeric", "mean median trimmed-mean lfc-n gaussian catd crh pm"),
-    {"student-t": "gaussian[freedom=4]"},
+    _table(
+        "aggregation.numeric", "mean median trimmed-mean lfc-n gaussian peer-grading catd crh pm"
+    ),
+    {
+        "student-t": "gaussian[freedom=4]",
+        # The first model of Piech et al. (2013): reliability does not depend on the own grade.
+        "PG1": "peer-grading[tied=False]",
+    },
 )
 
 simulators: Registry[Strategy] = Registry(
@@ -303,7 +309,7 @@ simulators: Registry[Strategy] = Registry(
         "simulation",
         """
         hammer-spammer independent-confusion given-matrices student-teacher discrete-difficulty
-        glad mace one-coin community ordinal numeric
+        glad mace one-coin community ordinal numeric peer-grading
         """,
     ),
     {"matrix-independent": "given-matrices"},

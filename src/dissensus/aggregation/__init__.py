@@ -5,10 +5,12 @@ One file per method, imported on first use.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MethodError
+from ..authors import without_own
+from ..errors import MethodError, OptionError
 from ..readers import as_annotations, as_truth
 from ..registry import aggregators
 from ._base import (
@@ -79,6 +81,7 @@ __all__ = [
     "Progress",
     "aggregate",
     "as_method",
+    "check_authors",
     "check_size",
     "no_progress",
     *(target.partition(":")[2] for target in aggregators.table.values()),
@@ -101,11 +104,19 @@ def as_method(method: str | Aggregator) -> Aggregator:
     return chosen
 
 
+def check_authors(method: Aggregator) -> None:
+    """Refuse to leave out authors' own labels for a method that counts them."""
+    if "authors" in method.side_tables:
+        name = aggregators.describe(method).partition("[")[0]
+        raise OptionError(f"{name} counts authors' own labels: write {name}[authors=FILE]")
+
+
 def aggregate(
     annotations: Annotations | str | Path | Any,
     method: str | Aggregator = "auto",
     *,
     gold: Any = None,
+    authors: Mapping[str, str] | str | Path | None = None,
     start: Aggregation | Floats | None = None,
     seed: int = 0,
     engine: Engine | None = None,
@@ -124,6 +135,9 @@ def aggregate(
     gold
         Known labels, as `{item: label}`, a pandas Series, a table or a file: they are kept, and
         methods with parameters learn from them.
+    authors
+        Whose item it is, `{item: annotator}`, or a file: labels of authors on their own items are
+        left out.
     start
         A posterior to start from: an earlier result or an array (item, class). Only iterative
         methods use it.
@@ -145,7 +159,14 @@ def aggregate(
     """
     annotations = as_annotations(annotations)
     annotations.check_classes("aggregate", "`estimate` takes numbers")
-    return as_method(method).fit(
+    chosen = as_method(method)
+    if authors is not None:
+        from ..readers.side_tables import read_authors
+
+        check_authors(chosen)
+        known = authors if isinstance(authors, Mapping) else read_authors(authors)
+        annotations, _ = without_own(annotations, known)
+    return chosen.fit(
         annotations,
         gold=as_truth(gold),
         start=start,

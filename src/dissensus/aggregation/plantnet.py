@@ -24,10 +24,10 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._names import text
 from .._probability import TIE, normalize
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
+from ..authors import author_codes
 from ..errors import MethodError
 from ..params import Count, NonNegative, Probability, table_of
 from ._base import Aggregator, FitContext, Fitted
@@ -131,7 +131,7 @@ class Plantnet(Aggregator):
     def estimate_params(self, fit: FitContext) -> Fitted:
         votes = self._votes_of(fit)
         experience = np.zeros(fit.annotations.n_annotators)
-        author = self._author(fit.annotations)
+        author = author_codes(fit.annotations, table_of("authors", self.authors))
         n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
         for iteration in range(1, max(self.max_iter, _LEAST) + 1):
             now = self._experience(votes, self._vote(votes, self.weight(experience)), author)
@@ -199,16 +199,6 @@ class Plantnet(Aggregator):
         voted = votes.known(right & ~own) & ~seen
         further = np.round(self.taxa_votes_weight * votes.by_annotator(voted))
         return self.taxa_obs_weight * votes.by_annotator(seen) + further
-
-    def _author(self, annotations: Annotations) -> Integers:
-        """Return the annotator whose item it is, -1 if unknown: (item)."""
-        authors = table_of("authors", self.authors)
-        codes = {name: code for code, name in enumerate(annotations.annotators.tolist())}
-        author = [
-            codes.get(text(authors[item]), -1) if item in authors else -1
-            for item in annotations.items.tolist()
-        ]
-        return np.array(author, dtype=np.int64)
 
     def _votes_of(self, fit: FitContext) -> _Votes:
         annotations = fit.annotations

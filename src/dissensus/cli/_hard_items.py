@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,11 +41,18 @@ class HardItems:
     network: Network
 
     def identify(
-        self, found: Reading, asked: ScoreContext, *, output: str | None, top: int, as_json: bool
+        self,
+        found: Reading,
+        asked: ScoreContext,
+        *,
+        output: str | None,
+        draw: Callable[[Callable[[Any], Any]], None],
+        top: int,
+        as_json: bool,
     ) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
         from .._relation import indices_of
-        from ..identification.scores import Scored
+        from ..identification.scores import Scored, score
         from ..readers.sources import format_for
 
         if output and output != "-":
@@ -67,6 +75,7 @@ class HardItems:
         files = self._write(hard, data, found, folder)
         scored = Scored(self.score, data.annotations.items, hard.score)
         write_table(hard.table(), output)
+        draw(lambda pairs: pairs.item_pair(hard, score(data.annotations, "entropy")))
         if as_json:
             summary = {"epochs": hard.epochs, "learned": hard.learned, "files": files}
             show_json(score_json(scored) | {"too_hard": hard.too_hard.tolist()} | summary)

@@ -72,6 +72,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--truth": "Known labels to score with.",
             "--annotations": "Labels of all annotators, to compare with.",
             "--annotators": "Table about annotators, one column per attribute.",
+            "--authors": "Table of item and author; authors' labels on own items are left out.",
             "--among": "Annotators to choose from: names separated by commas, or a file of names.",
             "--only": "Items to choose, separated by commas.",
             "--inputs": "What the items are: a table of texts, a folder of images, .npy or .npz.",
@@ -86,6 +87,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--test": "Known labels of test items.",
             "--by": "Column to group by.",
             "--tendency": "Output of `tendency evaluate --json`, to include.",
+            "--waum": "Output of `identify -s waum`, to draw beside entropies.",
             "--load": "Folder of a fitted model.",
             "--answers": "File of annotations in a data set folder.",
             "--metadata": "JSON with the name and the number of classes of a data set folder.",
@@ -327,6 +329,10 @@ REPEATABLE = {  # options that may be given several times
         "Exit with code 1 unless it holds: 'replaces(NAME)', 'share(CLASS) >= 0.8'; repeatable.",
     ),
     "--drop rules": (str, "Drop labels: 'verdict == random', 'item.cause == hard'; repeatable."),
+    "--archive archives": (
+        str,
+        "Local file of a public data set, or a folder of them, instead of fetching; repeatable.",
+    ),
     "--source sources": (str, "Images by class, .npz of x and y, or table of texts; repeatable."),
     "--milestones -m milestones": (
         _COUNT,

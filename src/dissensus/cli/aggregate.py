@@ -36,10 +36,10 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @options(
-    *("output", "to", "hard", "gold", "save", "address", "work", "resume"),
+    *("output", "to", "hard", "gold", "authors", "save", "address", "work", "resume"),
     *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
     *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
-    strategy=Computed("auto; mean for numbers"),
+    strategy=Computed("auto; mean for numbers, peer-grading with --authors"),
     engine="local",
     memory=Computed("half of the machine's"),
     threads=Computed("all cores"),
@@ -52,6 +52,7 @@ def aggregate(
     to: str | None,
     hard: bool,
     gold: str | None,
+    authors: str | None,
     save: str | None,
     engine: str,
     address: str | None,
@@ -73,7 +74,8 @@ def aggregate(
     an export of a labelling tool, or a data set folder. Several Parquet files, a folder of them, a
     pattern or an address in an object store are one table. The output is a table with a column for
     every class; for a data set folder it is labels/labels_<name>_<strategy>.npy. Sets, rankings,
-    spans, boxes, points, masks and texts are recognised by their columns, or given by --kind.
+    spans, boxes, points, masks and texts are recognised by their columns, or given by --kind. With
+    --authors, annotators who are authors do not label their own items.
 
     \b
     Example:
@@ -86,7 +88,8 @@ def aggregate(
         if given is not None:
             from . import _answers
 
-            _answers.refuse({"--hard": hard, "--path-remove": path_remove}, given.answers.kind)
+            unused = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
+            _answers.refuse(unused, given.answers.kind)
             how: dict[str, Any] = {
                 "strategy": strategy,
                 "favour": favour,
@@ -102,7 +105,7 @@ def aggregate(
     known = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
-        _check_in_parts(to, hard, path_remove, reading["scale"], reading["duplicates"])
+        _check_in_parts(to, hard, path_remove, authors, reading["scale"], reading["duplicates"])
         settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
@@ -132,13 +135,17 @@ def aggregate(
         )
     if path_remove:
         annotations = without_removed(annotations, path_remove)
+    known_authors = None
+    if authors:
+        annotations, known_authors = _without_own(annotations, authors, strategy or "auto")
     if folder:
         from ..registry import from_peerannot
 
         annotations.check_classes("a data set folder")
         typed, strategy = strategy, from_peerannot(strategy) if strategy else None
     if annotations.numeric:
-        _aggregate_numbers(paths[0], annotations, strategy, output, known, save, as_json, seed)
+        how = {"gold": known, "authors": known_authors, "seed": seed}
+        _aggregate_numbers(paths[0], annotations, strategy, output, save, as_json, **how)
         return
     strategy = strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
@@ -175,10 +182,15 @@ def _file_set(
 
 
 def _check_in_parts(
-    to: str | None, hard: bool, path_remove: str | None, scale: str, duplicates: str
+    to: str | None,
+    hard: bool,
+    path_remove: str | None,
+    authors: str | None,
+    scale: str,
+    duplicates: str,
 ) -> None:
     """Refuse options that need all annotations in memory."""
-    given = {"--to": to, "--hard": hard, "--path-remove": path_remove}
+    given = {"--to": to, "--hard": hard, "--path-remove": path_remove, "--authors": authors}
     given[f"--duplicates {duplicates}"] = duplicates != "count"
     given[f"--scale {scale}"] = scale in ("interval", "ratio")
     for name, value in given.items():
@@ -225,23 +237,41 @@ def _aggregate_classes(
     return result
 
 
+def _without_own(
+    annotations: Annotations, authors: str, strategy: str
+) -> tuple[Annotations, dict[str, str]]:
+    """Return annotations without those on own work, and the authors."""
+    from ..aggregation import as_method, check_authors
+    from ..authors import without_own
+    from ..readers.side_tables import read_authors
+
+    if not annotations.numeric:
+        check_authors(as_method(strategy))
+    known = read_authors(authors)
+    kept, n_own = without_own(annotations, known)
+    note(f"{n_own} labels of authors on their own items are left out")
+    return kept, known
+
+
 def _aggregate_numbers(
     path: str,
     annotations: Annotations,
     strategy: str | None,
     output: str | None,
-    gold: dict[str, str] | None,
     save: str | None,
     as_json: bool,
+    *,
+    gold: dict[str, str] | None,
+    authors: dict[str, str] | None,
     seed: int,
 ) -> None:
+    from ..aggregation.numeric import estimate
     from ..readers import as_numbers
-    from ..registry import estimators
     from ..writers import write
 
     known = {item: float(value) for item, value in gold.items()} if gold else None
-    method = estimators.create(strategy or "mean")
-    result = method.fit(as_numbers(annotations, path), gold=known, seed=seed)
+    numbers = as_numbers(annotations, path)
+    result = estimate(numbers, strategy, gold=known, authors=authors, seed=seed)
     if save:
         result.save(save)
     if output or not as_json:

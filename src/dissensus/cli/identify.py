@@ -9,6 +9,7 @@ import click
 
 from .._plain import as_rows
 from .._progress import progress_bar
+from ..errors import OptionError
 from ._hard_items import HardItems
 from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
@@ -25,14 +26,14 @@ from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
-    from ..identification.scores import Scored
+    from ..identification.scores import Score, Scored
     from ..result import Table
 
 
 @click.command()
 @click.argument("path", default=".")
 @options(
-    *("score", "items", "gold", "probabilities", "rules", "output"),
+    *("score", "items", "gold", "probabilities", "rules", "output", "chart --plot"),
     *("top --most", "latent --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
@@ -58,6 +59,7 @@ def identify(
     probabilities: str | None,
     rules: tuple[str, ...],
     output: str | None,
+    chart: str | None,
     top: int,
     communities: int,
     latent: bool,
@@ -83,13 +85,15 @@ def identify(
     labels that are left go to the output. In a data set folder, -s also writes identification/… as
     peerannot does. aum, aumc, waum and waum_perworker train a network on the inputs and find the
     items that it cannot learn. Of answers of other kinds, annotators are compared with the
-    consensus of -s, and --items lists the items by the distance of their answers.
+    consensus of -s, and --items lists the items by the distance of their answers. --chart draws two
+    scores against each other: of annotators trace and spam score, of items the score of -s and the
+    entropy of their labels.
 
     \b
     Examples:
       dissensus identify answers.csv
       dissensus identify answers.csv --drop "verdict == random" -o kept.csv
-      dissensus identify answers.csv -s waum --inputs texts.csv
+      dissensus identify answers.csv -s waum --inputs texts.csv --chart waum.svg
     """
     from ..identification import scores
 
@@ -98,7 +102,8 @@ def identify(
         from . import _answers
 
         kind = given.answers.kind
-        _answers.refuse({"--drop": rules, "--probabilities": probabilities}, kind)
+        refused = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
+        _answers.refuse(refused, kind)
         how: dict[str, Any] = {
             "strategy": score,
             "gold": gold,
@@ -109,6 +114,7 @@ def identify(
         return
     reading = class_options(path, reading)
     chosen = scores.find_score(score) if score else None
+    draw = _chart(chart, rules, chosen)
     if items and chosen:
         raise click.UsageError("--items shows all scores of items; give it without -s")
     folder = is_data_folder(path, answers)
@@ -141,14 +147,17 @@ def identify(
         hard = HardItems(
             *(chosen, path, folder, metadata, hard_labels, use_pleiss, alpha, topk or 1, network)
         )
-        hard.identify(found, asked, output=output, top=top, as_json=as_json)
+        hard.identify(found, asked, output=output, draw=draw, top=top, as_json=as_json)
     elif chosen:
         scored = scores.score(asked, chosen.name)
+        draw(lambda pairs: pairs.score_pair(scored, scores.score(asked, _partner(chosen))))
         if folder:
             _write_as_peerannot(path, scored, asked)
         show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, top))
     elif items:
         table = dict(asked.items.table())
+        two = (scores.score(asked, name) for name in ("confidence", "entropy"))
+        draw(lambda pairs: pairs.score_pair(*two))
         if asked.probabilities is not None:
             table["crowdlab_label"] = asked.quality.labels
             table["consensus_quality"] = asked.quality.consensus_quality
@@ -156,6 +165,7 @@ def identify(
     else:
         with progress_bar("scoring annotators") as progress:
             identified = asked.identified(models=latent, copying=copying, progress=progress)
+        draw(lambda pairs: pairs.annotator_pair(identified))
         table = dict(identified.table())
         if probabilities:
             table["annotator_quality"] = asked.quality.annotator_quality
@@ -183,6 +193,38 @@ def _other_answers(path: str, answers: str | None, reading: dict[str, Any]) -> A
     if is_data_folder(path, answers) or not Path(path).is_file():
         return None
     return examine_answers(path, **reading)
+
+
+def _chart(
+    path: str | None, rules: tuple[str, ...], chosen: Score | None
+) -> Callable[[Callable[[Any], Any]], None]:
+    """Return what draws a figure to a path; nothing without one."""
+    if path is None:
+        return lambda _figure: None
+    from ..reporting.charts import check_chart
+
+    check_chart(path)
+    if rules or (chosen and chosen.of == "crowd"):
+        raise OptionError("--chart draws scores of annotators or items; leave it out")
+
+    def draw(figure: Callable[[Any], Any]) -> None:
+        from ..reporting import score_pairs
+
+        drawn = figure(score_pairs)
+        if drawn is None:
+            note("there is nothing to draw: fewer than two have both scores")
+            return
+        drawn.save(path)
+        note(f"{drawn.title}: {drawn.words} Drawn to {path}")
+
+    return draw
+
+
+def _partner(score: Score) -> str:
+    """Return the score to draw another one against."""
+    if score.of == "annotator":
+        return "trace" if score.name == "spam_score" else "spam_score"
+    return "confidence" if score.name == "entropy" else "entropy"
 
 
 def _read_matrices(file: str | None) -> Any:

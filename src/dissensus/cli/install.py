@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
 from .options import Computed, options
@@ -16,7 +17,7 @@ from .options import Computed, options
 @click.argument("source", metavar="NAME|PATH")
 @options(
     *("answers", "metadata", "label_names", "files_path", "train_path", "test_path"),
-    *("test_ground_truth", "no_task", "trust_code", "json"),
+    *("test_ground_truth", "no_task", "trust_code", "archives", "json"),
     folder=Computed("., or a folder of that name"),
     answers_format=Computed("recognised"),
     val_path=Computed("20 % of the training images"),
@@ -39,13 +40,16 @@ def install(
 ) -> None:
     """Prepare a data set as a folder.
 
-    NAME is `demo` or a simulator. PATH is a file with annotations, a folder, a zip or tar
-    archive, or a data set's Python script, which runs only with --trust-code. The folder gets
-    answers.json, metadata.json and links to images, in the layout of peerannot.
+    NAME is `demo`, a public data set (labelme, music, cifar10h, bird-audio), whose files are
+    fetched once or given with --archive, or a simulator. PATH is a file with annotations, a
+    folder, a zip or tar archive, or a data set's Python script, which runs only with
+    --trust-code. The folder gets answers.json, metadata.json and images, in the layout of
+    peerannot.
 
     \b
     Example:
       dissensus install demo
+      dissensus install labelme --archive deep_LabelMe.tar.gz
       dissensus install answers.txt --answers-format 0 --folder mine
     """
     from ..datasets.image_links import ImageFolders
@@ -59,16 +63,18 @@ def install(
         images = ImageFolders(Path(files_path), Path(train_path), *optional)
     same = test_ground_truth_format == "-1"
     truth_format = answers_format if same else test_ground_truth_format
-    done = run(
-        source,
-        folder,
-        answers_format=_number(answers_format),
-        pictures=images,
-        answers_only=no_task,
-        test_truth=test_ground_truth,
-        test_truth_format=_number(truth_format),
-        **settings,
-    )
+    with progress_bar("fetching") as progress:
+        done = run(
+            source,
+            folder,
+            answers_format=_number(answers_format),
+            pictures=images,
+            answers_only=no_task,
+            test_truth=test_ground_truth,
+            test_truth_format=_number(truth_format),
+            progress=progress,
+            **settings,
+        )
     for sentence in done.notes:
         note(sentence)
     counts = {}
@@ -82,7 +88,7 @@ def install(
     if as_json:
         show_json({**counts, "links": done.n_links, "folder": str(done.folder)})
     elif counts:
-        linked = f" and {done.n_links} images linked" if done.n_links else ""
+        linked = f" and {done.n_links} images" if done.n_links else ""
         note(
             f"{counts['labels']} labels by {counts['annotators']} annotators on "
             f"{counts['items']} items written to {done.folder}{linked}"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.argument("second", required=False)
 @options(
-    *("truth", "inputs --texts", "show", "annotators", "tendency", "by"),
+    *("truth", "inputs --texts", "show", "annotators", "tendency", "waum", "by"),
     *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
     target=0.95,
     strategy="auto",
@@ -56,6 +56,7 @@ def report(
     annotators: str | None,
     target: float,
     tendency: str | None,
+    waum: str | None,
     by: str | None,
     title: str | None,
     as_json: bool,
@@ -85,12 +86,13 @@ def report(
     if other is None:
         settings["truth"] = read_known(truth)
         reading = class_options(path, reading)
-    given = {"--inputs": inputs, "--annotators": annotators, "--tendency": tendency}
+    for_classes = {"--annotators": annotators, "--tendency": tendency, "--waum": waum}
+    given = {"--inputs": inputs} | for_classes
     run: Callable[..., Report | NumberReport | GroupComparison | AnswerReport]
     if other is not None:
         from ..reporting.answer_report import report_answers
 
-        _refuse({"--annotators": annotators, "--tendency": tendency}, "needs classes")
+        _refuse(for_classes, "needs classes")
         settings |= {
             name: read_known_answers(one, other.answers, inputs)
             for name, one in (("truth", truth), ("gold", gold))
@@ -113,7 +115,7 @@ def report(
             from ..readers import as_numbers
             from ..reporting.number_report import report_numbers
 
-            _refuse({"--annotators": annotators, "--tendency": tendency}, "needs classes")
+            _refuse(for_classes, "needs classes")
             method = "mean" if strategy == "auto" else strategy
             numbers: Any = as_numbers(found.annotations, path)
             run = partial(report_numbers, replace(found, annotations=numbers), method, **shown)
@@ -121,6 +123,7 @@ def report(
             from ..reporting.report import report_labels
 
             more: Any = {"annotators": annotators, "target": target, "tendency": tendency}
+            more["waum"] = waum
             run = partial(report_labels, found, strategy, **more, **shown)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)

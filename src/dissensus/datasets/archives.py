@@ -40,11 +40,16 @@ def names_in(path: Path) -> list[PurePosixPath]:
         return [_inside(path, member.name) for member in members]
 
 
-def unpack(path: Path, folder: Path) -> None:
-    """Unpack an archive into an existing folder."""
+def unpack(
+    path: Path, folder: Path, reads: Callable[[PurePosixPath], bool] = lambda _: True
+) -> None:
+    """Unpack an archive, or the files of it that are read, into an existing folder."""
     with _members(path) as members:
         for member in members:
-            target = folder / _inside(path, member.name)
+            name = _inside(path, member.name)
+            if not reads(name):
+                continue
+            target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             source = member.open()
             if source is None:

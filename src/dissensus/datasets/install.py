@@ -7,11 +7,12 @@ if there are any. A data set's own code runs only on request.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .._files import atomic_folder
+from .._progress import Progress
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.folders import read_folder
@@ -20,6 +21,7 @@ from ..writers.folders import write_folder
 from .archives import is_archive, names_in, unpack
 from .data_set import Installed, Layout, read_answers, write_data_set
 from .image_links import ImageFolders
+from .recipes import RECIPES, find_recipe
 
 __all__ = ["SIMULATED", "Installed", "install"]
 
@@ -42,6 +44,8 @@ def install(
     test_truth: str | Path | None = None,
     test_truth_format: Layout | None = None,
     trust_code: bool = False,
+    archives: Sequence[str | Path] = (),
+    progress: Progress | None = None,
     seed: int = _SEED,
 ) -> Installed:
     """Prepare a data set as a folder.
@@ -49,8 +53,8 @@ def install(
     Parameters
     ----------
     source
-        `demo`, the name of a simulator, a file with annotations, a folder, an archive, or a
-        Python script.
+        `demo`, the name of a public data set or of a simulator, a file with annotations, a
+        folder, an archive, or a Python script.
     folder
         The target; the current folder for annotations and scripts, otherwise one named after
         the source.
@@ -71,6 +75,10 @@ def install(
         Known labels of the test pictures; by default the folders they are in.
     trust_code
         Run a script's code, which can do anything that you can do.
+    archives
+        Files of a public data set, or a folder of them, that need not be fetched.
+    progress
+        Called with bytes fetched, and bytes in all.
     seed
         Random seed of the validation split.
     """
@@ -78,6 +86,15 @@ def install(
     script = path.suffix == ".py"
     if script and answers is None:
         return _run(path, Path(folder or "."), trust_code)
+    recipe = None if _is_path(source) else find_recipe(str(source))
+    if recipe:
+        from .public import install_public
+
+        target = Path(folder or recipe)
+        _refuse_full(target)
+        return install_public(recipe, target, archives, images=not answers_only, progress=progress)
+    if archives:
+        raise OptionError(f"--archive is for {', '.join(RECIPES)}, and this is {source}")
     if not script and (_is_name(source) or not path.exists()):
         return _by_name(str(source), Path(folder or str(source)), seed)
     given: dict[str, Any] = {
@@ -97,15 +114,20 @@ def install(
     return write_data_set(Path(folder or "."), annotations, notes, **given)
 
 
+def _is_path(source: str | Path) -> bool:
+    """Return whether a source cannot be a name; a folder that is called like one is `./name`."""
+    return not isinstance(source, str) or "/" in source or "\\" in source
+
+
 def _is_name(source: str | Path) -> bool:
-    """Return whether a source is a known name; a folder that is called so is `./name`."""
+    """Return whether a source is a known name that needs no file."""
     from ..errors import MethodError
     from ..registry import simulators
 
-    if not isinstance(source, str) or "/" in source or "\\" in source:
+    if _is_path(source):
         return False
     try:
-        return source == "demo" or bool(simulators.resolve(source))
+        return source == "demo" or bool(simulators.resolve(str(source)))
     except MethodError:
         return False
 
@@ -128,7 +150,10 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
     try:
         strategy = simulators.create(name)
     except MethodError as problem:
-        raise DataError(f"{name}: no such file, and no data set of that name ({problem})") from None
+        raise DataError(
+            f"{name}: no such file, and no data set of that name: demo, {', '.join(RECIPES)}, or a "
+            f"simulator ({problem})"
+        ) from None
     simulation = simulate(strategy, **SIMULATED, seed=0 if seed == _SEED else seed)
     if not isinstance(simulation.annotations, Annotations):
         raise OptionError(f"{name} draws numbers; use dissensus simulate --format table")

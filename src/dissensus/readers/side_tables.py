@@ -15,6 +15,7 @@ from .._kinds import KINDS, kind_of_word
 from .._names import as_names, text
 from ..errors import DataError
 from .columns import NEEDED, find_columns, plain_name
+from .folders import load_array
 from .frames import names_of
 from .json_records import load
 from .sources import Source, open_source
@@ -148,13 +149,22 @@ def read_scores(path: str | Path) -> dict[str, float]:
     return _numbers(path, {"item": NEEDED["item"], "score": _SCORE})
 
 
-def read_authors(path: str | Path) -> dict[str, str]:
-    """Return `{item: annotator}` from a table, a JSON object, or peerannot's list.
+def read_waum(path: str | Path) -> dict[str, float]:
+    """Return `{item: WAUM}` from a table of `identify -s waum`, or from a JSON object."""
+    return _numbers(path, {"item": NEEDED["item"], "waum": ["waum", "waum_perworker"]})
 
-    The list has one annotator on each line, the first for item 0; -1 is nobody.
+
+def read_authors(path: str | Path) -> dict[str, str]:
+    """Return `{item: annotator}` from a table, a JSON object, an array, or peerannot's list.
+
+    The list has one annotator on each line, the first for item 0; -1 is nobody. An array likewise.
     """
     source = open_source(path)
-    if source.format == "csv" and len(column_names(source)) == 1:
+    if source.format == "npy":
+        with source.file() as file:
+            array = load_array(file, source.name)
+        authors = {str(number): text(name) for number, name in enumerate(array.ravel().tolist())}
+    elif source.format == "csv" and len(column_names(source)) == 1:
         lines = [line.strip() for line in source.lines()]
         authors = {str(number): name for number, name in enumerate(filter(None, lines))}
     else:

@@ -62,6 +62,7 @@ def class_page(report: Report) -> Page:
                 "classes, a hard one makes them err in many ways, and sometimes an annotator is "
                 "unreliable and the item itself is clear. Click an item for all its labels."
             ],
+            panels=[["item scores"]],
             table=items,
         ),
         _agreement_section(report),
@@ -118,7 +119,7 @@ def annotators_section(
         "annotators",
         "Annotators",
         text,
-        panels=[["annotators"]],
+        panels=[["annotators"], ["annotator scores"]],
         table=table,
         subsections=subsections,
     )

@@ -11,11 +11,13 @@ import numpy as np
 from .._plain import as_rows
 from .._relation import Floats
 from ..identification.proportions import proportion
+from ..identification.scores import Scored, find_score, score
 from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
 from .charts import BLUE, GREY, ORANGE, PERCENT, VERDICT_COLOURS, Figure
 from .judging_report import section_figures
+from .score_pairs import annotator_pair, score_pair
 from .sentences import percent
 from .summary import CONFIDENT
 from .tendency_section import predictions_figure
@@ -55,12 +57,24 @@ def figures(report: Report) -> dict[str, Figure]:
         "confidence": confidence_figure(report.result),
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores, "; click a dot for the evidence"),
+        "annotator scores": annotator_pair(report.annotator_scores),
+        "item scores": _hardness_figure(report),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs),
         "predictions": None if predictions is None else predictions_figure(predictions),
         **({} if report.judging is None else section_figures(report.judging)),
     }
     return {name: one for name, one in drawn.items() if one is not None}
+
+
+def _hardness_figure(report: Report) -> Figure | None:
+    """Return items by WAUM and the entropy of their labels, where WAUM is given."""
+    if not report.hardness:
+        return None
+    items = report.annotations.items
+    value = np.array([report.hardness.get(item, np.nan) for item in items.tolist()])
+    entropy = score(report.annotations, "entropy")
+    return score_pair(Scored(find_score("waum"), items, value), entropy)
 
 
 def class_shares(result: Aggregation) -> Floats:

@@ -41,7 +41,7 @@ from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_e
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
 from ..readers.any_kind import AnswerReading, examine_any
-from ..readers.side_tables import read_attributes, read_texts
+from ..readers.side_tables import read_attributes, read_texts, read_waum
 from ..registry import aggregators
 from ..result import Aggregation, Table
 from .actions import actions
@@ -121,6 +121,8 @@ class Report(DataReport):
         Results of `judge`, where people and models labelled.
     checked
         Labels that were checked one by one, where gold is no random sample.
+    hardness
+        WAUM by item, if given.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Report(DataReport):
     predictions: Predictions | None = None
     judging: Judging | None = None
     checked: Checked | None = None
+    hardness: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def annotations(self) -> Annotations:
@@ -342,6 +345,7 @@ def report_labels(
     annotators: str | Path | None = None,
     target: float = TARGET,
     tendency: str | Path | None = None,
+    waum: str | Path | Mapping[str, float] | None = None,
     folder: Path | None = None,
     checked: Checked | None = None,
     seed: int = 0,
@@ -373,6 +377,9 @@ def report_labels(
         The share of right labels to reach; advice to stop needs it.
     tendency
         Output of `dissensus tendency evaluate --json`, as a file.
+    waum
+        WAUM of the items, drawn against the entropy of their labels: `{item: value}`, or a file
+        of `dissensus identify -s waum`.
     folder
         Where images that texts name are looked for; by default the folder of the file.
     checked
@@ -390,6 +397,7 @@ def report_labels(
     """
     progress = progress or (lambda _done, _total: None)
     predictions = None if tendency is None else read_predictions(tendency)
+    hardness = read_waum(waum) if isinstance(waum, (str, Path)) else dict(waum or {})
     if isinstance(source, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
     reading = source if isinstance(source, Reading) else examine(source)
@@ -400,6 +408,8 @@ def report_labels(
     annotations = reading.annotations
     if len(annotations) == 0:
         raise DataError("there are no labels to report on")
+    if hardness and hardness.keys().isdisjoint(annotations.items.tolist()):
+        raise DataError(f"WAUM is of other items: {next(iter(hardness))!r} has no labels here")
     if not 0 < target < 1:
         raise OptionError(f"target = {target}, but it must be above 0 and below 1")
     known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
@@ -470,4 +480,5 @@ def report_labels(
         predictions,
         judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
         checked,
+        hardness,
     )

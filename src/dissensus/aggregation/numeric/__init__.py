@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...answers.numbers import Numbers
+from ...authors import without_own
 from ...readers import as_annotations, as_truth
 from ...registry import estimators
 from ._base import Estimator
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from .lfc_n import LfcN as LfcN
     from .mean import Mean as Mean
     from .median import Median as Median
+    from .peer_grading import PeerGrading as PeerGrading
     from .pm import Pm as Pm
     from .trimmed_mean import TrimmedMean as TrimmedMean
 
@@ -35,9 +39,10 @@ def __getattr__(name: str) -> Any:
 
 def estimate(
     annotations: Numbers | str | Path | Any,
-    method: str | Estimator = "mean",
+    method: str | Estimator | None = None,
     *,
     gold: Any = None,
+    authors: Mapping[str, str] | str | Path | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Estimation:
@@ -48,11 +53,15 @@ def estimate(
     annotations
         The numbers; or annotations, a path or a table whose labels are numbers.
     method
-        A method, or `name[setting=value,…]`. Where annotators are biased and items have few
+        A method, or `name[setting=value,…]`; by default `mean`, and `peer-grading` with authors.
+        Where annotators are biased and items have few
         answers, `gaussian[rate=within]` may be closer to the truth.
     gold
         Known values, as `{item: number}`, a pandas Series, a table or a file: they are kept, and
         methods with parameters learn from them.
+    authors
+        Whose item it is, `{item: annotator}`, or a file: answers of authors about their own items
+        are left out, and `peer-grading` ties the reliability of graders to their own grade.
     seed
         Random seed.
     progress
@@ -69,5 +78,17 @@ def estimate(
         from ...readers import as_numbers
 
         annotations = as_numbers(as_annotations(annotations), annotations)
+    method = method or ("mean" if authors is None else "peer-grading")
     chosen = estimators.create(method) if isinstance(method, str) else method
+    if authors is not None:
+        from ...readers.side_tables import read_authors
+
+        known = authors if isinstance(authors, Mapping) else read_authors(authors)
+        annotations, _ = without_own(annotations, known)
+        if "authors" in chosen.side_tables:
+            chosen = replace(chosen, authors=known)  # type: ignore[call-arg]
+    if chosen.side_tables:
+        from ...readers.side_tables import read_side_tables
+
+        chosen = read_side_tables(chosen, chosen.side_tables)
     return chosen.fit(annotations, gold=as_truth(gold), seed=seed, progress=progress)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,6 +92,8 @@ class NumericContext:
 @dataclass(frozen=True, kw_only=True)
 class Estimator(Settings, ABC):
     """A method that infers the values of items from annotators' numbers."""
+
+    side_tables: ClassVar[tuple[str, ...]] = ()  # settings that may name files
 
     def fit(
         self,
