@@ -12,8 +12,16 @@ import pytest
 torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
-from dissensus import Annotations, DataError, MethodError, OptionError, OutputError
+from dissensus import (
+    Annotations,
+    DataError,
+    MethodError,
+    OptionError,
+    OutputError,
+    time_limit,
+)
 from dissensus.nn.features import features_of
+from dissensus.recovery._members import fold_weights
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
 from dissensus.recovery.estimator import DistributionRecovery
@@ -186,6 +194,39 @@ def test_top_layers_on_lower_ones_are_the_encoder(tiny):
     assert (model.predict(features) == label).mean() > 0.9
     with pytest.raises(OptionError, match="has 2"):
         recoverers.create("seedbert[layers=3]").fit(features, label)
+
+
+def test_copies_that_hold_out_folds_predict_items_they_never_saw(tiny):
+    features, label, _, _ = tiny
+    method = recoverers.create("seedbert[n=5,mode=folds,layers=1,lr=0.05,epochs=5]")
+    model = method.fit(features, label)
+    assert not np.isnan(model.held_out_proba).any()
+    fold = fold_weights(5, len(label), 0).numpy() == 0
+    np.testing.assert_allclose(
+        model.held_out_proba, np.einsum("mi,mik->ik", fold, model.members(features)), atol=1e-5
+    )
+    wrong = label.copy()
+    wrong[fold[0]] = 1 - wrong[fold[0]]  # other labels of held-out items change nothing
+    again = method.fit(features, wrong)
+    np.testing.assert_allclose(again.held_out_proba[fold[0]], model.held_out_proba[fold[0]])
+
+
+def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path):
+    _, label, texts, folder = tiny
+    settings = {"encoder": f"hf:{folder}[length=16]"}
+    model = DistributionRecovery("auto[n=2,pools=2,steps=20,tuned=2]", **settings)
+    model.fit(texts, label).save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(texts), model.predict_proba(texts), atol=1e-6)
+    assert "tuned" in model.model_.parts
+    assert len(model.members_predict_proba(texts)) == 2 + 2 + 1 + 2
+    plain = DistributionRecovery("auto[n=2,pools=2,steps=20]", **settings).fit(texts, label)
+    assert "tuned" not in plain.model_.parts
+    with time_limit(0) as limit:
+        short = DistributionRecovery("auto[tuned=2]", **settings).fit(texts, label)
+    assert limit.reached and set(short.model_.parts) == {"marginal", "ridge"}
+    with pytest.raises(OptionError, match="top layers"):
+        DistributionRecovery("auto[tuned=1]").fit(np.eye(8), label[:8])
 
 
 def test_saved_copies_vote_as_before(tiny, tmp_path):

@@ -119,10 +119,14 @@ class RecoveryMethod(Settings, ABC):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("vectors",)  # features that it cannot do without
-    uses: ClassVar[tuple[str, ...]] = ()  # features that it uses where there are any
     oracle: ClassVar[bool] = False  # whether it sees the annotations
 
     flatten: NonNegative = 0.0
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Features that it uses where there are any."""
+        return ()
 
     def fit(
         self,
