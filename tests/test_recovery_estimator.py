@@ -12,19 +12,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
-from dissensus import (
-    Annotations,
-    DataError,
-    MethodError,
-    OptionError,
-    OutputError,
-    time_limit,
-)
+from dissensus import Annotations, DataError, MethodError, OptionError, OutputError, time_limit
 from dissensus.nn.features import features_of
 from dissensus.recovery._members import fold_weights
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
+from dissensus.recovery.distances import class_distances
 from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -224,7 +219,8 @@ def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path):
     assert "tuned" not in plain.model_.parts
     with time_limit(0) as limit:
         short = DistributionRecovery("auto[tuned=2]", **settings).fit(texts, label)
-    assert limit.reached and set(short.model_.parts) == {"marginal", "ridge"}
+    assert limit.reached
+    assert set(short.model_.parts) == {"marginal", "ridge"}
     with pytest.raises(OptionError, match="top layers"):
         DistributionRecovery("auto[tuned=1]").fit(np.eye(8), label[:8])
 
@@ -243,6 +239,68 @@ def test_saved_copies_vote_as_before(tiny, tmp_path):
     np.testing.assert_allclose(
         model.predict_proba(texts), model.members_predict_proba(texts).mean(axis=0)
     )
+
+
+# Distances between classes.
+
+
+class Ordinal:
+    """Items on a scale of five classes: votes scatter around a position that the inputs show."""
+
+    def __init__(self, n_items=160, seed=0):
+        random = np.random.default_rng(seed)
+        self.x = random.normal(size=(n_items, 6)).astype(np.float32)
+        position = 2 + 1.5 * self.x[:, 0]
+        votes = np.clip(np.round(position[:, None] + random.normal(size=(n_items, 5))), 0, 4)
+        self.matrix = votes.astype(int)
+        counts = np.stack([np.bincount(row, minlength=5) for row in self.matrix])
+        self.votes, self.label = counts, majority(counts, 0)
+
+
+@pytest.mark.parametrize("spec", ["kernel-ridge", "auto[n=4,steps=150]"])
+def test_a_distance_between_classes_brings_predictions_closer(spec):
+    data, test = Ordinal(), Ordinal(600, seed=1)
+    model = DistributionRecovery(spec)
+    plain = model.fit(data.x, data.label).predict_proba(test.x)
+    linear = DistributionRecovery(spec, distance="linear").fit(data.x, data.label)
+    p = linear.predict_proba(test.x)
+    for name in ("expected_distance", "energy_distance"):
+        scores = [soft_scores(one, test.votes, ordered=True)[name] for one in (p, plain)]
+        assert scores[0] < scores[1], name
+    np.testing.assert_array_equal(
+        linear.predict(test.x), (p @ class_distances("linear", 5)).argmin(axis=1)
+    )
+
+
+def test_an_ordinal_scale_is_a_linear_distance(tmp_path):
+    data = Ordinal(60)
+    annotations = Annotations.from_matrix(data.matrix)
+    found = DistributionRecovery("kernel-ridge").fit(data.x, annotations.with_scale("ordinal"))
+    given = DistributionRecovery("kernel-ridge", distance="linear").fit(data.x, annotations)
+    plain = DistributionRecovery("kernel-ridge").fit(data.x, annotations)
+    np.testing.assert_array_equal(found.predict_proba(data.x), given.predict_proba(data.x))
+    assert np.abs(found.predict_proba(data.x) - plain.predict_proba(data.x)).max() > 0.01
+    found.save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(data.x), found.predict(data.x))
+    np.testing.assert_allclose(again.predict_proba(data.x), found.predict_proba(data.x))
+
+
+def test_numbers_are_ordered_by_value_where_the_distance_is_linear():
+    x = np.repeat(np.eye(3), 4, axis=0)
+    model = DistributionRecovery("kernel-ridge", distance="linear")
+    model.fit(x, np.repeat(["2", "10", "9"], 4))
+    assert model.classes_.tolist() == ["10", "2", "9"]
+    np.testing.assert_allclose(model.model_.distance, [[0, 1, 0.5], [1, 0, 0.5], [0.5, 0.5, 0]])
+
+
+def test_copies_with_a_distance_hold_out_items(tiny):
+    features, label, _, _ = tiny
+    with pytest.raises(OptionError, match="mode=folds"):
+        recoverers.create("seedbert[n=2]").fit(features, label, distance="linear")
+    method = recoverers.create("seedbert[n=2,mode=folds,layers=1]")
+    p = method.fit(features, label, distance="linear").predict_proba(features)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
 # The command.

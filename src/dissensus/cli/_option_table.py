@@ -66,6 +66,8 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--question": "Question to read, if several were asked.",
             "--columns": "Roles of columns, by name or number: item=…,annotator=…,label=…",
             "--classes": "All classes in order, separated by commas.",
+            "--distance": "Distance between classes: linear, circle, or a table with a row and a "
+            "column per class.",
             "--kind": "Kind of the answers, if it is not recognised, such as sets or spans.",
             "--assigned": "Table of item and annotator: who looked, also where nothing is marked.",
             "--gold": "Known labels to learn from.",

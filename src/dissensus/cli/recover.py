@@ -46,8 +46,8 @@ def recover() -> None:
 @recover.command()
 @click.argument("labels")
 @options(
-    *("column", "encoder", "vote_count", "members", "annotations", "classes", "checkpoints"),
-    *("time_limit", "json", "seed"),
+    *("column", "encoder", "vote_count", "members", "annotations", "classes", "scale"),
+    *("distance", "checkpoints", "time_limit", "json", "seed"),
     output=REQUIRED,
     inputs=Computed("LABELS"),
     strategy="auto",
@@ -63,17 +63,22 @@ def fit(
     members: int | None,
     annotations: str | None,
     classes: str | None,
+    scale: str,
+    distance: str | None,
     checkpoints: str | None,
     as_json: bool,
     seed: int,
 ) -> None:
     """Fit to LABELS, a table with one label per item. Oracles learn from --annotations.
 
+    On an ordinal scale, and with --distance, errors count by their distance.
+
     \b
     Example:
       dissensus recover fit labels.csv --vote-count 5 -o model
     """
     from .._names import as_names, code
+    from ..metrics import ranks
     from ..nn.reading import read_inputs
     from ..readers import kind_of_labels
     from ..recovery.estimator import DistributionRecovery
@@ -81,11 +86,20 @@ def fit(
     known = read_known(labels) or {}
     items, given = as_names(list(known)), list(known.values())
     kind, reason = kind_of_labels(given)
-    if classes is None and kind == "numeric":
+    if classes is None and kind == "numeric" and scale not in ("ordinal", "nominal"):
         raise DataError(f"recover needs classes, but {reason}; --classes declares them as classes")
-    names = [name.strip() for name in classes.split(",")] if classes else code(given)[1].tolist()
+    if classes:
+        names = [name.strip() for name in classes.split(",")]
+    else:
+        found = code(given)[1]
+        names = found[ranks(found).argsort()].tolist()
     model = DistributionRecovery(
-        strategy, encoder=encoder, n_members=members, classes=names, seed=seed
+        strategy,
+        encoder=encoder,
+        n_members=members,
+        classes=names,
+        distance=_distance(distance, scale, names),
+        seed=seed,
     )
     x = read_inputs(inputs or labels, items, column=column)
     crowd = None if annotations is None else _in_order(annotations, items)
@@ -136,7 +150,7 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
 @click.argument("annotations")
 @options(
     *("column", "load --model", "encoder", "checkpoints --keep", "scale --ordered=ordinal"),
-    *("chart", "reliability", "json", "seed"),
+    *("classes", "distance", "chart", "reliability", "json", "seed"),
     inputs=REQUIRED,
     strategies=Computed("auto, single, ldl"),
     folds=5,
@@ -151,6 +165,8 @@ def evaluate(
     encoder: str,
     checkpoints: str | None,
     scale: str,
+    classes: str | None,
+    distance: str | None,
     chart: str | None,
     reliability: str | None,
     as_json: bool,
@@ -159,7 +175,8 @@ def evaluate(
     """Score recovered distributions against ANNOTATIONS, with several labels per item.
 
     With --load, a fitted model is scored on these items. Otherwise methods are cross-validated:
-    they see the majority label of the items of other folds. Repeat -s for several methods.
+    they see the majority label of the items of other folds. Repeat -s for several methods. On an
+    ordinal scale, and with --distance, errors count by their distance.
 
     \b
     Example:
@@ -174,23 +191,23 @@ def evaluate(
         check_chart(path)
     if load and strategies:
         raise OptionError("--load scores a fitted model; leave out -s, or --load")
-    crowd = read_annotations(annotations, scale=scale)
+    crowd = read_annotations(annotations, scale=scale, classes=classes)
     crowd.check_classes("recover")
-    ordered = crowd.scale == "ordinal"
     x = read_inputs(inputs, crowd.items, column=column)
     if load:
         model = DistributionRecovery.load(load)
         crowd = crowd.recode(model.classes_.tolist())
         p = model.predict_proba(x)
         scores = evaluate_shares(
-            p, crowd.votes(), floor=model.marginal_, ordered=ordered, seed=settings["seed"]
-        )
+            p, crowd.votes(), floor=model.marginal_, seed=settings["seed"],
+            **_distances(distance, crowd),
+        )  # fmt: skip
         recovered = {model.method: p}
         show_soft(scores, as_json)
     else:
         crossed = _cross_validate(
             *(x, crowd, strategies or ("auto", "single", "ldl"), encoder),
-            ordered=ordered,
+            **_distances(distance, crowd),
             folder=None if checkpoints is None else Path(checkpoints),
             **settings,
         )
@@ -200,6 +217,30 @@ def evaluate(
         else:
             _print(crossed)
     _draw(recovered, crowd, chart, reliability)
+
+
+def _distance(given: str | None, scale: str, names: list[str]) -> Any:
+    """Return the distance between classes: its name, or a matrix read from a table."""
+    from ..recovery.distances import DISTANCES, distances_from_table
+
+    if given is None:
+        return "linear" if scale == "ordinal" else None
+    if given in DISTANCES:
+        return given
+    from ..readers.sources import open_source
+    from ..readers.tables import column_names, read_columns
+
+    if not Path(given).exists():
+        raise OptionError(f"--distance {given}: no such table; or one of {', '.join(DISTANCES)}")
+    source = open_source(Path(given))
+    rows = [column_names(source), *read_columns(source, None).rows()]
+    return distances_from_table(rows, names)
+
+
+def _distances(given: str | None, crowd: Annotations) -> dict[str, Any]:
+    """Return what scores take: whether classes are ordered, and the distance between them."""
+    found = _distance(given, crowd.scale, crowd.classes.tolist())
+    return {"ordered": crowd.scale == "ordinal", "distance": found}
 
 
 def _in_order(path: str, items: Names) -> Annotations:

@@ -108,6 +108,6 @@ class Auto(RecoveryMethod):
 
     def restore(self, state: State) -> Mixture:
         methods = self._parts()
-        weight = state.notes["weight"]
-        parts = {name: methods[name].restore(state.part(name)) for name in weight}
-        return Mixture(parts, np.array(list(weight.values())), _WITHOUT_MEMBERS)
+        return Mixture.restored(
+            state, lambda name, part: methods[name].restore(part), _WITHOUT_MEMBERS
+        )

@@ -89,8 +89,10 @@ class KernelRidge(RecoveryMethod):
         x = center_and_scale(vectors, center).astype(np.float32)
         chosen = np.sort(np.random.default_rng(context.seed).permutation(len(x))[: self.most])
         landmarks = x[chosen]
-        mean = np.bincount(label, minlength=context.n_classes) / len(label)
-        target = (np.eye(context.n_classes)[label] - mean).astype(np.float32)
+        soft = np.eye(context.n_classes) if context.soft_labels is None else context.soft_labels
+        labels = soft[label]  # (item, class)
+        mean = labels.mean(axis=0)
+        target = (labels - mean).astype(np.float32)
         tried: list[tuple[Any, ...]] = []
         for width in _WIDTHS if self.width is None else (self.width,):
             spectrum, left, root = _decompose(x, landmarks, width)
@@ -100,11 +102,14 @@ class KernelRidge(RecoveryMethod):
                 fitted = left @ (shrink[:, None] * projected)
                 leverage = np.minimum(squares @ shrink, 1 - 1e-6)[:, None]
                 held_out = _clip((fitted - leverage * target) / (1 - leverage) + mean, self.least)
-                score = np.log(held_out[np.arange(len(label)), label]).mean()
+                score = (labels * np.log(held_out)).sum() / len(label)
                 weight = root @ ((np.sqrt(spectrum) / (spectrum + noise))[:, None] * projected)
                 tried.append((score, len(tried), width, weight, held_out))
         _, _, width, weight, held_out = max(tried, key=lambda one: one[:2])
-        return KernelModel(landmarks, weight, mean, center, width, self.least, held_out)
+        model = KernelModel(landmarks, weight, mean, center, width, self.least, held_out)
+        if context.soft_labels is not None:
+            model.calibrate(label)
+        return model
 
     def restore(self, state: State) -> KernelModel:
         arrays: dict[str, Any] = state.arrays

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from .._progress import Progress
 from .._time_limit import share_of_time
 from ..annotations import Annotations, Floats, Integers
+from ..errors import OptionError
 from ..nn import Encoder, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source, inputs_of
 from ..nn.features import Features, RawInputs
@@ -41,16 +42,19 @@ _BATCH = 64
 class Copy(Learner):
     """An encoder with a linear head."""
 
-    def __init__(self, body: Encoder, head: nn.Linear, pool: str) -> None:
+    def __init__(self, body: Encoder, head: nn.Linear, pool: str, soft: Floats | None) -> None:
         super().__init__()
         self.body, self.head, self.pool = body, head, pool
+        labels = np.eye(head.out_features) if soft is None else soft
+        self.soft_labels = torch.from_numpy(labels).to(head.weight)  # (label, class)
 
     def log_truth(self, x: Tensor) -> Tensor:
         vector = self.body.tokens(x).values[:, 0] if self.pool == "first" else self.body(x)
         return self.head(vector.to(self.head.weight)).log_softmax(dim=-1)
 
     def loss(self, batch: Batch) -> Tensor:
-        return -self.log_truth(batch.x)[batch.row, batch.label].mean()
+        log = self.log_truth(batch.x)[batch.row]
+        return -(log * self.soft_labels[batch.label].to(log)).sum(dim=-1).mean()
 
     @torch.no_grad()
     def proba(self, x: Tensor | Source, items: Integers) -> Floats:
@@ -100,6 +104,8 @@ class Copies(Recovery):
 
     def predict(self, features: Features) -> Integers:
         """Return the class with most votes; ties are broken by the mean probability."""
+        if self.distance is not None:
+            return super().predict(features)
         members = self.members(features)
         return (most_probable(members).mean(axis=0) + 1e-6 * members.mean(axis=0)).argmax(axis=1)
 
@@ -152,6 +158,10 @@ class SeedBert(RecoveryMethod):
 
     def _fit(self, features: Features, context: FitInputs) -> Copies:
         assert features.raw is not None
+        if context.soft_labels is not None and self.mode != "folds":
+            raise OptionError(
+                "with a distance between classes copies hold out items: seedbert[mode=folds]"
+            )
         body, x = self.tuned_part(features.raw)
         annotations = Annotations.from_labels(context.label, context.n_classes)
         examples = Examples(x, annotations, sizes=getattr(x, "sizes", None))
@@ -161,7 +171,7 @@ class SeedBert(RecoveryMethod):
         held_out_proba = np.full((len(x), context.n_classes), np.nan)
         weights = []
         for member in range(self.n):
-            copy = self.copy_of(body, context.n_classes, context.seed, member)
+            copy = self.copy_of(body, context.n_classes, context.seed, member, context.soft_labels)
             settings = Training(
                 epochs=self.epochs, batch=self.batch, lr=self.lr, held_out=0.0,
                 precision=self.precision,
@@ -175,7 +185,10 @@ class SeedBert(RecoveryMethod):
             weights.append(copy.tuned())
             items = np.flatnonzero(held_out[member])
             held_out_proba[items] = copy.proba(x, items)
-        return Copies(weights, self, held_out_proba)
+        model = Copies(weights, self, held_out_proba)
+        if context.soft_labels is not None:
+            model.calibrate(context.label)
+        return model
 
     def restore(self, state: State) -> Copies:
         weights = [
@@ -190,7 +203,9 @@ class SeedBert(RecoveryMethod):
             return raw.encoder, raw.encoder.prepare(raw.inputs)
         return split_encoder(raw.encoder, raw.inputs, self.layers)
 
-    def copy_of(self, body: Encoder, n_classes: int, seed: int, member: int) -> Copy:
+    def copy_of(
+        self, body: Encoder, n_classes: int, seed: int, member: int, soft: Floats | None = None
+    ) -> Copy:
         """Return an untrained member: the same encoder for all, its own head."""
         head = nn.Linear(body.width, n_classes)
         bound = body.width**-0.5
@@ -204,7 +219,7 @@ class SeedBert(RecoveryMethod):
         embeddings = getattr(getattr(body, "body", None), "embeddings", None)
         if embeddings is not None and not self.embeddings:
             embeddings.requires_grad_(False)
-        return Copy(body, head, self.pool)
+        return Copy(body, head, self.pool, soft)
 
     def _progress(self, progress: Progress | None, member: int) -> Progress | None:
         """Return a callback that counts the steps of all members."""
