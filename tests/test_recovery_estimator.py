@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError, OutputError, time_limit
-from dissensus.nn.features import features_of
+from dissensus.nn import as_inputs, encoder_for, features_of
 from dissensus.recovery._members import fold_weights
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
@@ -303,6 +303,85 @@ def test_copies_with_a_distance_hold_out_items(tiny):
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
+# Inputs of several kinds.
+
+
+class TwoKinds:
+    """Two groups of features, both of which the label depends on, on other scales."""
+
+    def __init__(self, n_items=300, seed=0):
+        random = np.random.default_rng(seed)
+        self.first = random.normal(size=(n_items, 5)).astype(np.float32)
+        self.second = (100 * random.normal(size=(n_items, 3))).astype(np.float32)
+        z = 2 * self.first[:, 0] + 2 * self.second[:, 0] / 100
+        self.label = (random.random(n_items) < 1 / (1 + np.exp(-z))).astype(int)
+        self.both = {"first": self.first, "second": self.second}
+
+    def loss(self, model, x):
+        p = model.predict_proba(x)
+        return -np.log(p[np.arange(len(p)), self.label]).mean()
+
+
+@pytest.mark.parametrize("spec", ["kernel-ridge", "heads[n=2,sample=folds,steps=150]"])
+def test_two_kinds_of_inputs_are_better_than_either(spec, tmp_path):
+    data, test = TwoKinds(), TwoKinds(400, seed=1)
+    both = DistributionRecovery(spec).fit(data.both, data.label)
+    alone = [
+        test.loss(DistributionRecovery(spec).fit(x, data.label), there)
+        for x, there in ((data.first, test.first), (data.second, test.second))
+    ]
+    assert test.loss(both, test.both) < min(alone) - 0.02
+    both.save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(test.both), both.predict_proba(test.both))
+    with pytest.raises(DataError, match="first: arrays, second: arrays"):
+        both.predict_proba(test.first)
+
+
+def test_a_kind_without_information_has_no_weight_in_the_kernel():
+    data = TwoKinds(200)
+    noise = np.random.default_rng(5).normal(size=(200, 4))
+    label = (data.first[:, 0] > 0).astype(int)
+    both = DistributionRecovery("kernel-ridge").fit({"x": data.first, "noise": noise}, label)
+    alone = DistributionRecovery("kernel-ridge").fit(data.first, label)
+    assert both.model_.scale.tolist() == [1.0] * 5 + [0.0] * 4
+    np.testing.assert_allclose(
+        both.predict_proba({"x": data.first, "noise": noise}),
+        alone.predict_proba(data.first),
+        atol=1e-5,
+    )
+
+
+def test_texts_with_features_have_vectors_of_both_and_tokens_of_the_texts(tiny):
+    _, label, texts, folder = tiny
+    numbers = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
+    encoder = f"hf:{folder}[length=16]"
+    parts = {"tokens": True, "raw": True}
+    both = features_of({"text": texts, "numbers": numbers}, encoder, **parts)
+    alone = features_of(texts, encoder, **parts)
+    assert both.widths == (16, 2)
+    assert both.take([3]).widths == (16, 2)
+    np.testing.assert_array_equal(both.vectors, np.hstack([alone.vectors, numbers]))
+    assert both.raw.encoder.name == alone.raw.encoder.name
+    np.testing.assert_array_equal(both.tokens.load()[0], alone.tokens.load()[0])
+    model = DistributionRecovery("auto[n=2,pools=2,steps=20]", encoder=encoder)
+    p = model.fit({"text": texts, "numbers": numbers}, label).predict_proba(
+        {"text": texts[:3], "numbers": numbers[:3]}
+    )
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_inputs_of_several_kinds_have_the_same_items():
+    with pytest.raises(DataError, match="a of 2, b of 3"):
+        as_inputs({"a": np.eye(2), "b": np.eye(3)})
+    with pytest.raises(DataError, match="dictionary of inputs"):
+        as_inputs({})
+    with pytest.raises(OptionError, match="no common network"):
+        encoder_for("auto", as_inputs({"a": np.eye(2), "b": ["one", "two"]}))
+    one, two = as_inputs({"a": np.eye(2), "b": ["x", "y"]}).keys()
+    assert one != two
+
+
 # The command.
 
 
@@ -375,3 +454,30 @@ def test_messages_of_the_command_name_a_remedy(tmp_path):
             main([str(each) for each in arguments])
         assert ending.value.code == 2
         assert words in scores.getvalue()
+
+
+def test_the_command_takes_features_beside_texts_and_distances(tmp_path, tiny):
+    _, label, texts, folder = tiny
+    table = tmp_path / "labels.csv"
+    rows = [
+        f"{i},{text},{2 * k + i % 2}" for i, (text, k) in enumerate(zip(texts, label, strict=True))
+    ]
+    table.write_text("\n".join(["item,text,label", *rows]))
+    np.save(tmp_path / "numbers.npy", np.eye(2)[np.arange(len(texts)) % 2])
+    more = ["--features", str(tmp_path / "numbers.npy"), "--encoder", f"hf:{folder}[length=16]"]
+    model = str(tmp_path / "model")
+    ridge = ["-s", "kernel-ridge", "-o", model, "--force"]
+    run("recover", "fit", table, "--scale", "ordinal", *more, *ridge)
+    fitted = DistributionRecovery.load(model)
+    assert fitted.kind_ == "inputs: texts, features: arrays"
+    assert fitted.model_.distance[0, 3] == 1
+    found = run("recover", "predict", model, str(table), *more[:2])
+    assert found.output.splitlines()[0] == "item,label,confidence,p:0,p:1,p:2,p:3"
+    distances = tmp_path / "distances.csv"
+    distances.write_text("class,0,1,2,3\n0,0,1,1,1\n1,1,0,1,1\n2,1,1,0,1\n3,1,1,1,0\n")
+    for given in ("circle", str(distances)):
+        run("recover", "fit", table, "--distance", given, *more, *ridge)
+        expected = 0.5 if given == "circle" else 1
+        assert DistributionRecovery.load(model).model_.distance[0, 1] == expected
+    with pytest.raises(OptionError, match="no such table"):
+        run("recover", "fit", table, "--distance", "nowhere.csv", *more, *ridge)

@@ -77,6 +77,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--among": "Annotators to choose from: names separated by commas, or a file of names.",
             "--only": "Items to choose, separated by commas.",
             "--inputs": "What the items are: a table of texts, a folder of images, .npy or .npz.",
+            "--features": "Features of the items, beside the inputs: .npy or .npz.",
             "--show": "Columns of --inputs to show with an item, separated by commas.",
             "--column": "Column of texts or image files in a table; array in a .npz.",
             "--label": "Column of classes.",

@@ -18,6 +18,7 @@ from .options import REQUIRED, Computed, options
 if TYPE_CHECKING:
     from .._names import Names
     from ..annotations import Annotations
+    from ..nn import Inputs
     from ..recovery.crossval import CrossValidation
 
 _SHOWN = {
@@ -46,8 +47,8 @@ def recover() -> None:
 @recover.command()
 @click.argument("labels")
 @options(
-    *("column", "encoder", "vote_count", "members", "annotations", "classes", "scale"),
-    *("distance", "checkpoints", "time_limit", "json", "seed"),
+    *("column", "features", "encoder", "vote_count", "members", "annotations", "classes"),
+    *("scale", "distance", "checkpoints", "time_limit", "json", "seed"),
     output=REQUIRED,
     inputs=Computed("LABELS"),
     strategy="auto",
@@ -57,6 +58,7 @@ def fit(
     output: str,
     inputs: str | None,
     column: str | None,
+    features: str | None,
     strategy: str,
     encoder: str,
     vote_count: int | None,
@@ -79,7 +81,6 @@ def fit(
     """
     from .._names import as_names, code
     from ..metrics import ranks
-    from ..nn.reading import read_inputs
     from ..readers import kind_of_labels
     from ..recovery.estimator import DistributionRecovery
 
@@ -101,7 +102,7 @@ def fit(
         distance=_distance(distance, scale, names),
         seed=seed,
     )
-    x = read_inputs(inputs or labels, items, column=column)
+    x = _inputs(inputs or labels, features, items, column)
     crowd = None if annotations is None else _in_order(annotations, items)
     with progress_bar("training") as progress:
         model.fit(
@@ -123,8 +124,10 @@ def fit(
 @recover.command()
 @click.argument("model")
 @click.argument("inputs")
-@options("column", "votes", output="-")
-def predict(model: str, inputs: str, output: str, column: str | None, votes: bool) -> None:
+@options("column", "features", "votes", output="-")
+def predict(
+    model: str, inputs: str, output: str, column: str | None, features: str | None, votes: bool
+) -> None:
     """Predict the distribution of labels on INPUTS, by a MODEL of `fit`.
 
     \b
@@ -132,11 +135,11 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
       dissensus recover predict model more.csv -o shares.csv
     """
     from .._names import as_names
-    from ..nn.reading import items_of, read_inputs
+    from ..nn.reading import items_of
     from ..recovery.estimator import DistributionRecovery
 
     fitted, items = DistributionRecovery.load(model), items_of(inputs, column=column)
-    x = fitted.features(read_inputs(inputs, items, column=column))
+    x = fitted.features(_inputs(inputs, features, items, column))
     p = fitted.predict_proba(x)
     label = as_names(fitted.predict(x).tolist())
     columns: dict[str, Any] = {"item": items, "label": label, "confidence": p.max(axis=1)}
@@ -149,8 +152,8 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
 @recover.command()
 @click.argument("annotations")
 @options(
-    *("column", "load --model", "encoder", "checkpoints --keep", "scale --ordered=ordinal"),
-    *("classes", "distance", "chart", "reliability", "json", "seed"),
+    *("column", "features", "load --model", "encoder", "checkpoints --keep"),
+    *("scale --ordered=ordinal", "classes", "distance", "chart", "reliability", "json", "seed"),
     inputs=REQUIRED,
     strategies=Computed("auto, single, ldl"),
     folds=5,
@@ -160,6 +163,7 @@ def evaluate(
     annotations: str,
     inputs: str,
     column: str | None,
+    features: str | None,
     load: str | None,
     strategies: tuple[str, ...],
     encoder: str,
@@ -182,7 +186,6 @@ def evaluate(
     Example:
       dissensus recover evaluate answers.csv --inputs texts.csv -s auto -s single
     """
-    from ..nn.reading import read_inputs
     from ..recovery.estimator import DistributionRecovery
     from ..recovery.evaluation import evaluate_shares
     from ..reporting.charts import check_chart
@@ -193,7 +196,7 @@ def evaluate(
         raise OptionError("--load scores a fitted model; leave out -s, or --load")
     crowd = read_annotations(annotations, scale=scale, classes=classes)
     crowd.check_classes("recover")
-    x = read_inputs(inputs, crowd.items, column=column)
+    x = _inputs(inputs, features, crowd.items, column)
     if load:
         model = DistributionRecovery.load(load)
         crowd = crowd.recode(model.classes_.tolist())
@@ -207,9 +210,8 @@ def evaluate(
     else:
         crossed = _cross_validate(
             *(x, crowd, strategies or ("auto", "single", "ldl"), encoder),
-            **_distances(distance, crowd),
             folder=None if checkpoints is None else Path(checkpoints),
-            **settings,
+            **settings | _distances(distance, crowd),
         )
         recovered = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
         if as_json:
@@ -217,6 +219,16 @@ def evaluate(
         else:
             _print(crossed)
     _draw(recovered, crowd, chart, reliability)
+
+
+def _inputs(path: str, features: str | None, items: Names, column: str | None) -> Inputs:
+    """Return the inputs of items, with features beside them if there are any."""
+    from ..nn import Several, read_inputs
+
+    inputs = read_inputs(path, items, column=column)
+    if features is None:
+        return inputs
+    return Several({"inputs": inputs, "features": read_inputs(features, items)})
 
 
 def _distance(given: str | None, scale: str, names: list[str]) -> Any:

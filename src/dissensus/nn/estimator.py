@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -57,7 +58,7 @@ from ..annotations import Annotations
 from ..errors import DataError, DissensusError, OptionError
 from ..params import Settings
 from .features import Features, features_of
-from .inputs import Arrays, Inputs, as_inputs
+from .inputs import Inputs, as_inputs
 from .settings import Training
 
 _FORMAT = 1
@@ -131,7 +132,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return inputs, which have to be of the kind and shape of those of `fit`."""
         if not fitting:
             check_is_fitted(self)
-        if not isinstance(X, (Inputs, Tensor)) and _is_numeric(X):
+        if not isinstance(X, (Inputs, Mapping, Tensor)) and _is_numeric(X):
             least = 1 if fitting else 0
             X = check_array(
                 X,
@@ -141,11 +142,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
                 ensure_min_samples=least,
             )
         inputs = as_inputs(X)
-        self._check_kind(
-            inputs.kind,
-            tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else (),
-            fitting=fitting,
-        )
+        self._check_kind(inputs.description, inputs.shape, fitting=fitting)
         return inputs
 
     def _features(
