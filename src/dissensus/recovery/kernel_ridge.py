@@ -121,13 +121,13 @@ class KernelRidge(RecoveryMethod):
                 tried.append((score, len(tried), kind_weight, model))
 
         widths = _WIDTHS if self.width is None else (self.width,)
-        kind_weights = _kind_weights(len(kinds))
-        if len(kind_weights) > 1:
-            for kind_weight in kind_weights:
-                attempt(widths[len(widths) // 2], kind_weight)
-            kind_weights = [max(tried, key=lambda one: one[:2])[2]]
+        middle = widths[len(widths) // 2]
+        for kind_weight in _kind_weights(len(kinds)):
+            attempt(middle, kind_weight)
+        best = max(tried, key=lambda one: one[:2])[2]
         for width in widths:
-            attempt(width, kind_weights[0])
+            if width != middle:
+                attempt(width, best)
         model: KernelModel = max(tried, key=lambda one: one[:2])[-1]
         if context.soft_labels is not None:
             model.calibrate(label)
