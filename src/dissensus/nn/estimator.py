@@ -44,6 +44,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from safetensors.numpy import load_file, save_file
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils import multiclass, validation  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
@@ -132,7 +133,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return inputs, which have to be of the kind and shape of those of `fit`."""
         if not fitting:
             check_is_fitted(self)
-        if not isinstance(X, (Inputs, Mapping, Tensor)) and _is_numeric(X):
+        if not isinstance(X, (Inputs, Tensor)) and _is_numeric(X):
             least = 1 if fitting else 0
             X = check_array(
                 X,
@@ -343,6 +344,8 @@ def _as_given(names: Array, labels: Array, classes: Any) -> Array:
 def _is_numeric(given: Any) -> bool:
     """Return whether inputs are numbers, or should be: then scikit-learn checks them."""
     if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, Path)):
+        return False
+    if isinstance(given, Mapping) and not issparse(given):  # of inputs by name
         return False
     kind = getattr(getattr(given, "dtype", None), "kind", None)
     if kind == "O":

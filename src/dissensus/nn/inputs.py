@@ -179,7 +179,7 @@ def as_inputs(given: Any) -> Inputs:
     """
     if isinstance(given, Inputs):
         return given
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and not sparse.issparse(given):  # some of these are mappings, too
         from .several import Several
 
         return Several({str(name): as_inputs(part) for name, part in given.items()})
