@@ -59,12 +59,12 @@ def split_of(n_items: int, seed: int) -> Split:
 def soft_set(name: str) -> SoftSet:
     """Return a set by its name."""
     folder, most = SETS[name]
-    rows = _rows(folder / "tasks.csv.gz")
+    rows = rows_of(folder / "tasks.csv.gz")
     if name == "mp_en":
         rows = [row for row in rows if row["lang"] == "en"]
     texts = {row["task"]: _text(row) for row in rows}
     answers = [
-        row for row in _rows(folder / "answers.csv.gz") if row["task"] in texts and row["label"]
+        row for row in rows_of(folder / "answers.csv.gz") if row["task"] in texts and row["label"]
     ]
     annotations = Annotations.from_columns(
         [row["task"] for row in answers],
@@ -80,7 +80,8 @@ def soft_set(name: str) -> SoftSet:
     )
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a compressed table."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

@@ -12,11 +12,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '.[deep]'")
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
-from dissensus import Annotations, DataError, MethodError, OptionError, OutputError
-from dissensus.nn.features import features_of
+from dissensus import Annotations, DataError, MethodError, OptionError, OutputError, time_limit
+from dissensus.nn import as_inputs, encoder_for, features_of
+from dissensus.recovery._members import fold_weights
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
+from dissensus.recovery.distances import class_distances
 from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -188,6 +191,40 @@ def test_top_layers_on_lower_ones_are_the_encoder(tiny):
         recoverers.create("seedbert[layers=3]").fit(features, label)
 
 
+def test_copies_that_hold_out_folds_predict_items_they_never_saw(tiny):
+    features, label, _, _ = tiny
+    method = recoverers.create("seedbert[n=5,mode=folds,layers=1,lr=0.05,epochs=5]")
+    model = method.fit(features, label)
+    assert not np.isnan(model.held_out_proba).any()
+    fold = fold_weights(5, len(label), 0).numpy() == 0
+    np.testing.assert_allclose(
+        model.held_out_proba, np.einsum("mi,mik->ik", fold, model.members(features)), atol=1e-5
+    )
+    wrong = label.copy()
+    wrong[fold[0]] = 1 - wrong[fold[0]]  # other labels of held-out items change nothing
+    again = method.fit(features, wrong)
+    np.testing.assert_allclose(again.held_out_proba[fold[0]], model.held_out_proba[fold[0]])
+
+
+def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path):
+    _, label, texts, folder = tiny
+    settings = {"encoder": f"hf:{folder}[length=16]"}
+    model = DistributionRecovery("auto[n=2,pools=2,steps=20,tuned=2]", **settings)
+    model.fit(texts, label).save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(texts), model.predict_proba(texts), atol=1e-6)
+    assert "tuned" in model.model_.parts
+    assert len(model.members_predict_proba(texts)) == 2 + 2 + 1 + 2
+    plain = DistributionRecovery("auto[n=2,pools=2,steps=20]", **settings).fit(texts, label)
+    assert "tuned" not in plain.model_.parts
+    with time_limit(0) as limit:
+        short = DistributionRecovery("auto[tuned=2]", **settings).fit(texts, label)
+    assert limit.reached
+    assert set(short.model_.parts) == {"marginal", "ridge"}
+    with pytest.raises(OptionError, match="top layers"):
+        DistributionRecovery("auto[tuned=1]").fit(np.eye(8), label[:8])
+
+
 def test_saved_copies_vote_as_before(tiny, tmp_path):
     _, label, texts, folder = tiny
     model = DistributionRecovery(
@@ -202,6 +239,147 @@ def test_saved_copies_vote_as_before(tiny, tmp_path):
     np.testing.assert_allclose(
         model.predict_proba(texts), model.members_predict_proba(texts).mean(axis=0)
     )
+
+
+# Distances between classes.
+
+
+class Ordinal:
+    """Items on a scale of five classes: votes scatter around a position that the inputs show."""
+
+    def __init__(self, n_items=160, seed=0):
+        random = np.random.default_rng(seed)
+        self.x = random.normal(size=(n_items, 6)).astype(np.float32)
+        position = 2 + 1.5 * self.x[:, 0]
+        votes = np.clip(np.round(position[:, None] + random.normal(size=(n_items, 5))), 0, 4)
+        self.matrix = votes.astype(int)
+        counts = np.stack([np.bincount(row, minlength=5) for row in self.matrix])
+        self.votes, self.label = counts, majority(counts, 0)
+
+
+@pytest.mark.parametrize("spec", ["kernel-ridge", "auto[n=4,steps=150]"])
+def test_a_distance_between_classes_brings_predictions_closer(spec):
+    data, test = Ordinal(), Ordinal(600, seed=1)
+    model = DistributionRecovery(spec)
+    plain = model.fit(data.x, data.label).predict_proba(test.x)
+    linear = DistributionRecovery(spec, distance="linear").fit(data.x, data.label)
+    p = linear.predict_proba(test.x)
+    for name in ("expected_distance", "energy_distance"):
+        scores = [soft_scores(one, test.votes, ordered=True)[name] for one in (p, plain)]
+        assert scores[0] < scores[1], name
+    np.testing.assert_array_equal(
+        linear.predict(test.x), (p @ class_distances("linear", 5)).argmin(axis=1)
+    )
+
+
+def test_an_ordinal_scale_is_a_linear_distance(tmp_path):
+    data = Ordinal(60)
+    annotations = Annotations.from_matrix(data.matrix)
+    found = DistributionRecovery("kernel-ridge").fit(data.x, annotations.with_scale("ordinal"))
+    given = DistributionRecovery("kernel-ridge", distance="linear").fit(data.x, annotations)
+    plain = DistributionRecovery("kernel-ridge").fit(data.x, annotations)
+    np.testing.assert_array_equal(found.predict_proba(data.x), given.predict_proba(data.x))
+    assert np.abs(found.predict_proba(data.x) - plain.predict_proba(data.x)).max() > 0.01
+    found.save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(data.x), found.predict(data.x))
+    np.testing.assert_allclose(again.predict_proba(data.x), found.predict_proba(data.x))
+
+
+def test_numbers_are_ordered_by_value_where_the_distance_is_linear():
+    x = np.repeat(np.eye(3), 4, axis=0)
+    model = DistributionRecovery("kernel-ridge", distance="linear")
+    model.fit(x, np.repeat(["2", "10", "9"], 4))
+    assert model.classes_.tolist() == ["10", "2", "9"]
+    np.testing.assert_allclose(model.model_.distance, [[0, 1, 0.5], [1, 0, 0.5], [0.5, 0.5, 0]])
+
+
+def test_copies_with_a_distance_hold_out_items(tiny):
+    features, label, _, _ = tiny
+    with pytest.raises(OptionError, match="mode=folds"):
+        recoverers.create("seedbert[n=2]").fit(features, label, distance="linear")
+    method = recoverers.create("seedbert[n=2,mode=folds,layers=1]")
+    p = method.fit(features, label, distance="linear").predict_proba(features)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+# Inputs of several kinds.
+
+
+class TwoKinds:
+    """Two groups of features, both of which the label depends on, on other scales."""
+
+    def __init__(self, n_items=300, seed=0):
+        random = np.random.default_rng(seed)
+        self.first = random.normal(size=(n_items, 5)).astype(np.float32)
+        self.second = (100 * random.normal(size=(n_items, 3))).astype(np.float32)
+        z = 2 * self.first[:, 0] + 2 * self.second[:, 0] / 100
+        self.label = (random.random(n_items) < 1 / (1 + np.exp(-z))).astype(int)
+        self.both = {"first": self.first, "second": self.second}
+
+    def loss(self, model, x):
+        p = model.predict_proba(x)
+        return -np.log(p[np.arange(len(p)), self.label]).mean()
+
+
+@pytest.mark.parametrize("spec", ["kernel-ridge", "heads[n=2,sample=folds,steps=150]"])
+def test_two_kinds_of_inputs_are_better_than_either(spec, tmp_path):
+    data, test = TwoKinds(), TwoKinds(400, seed=1)
+    both = DistributionRecovery(spec).fit(data.both, data.label)
+    alone = [
+        test.loss(DistributionRecovery(spec).fit(x, data.label), there)
+        for x, there in ((data.first, test.first), (data.second, test.second))
+    ]
+    assert test.loss(both, test.both) < min(alone) - 0.02
+    both.save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(test.both), both.predict_proba(test.both))
+    with pytest.raises(DataError, match="first: arrays, second: arrays"):
+        both.predict_proba(test.first)
+
+
+def test_a_kind_without_information_has_no_weight_in_the_kernel():
+    data = TwoKinds(200)
+    noise = np.random.default_rng(5).normal(size=(200, 4))
+    label = (data.first[:, 0] > 0).astype(int)
+    both = DistributionRecovery("kernel-ridge").fit({"x": data.first, "noise": noise}, label)
+    alone = DistributionRecovery("kernel-ridge").fit(data.first, label)
+    assert both.model_.scale.tolist() == [1.0] * 5 + [0.0] * 4
+    np.testing.assert_allclose(
+        both.predict_proba({"x": data.first, "noise": noise}),
+        alone.predict_proba(data.first),
+        atol=1e-5,
+    )
+
+
+def test_texts_with_features_have_vectors_of_both_and_tokens_of_the_texts(tiny):
+    _, label, texts, folder = tiny
+    numbers = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
+    encoder = f"hf:{folder}[length=16]"
+    parts = {"tokens": True, "raw": True}
+    both = features_of({"text": texts, "numbers": numbers}, encoder, **parts)
+    alone = features_of(texts, encoder, **parts)
+    assert both.widths == (16, 2)
+    assert both.take([3]).widths == (16, 2)
+    np.testing.assert_array_equal(both.vectors, np.hstack([alone.vectors, numbers]))
+    assert both.raw.encoder.name == alone.raw.encoder.name
+    np.testing.assert_array_equal(both.tokens.load()[0], alone.tokens.load()[0])
+    model = DistributionRecovery("auto[n=2,pools=2,steps=20]", encoder=encoder)
+    p = model.fit({"text": texts, "numbers": numbers}, label).predict_proba(
+        {"text": texts[:3], "numbers": numbers[:3]}
+    )
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_inputs_of_several_kinds_have_the_same_items():
+    with pytest.raises(DataError, match="a of 2, b of 3"):
+        as_inputs({"a": np.eye(2), "b": np.eye(3)})
+    with pytest.raises(DataError, match="dictionary of inputs"):
+        as_inputs({})
+    with pytest.raises(OptionError, match="no common network"):
+        encoder_for("auto", as_inputs({"a": np.eye(2), "b": ["one", "two"]}))
+    one, two = as_inputs({"a": np.eye(2), "b": ["x", "y"]}).keys()
+    assert one != two
 
 
 # The command.
@@ -276,3 +454,30 @@ def test_messages_of_the_command_name_a_remedy(tmp_path):
             main([str(each) for each in arguments])
         assert ending.value.code == 2
         assert words in scores.getvalue()
+
+
+def test_the_command_takes_features_beside_texts_and_distances(tmp_path, tiny):
+    _, label, texts, folder = tiny
+    table = tmp_path / "labels.csv"
+    rows = [
+        f"{i},{text},{2 * k + i % 2}" for i, (text, k) in enumerate(zip(texts, label, strict=True))
+    ]
+    table.write_text("\n".join(["item,text,label", *rows]))
+    np.save(tmp_path / "numbers.npy", np.eye(2)[np.arange(len(texts)) % 2])
+    more = ["--features", str(tmp_path / "numbers.npy"), "--encoder", f"hf:{folder}[length=16]"]
+    model = str(tmp_path / "model")
+    ridge = ["-s", "kernel-ridge", "-o", model, "--force"]
+    run("recover", "fit", table, "--scale", "ordinal", *more, *ridge)
+    fitted = DistributionRecovery.load(model)
+    assert fitted.kind_ == "inputs: texts, features: arrays"
+    assert fitted.model_.distance[0, 3] == 1
+    found = run("recover", "predict", model, str(table), *more[:2])
+    assert found.output.splitlines()[0] == "item,label,confidence,p:0,p:1,p:2,p:3"
+    distances = tmp_path / "distances.csv"
+    distances.write_text("class,0,1,2,3\n0,0,1,1,1\n1,1,0,1,1\n2,1,1,0,1\n3,1,1,1,0\n")
+    for given in ("circle", str(distances)):
+        run("recover", "fit", table, "--distance", given, *more, *ridge)
+        expected = 0.5 if given == "circle" else 1
+        assert DistributionRecovery.load(model).model_.distance[0, 1] == expected
+    with pytest.raises(OptionError, match="no such table"):
+        run("recover", "fit", table, "--distance", "nowhere.csv", *more, *ridge)

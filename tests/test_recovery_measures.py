@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from dissensus import Annotations, DataError, OptionError
 from dissensus.recovery import measures
 from dissensus.recovery._temperature import vote_slope
+from dissensus.recovery.distances import class_distances, distances_from_table, soft_labels
 from dissensus.recovery.evaluation import (
     ceiling_scores,
     evaluate_named,
@@ -101,7 +102,8 @@ def test_the_unbiased_squared_distance_is_unbiased():
 def test_one_label_for_all_errs_by_those_who_differ():
     q = np.array([[0.75, 0.25, 0.0]])
     assert measures.perspectivist_error(np.eye(3)[[0]], q) == pytest.approx(0.25)
-    assert measures.perspectivist_error(np.eye(3)[[2]], q, ordered=True) == pytest.approx(0.875)
+    steps = class_distances("linear", 3)
+    assert measures.perspectivist_error(np.eye(3)[[2]], q, distance=steps) == pytest.approx(0.875)
     np.testing.assert_allclose(measures.most_probable(np.array([[0.4, 0.4, 0.2]])), [[0.5, 0.5, 0]])
 
 
@@ -195,3 +197,57 @@ def test_a_majority_is_steeper_than_a_person():
     assert vote_slope([3, 5]) == pytest.approx((1.5 + 1.875) / 2)
     with pytest.raises(OptionError, match="at least one vote"):
         vote_slope(0)
+
+
+# Distances between classes.
+
+
+def test_adjacent_classes_are_closer_on_a_line_and_on_a_circle():
+    line, circle = class_distances("linear", 8), class_distances("circle", 8)
+    assert line[0, 7] == 1
+    assert circle[0, 7] == circle[0, 1] == 0.25
+    assert circle[0, 4] == circle.max() == 1
+    for distance in (line, circle):
+        soft = soft_labels(distance)
+        np.testing.assert_allclose(soft.sum(axis=1), 1)
+        assert (soft.argmax(axis=1) == np.arange(8)).all()
+        assert soft[0, 1] > soft[0, 2]
+    assert class_distances("circle", 1).tolist() == [[0.0]]
+
+
+def test_a_table_of_distances_is_matched_by_name_and_checked():
+    rows = [["class", "joy", "anger", "fear"], ["anger", "4", "0", "1"]]
+    rows += [["joy", "0", "4", "4"], ["fear", "4", "1", "0"]]
+    found = distances_from_table(rows, ["fear", "anger", "joy"])
+    np.testing.assert_allclose(found, [[0, 0.25, 1], [0.25, 0, 1], [1, 1, 0]])
+    with pytest.raises(OptionError, match="'surprise'"):
+        distances_from_table(rows, ["joy", "surprise"])
+    with pytest.raises(OptionError, match="symmetric"):
+        class_distances([[0, 1], [0.5, 0]], 2)
+    with pytest.raises(OptionError, match="linear, circle"):
+        class_distances("square", 3)
+
+
+def test_the_energy_distance_is_least_for_the_shares_themselves():
+    random = np.random.default_rng(0)
+    q, p = random.dirichlet(np.ones(5), (2, 300))
+    for name in ("linear", "circle"):
+        distance = class_distances(name, 5)
+        np.testing.assert_allclose(measures.energy_distance(q, q, distance), 0, atol=1e-12)
+        assert (measures.energy_distance(p, q, distance) > 0).all()
+        one = measures.expected_distance(np.eye(5)[[0]], np.eye(5)[[2]], distance)
+        assert one == distance[0, 2]
+    # For ordered classes it is the squared distance of cumulative shares, per step.
+    steps = ((np.cumsum(p - q, axis=1)[:, :-1]) ** 2).sum(axis=1) / 4
+    np.testing.assert_allclose(measures.energy_distance(p, q, class_distances("linear", 5)), steps)
+
+
+def test_scores_of_ordered_classes_count_distances():
+    votes = np.array([[3.0, 1, 0], [0, 1, 3]])
+    p = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
+    plain, ordered = soft_scores(p, votes), soft_scores(p, votes, ordered=True)
+    assert "expected_distance" not in plain
+    np.testing.assert_equal(ordered, soft_scores(p, votes, ordered=True, distance="linear"))
+    assert ordered["expected_distance"] == pytest.approx((0.5 + 0.25) / 2)
+    found = evaluate_shares(p, votes, distance="circle", resamples=10)
+    assert found.floor["energy_distance"] > found.ceiling["energy_distance"]

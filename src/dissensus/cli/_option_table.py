@@ -66,6 +66,8 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--question": "Question to read, if several were asked.",
             "--columns": "Roles of columns, by name or number: item=…,annotator=…,label=…",
             "--classes": "All classes in order, separated by commas.",
+            "--distance": "Distance between classes: linear, circle, or a table with a row and a "
+            "column per class.",
             "--kind": "Kind of the answers, if it is not recognised, such as sets or spans.",
             "--assigned": "Table of item and annotator: who looked, also where nothing is marked.",
             "--gold": "Known labels to learn from.",
@@ -76,6 +78,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--among": "Annotators to choose from: names separated by commas, or a file of names.",
             "--only": "Items to choose, separated by commas.",
             "--inputs": "What the items are: a table of texts, a folder of images, .npy or .npz.",
+            "--features": "Features of the items, beside the inputs: .npy or .npz.",
             "--show": "Columns of --inputs to show with an item, separated by commas.",
             "--column": "Column of texts or image files in a table; array in a .npz.",
             "--label": "Column of classes.",

@@ -40,6 +40,8 @@ _SOFT_SCORES = {
     "entropy_pearson": "correlation of entropies",
     "entropy_spearman": "… of their ranks",
     "calibration_error": "calibration error",
+    "expected_distance": "expected distance",
+    "energy_distance": "energy distance",
     "perspectivist_error": "error against everybody",
     "accuracy": "accuracy against the majority",
     "macro_f1": "macro F1 against the majority",

@@ -18,6 +18,7 @@ from .options import REQUIRED, Computed, options
 if TYPE_CHECKING:
     from .._names import Names
     from ..annotations import Annotations
+    from ..nn import Inputs
     from ..recovery.crossval import CrossValidation
 
 _SHOWN = {
@@ -46,8 +47,8 @@ def recover() -> None:
 @recover.command()
 @click.argument("labels")
 @options(
-    *("column", "encoder", "vote_count", "members", "annotations", "classes", "checkpoints"),
-    *("time_limit", "json", "seed"),
+    *("column", "features", "encoder", "vote_count", "members", "annotations", "classes"),
+    *("scale", "distance", "checkpoints", "time_limit", "json", "seed"),
     output=REQUIRED,
     inputs=Computed("LABELS"),
     strategy="auto",
@@ -57,37 +58,51 @@ def fit(
     output: str,
     inputs: str | None,
     column: str | None,
+    features: str | None,
     strategy: str,
     encoder: str,
     vote_count: int | None,
     members: int | None,
     annotations: str | None,
     classes: str | None,
+    scale: str,
+    distance: str | None,
     checkpoints: str | None,
     as_json: bool,
     seed: int,
 ) -> None:
     """Fit to LABELS, a table with one label per item. Oracles learn from --annotations.
 
+    On an ordinal scale, and with --distance, errors count by their distance.
+
     \b
     Example:
       dissensus recover fit labels.csv --vote-count 5 -o model
     """
     from .._names import as_names, code
-    from ..nn.reading import read_inputs
+    from ..metrics import ranks
     from ..readers import kind_of_labels
     from ..recovery.estimator import DistributionRecovery
 
     known = read_known(labels) or {}
     items, given = as_names(list(known)), list(known.values())
     kind, reason = kind_of_labels(given)
-    if classes is None and kind == "numeric":
+    if classes is None and kind == "numeric" and scale not in ("ordinal", "nominal"):
         raise DataError(f"recover needs classes, but {reason}; --classes declares them as classes")
-    names = [name.strip() for name in classes.split(",")] if classes else code(given)[1].tolist()
+    if classes:
+        names = [name.strip() for name in classes.split(",")]
+    else:
+        found = code(given)[1]
+        names = found[ranks(found).argsort()].tolist()
     model = DistributionRecovery(
-        strategy, encoder=encoder, n_members=members, classes=names, seed=seed
+        strategy,
+        encoder=encoder,
+        n_members=members,
+        classes=names,
+        distance=_distance(distance, scale, names),
+        seed=seed,
     )
-    x = read_inputs(inputs or labels, items, column=column)
+    x = _inputs(inputs or labels, features, items, column)
     crowd = None if annotations is None else _in_order(annotations, items)
     with progress_bar("training") as progress:
         model.fit(
@@ -109,8 +124,10 @@ def fit(
 @recover.command()
 @click.argument("model")
 @click.argument("inputs")
-@options("column", "votes", output="-")
-def predict(model: str, inputs: str, output: str, column: str | None, votes: bool) -> None:
+@options("column", "features", "votes", output="-")
+def predict(
+    model: str, inputs: str, output: str, column: str | None, features: str | None, votes: bool
+) -> None:
     """Predict the distribution of labels on INPUTS, by a MODEL of `fit`.
 
     \b
@@ -118,11 +135,11 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
       dissensus recover predict model more.csv -o shares.csv
     """
     from .._names import as_names
-    from ..nn.reading import items_of, read_inputs
+    from ..nn.reading import items_of
     from ..recovery.estimator import DistributionRecovery
 
     fitted, items = DistributionRecovery.load(model), items_of(inputs, column=column)
-    x = fitted.features(read_inputs(inputs, items, column=column))
+    x = fitted.features(_inputs(inputs, features, items, column))
     p = fitted.predict_proba(x)
     label = as_names(fitted.predict(x).tolist())
     columns: dict[str, Any] = {"item": items, "label": label, "confidence": p.max(axis=1)}
@@ -135,8 +152,8 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
 @recover.command()
 @click.argument("annotations")
 @options(
-    *("column", "load --model", "encoder", "checkpoints --keep", "scale --ordered=ordinal"),
-    *("chart", "reliability", "json", "seed"),
+    *("column", "features", "load --model", "encoder", "checkpoints --keep"),
+    *("scale --ordered=ordinal", "classes", "distance", "chart", "reliability", "json", "seed"),
     inputs=REQUIRED,
     strategies=Computed("auto, single, ldl"),
     folds=5,
@@ -146,11 +163,14 @@ def evaluate(
     annotations: str,
     inputs: str,
     column: str | None,
+    features: str | None,
     load: str | None,
     strategies: tuple[str, ...],
     encoder: str,
     checkpoints: str | None,
     scale: str,
+    classes: str | None,
+    distance: str | None,
     chart: str | None,
     reliability: str | None,
     as_json: bool,
@@ -159,13 +179,13 @@ def evaluate(
     """Score recovered distributions against ANNOTATIONS, with several labels per item.
 
     With --load, a fitted model is scored on these items. Otherwise methods are cross-validated:
-    they see the majority label of the items of other folds. Repeat -s for several methods.
+    they see the majority label of the items of other folds. Repeat -s for several methods. On an
+    ordinal scale, and with --distance, errors count by their distance.
 
     \b
     Example:
       dissensus recover evaluate answers.csv --inputs texts.csv -s auto -s single
     """
-    from ..nn.reading import read_inputs
     from ..recovery.estimator import DistributionRecovery
     from ..recovery.evaluation import evaluate_shares
     from ..reporting.charts import check_chart
@@ -174,25 +194,24 @@ def evaluate(
         check_chart(path)
     if load and strategies:
         raise OptionError("--load scores a fitted model; leave out -s, or --load")
-    crowd = read_annotations(annotations, scale=scale)
+    crowd = read_annotations(annotations, scale=scale, classes=classes)
     crowd.check_classes("recover")
-    ordered = crowd.scale == "ordinal"
-    x = read_inputs(inputs, crowd.items, column=column)
+    x = _inputs(inputs, features, crowd.items, column)
     if load:
         model = DistributionRecovery.load(load)
         crowd = crowd.recode(model.classes_.tolist())
         p = model.predict_proba(x)
         scores = evaluate_shares(
-            p, crowd.votes(), floor=model.marginal_, ordered=ordered, seed=settings["seed"]
-        )
+            p, crowd.votes(), floor=model.marginal_, seed=settings["seed"],
+            **_distances(distance, crowd),
+        )  # fmt: skip
         recovered = {model.method: p}
         show_soft(scores, as_json)
     else:
         crossed = _cross_validate(
             *(x, crowd, strategies or ("auto", "single", "ldl"), encoder),
-            ordered=ordered,
             folder=None if checkpoints is None else Path(checkpoints),
-            **settings,
+            **settings | _distances(distance, crowd),
         )
         recovered = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
         if as_json:
@@ -200,6 +219,40 @@ def evaluate(
         else:
             _print(crossed)
     _draw(recovered, crowd, chart, reliability)
+
+
+def _inputs(path: str, features: str | None, items: Names, column: str | None) -> Inputs:
+    """Return the inputs of items, with features beside them if there are any."""
+    from ..nn import Several, read_inputs
+
+    inputs = read_inputs(path, items, column=column)
+    if features is None:
+        return inputs
+    return Several({"inputs": inputs, "features": read_inputs(features, items)})
+
+
+def _distance(given: str | None, scale: str, names: list[str]) -> Any:
+    """Return the distance between classes: its name, or a matrix read from a table."""
+    from ..recovery.distances import DISTANCES, distances_from_table
+
+    if given is None:
+        return "linear" if scale == "ordinal" else None
+    if given in DISTANCES:
+        return given
+    from ..readers.sources import open_source
+    from ..readers.tables import column_names, read_columns
+
+    if not Path(given).exists():
+        raise OptionError(f"--distance {given}: no such table; or one of {', '.join(DISTANCES)}")
+    source = open_source(Path(given))
+    rows = [column_names(source), *read_columns(source, None).rows()]
+    return distances_from_table(rows, names)
+
+
+def _distances(given: str | None, crowd: Annotations) -> dict[str, Any]:
+    """Return what scores take: whether classes are ordered, and the distance between them."""
+    found = _distance(given, crowd.scale, crowd.classes.tolist())
+    return {"ordered": crowd.scale == "ordinal", "distance": found}
 
 
 def _in_order(path: str, items: Names) -> Annotations:

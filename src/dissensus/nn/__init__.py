@@ -25,6 +25,7 @@ from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
 from .reading import folder_truth, read_inputs
 from .settings import Training
+from .several import Several
 from .tables import Table
 from .training import train
 from .videos import Videos
@@ -41,6 +42,7 @@ __all__ = [
     "Inputs",
     "LabelledInputs",
     "Learner",
+    "Several",
     "Table",
     "Texts",
     "TokenFeatures",

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -43,6 +44,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from safetensors.numpy import load_file, save_file
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils import multiclass, validation  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
@@ -57,7 +59,7 @@ from ..annotations import Annotations
 from ..errors import DataError, DissensusError, OptionError
 from ..params import Settings
 from .features import Features, features_of
-from .inputs import Arrays, Inputs, as_inputs
+from .inputs import Inputs, as_inputs
 from .settings import Training
 
 _FORMAT = 1
@@ -141,11 +143,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
                 ensure_min_samples=least,
             )
         inputs = as_inputs(X)
-        self._check_kind(
-            inputs.kind,
-            tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else (),
-            fitting=fitting,
-        )
+        self._check_kind(inputs.description, inputs.shape, fitting=fitting)
         return inputs
 
     def _features(
@@ -346,6 +344,8 @@ def _as_given(names: Array, labels: Array, classes: Any) -> Array:
 def _is_numeric(given: Any) -> bool:
     """Return whether inputs are numbers, or should be: then scikit-learn checks them."""
     if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, Path)):
+        return False
+    if isinstance(given, Mapping) and not issparse(given):  # of inputs by name
         return False
     kind = getattr(getattr(given, "dtype", None), "kind", None)
     if kind == "O":

@@ -145,9 +145,11 @@ class Features:
     vectors: Vectors  # (item, feature); without features where none were requested
     tokens: TokenFeatures | None = None
     raw: RawInputs | None = None
+    widths: tuple[int, ...] = ()  # of the vectors of every kind, where there are several
 
     def __post_init__(self) -> None:
-        sizes = {name: len(part) for name, part in vars(self).items() if part is not None}
+        named = {"vectors": self.vectors, "tokens": self.tokens, "raw": self.raw}
+        sizes = {name: len(part) for name, part in named.items() if part is not None}
         if len(set(sizes.values())) > 1:
             parts = ", ".join(f"{name} of {size}" for name, size in sizes.items())
             raise DataError(f"features of different numbers of items: {parts}")
@@ -178,6 +180,7 @@ class Features:
             self.vectors[items],
             None if self.tokens is None else self.tokens.take(items),
             None if self.raw is None else self.raw.take(items),
+            self.widths,
         )
 
     def only(self, names: Collection[str]) -> Features:
@@ -186,6 +189,7 @@ class Features:
             self.vectors if "vectors" in names else self.vectors[:, :0],
             self.tokens if "tokens" in names else None,
             self.raw if "raw" in names else None,
+            self.widths if "vectors" in names else (),
         )
 
     @property
@@ -255,7 +259,8 @@ def features_of(
     ----------
     X
         Features, inputs, a list of texts or paths, or an array: (item, feature), or
-        (item, token, feature); four axes are images, five are videos.
+        (item, token, feature); four axes are images, five are videos. Or a dictionary of these:
+        their vectors stand side by side.
     encoder
         An encoder or its name; `auto` takes numbers as they are and chooses one for texts and
         images. By name it has to be pretrained, unless `raw` inputs are requested.
@@ -269,6 +274,10 @@ def features_of(
     if isinstance(X, Features):
         return X
     inputs = as_inputs(X)
+    if inputs.kind == "several":
+        return _of_several(
+            inputs, encoder, tokens=tokens, vectors=vectors, raw=raw, seed=seed, progress=progress
+        )
     if isinstance(encoder, str):
         if isinstance(inputs, Arrays) and encoder in ("auto", "identity"):
             if inputs.values.ndim == 3 and not raw:
@@ -291,3 +300,11 @@ def features_of(
         return Features(np.zeros((len(inputs), 0), np.float32), token, inner)
     values = cached_features(encoder, inputs, progress=progress).values
     return Features(values, token, inner)
+
+
+def _of_several(inputs: Any, encoder: Any, **more: Any) -> Features:
+    """Return the features of inputs of several kinds."""
+    from .several import encoder_of, side_by_side
+
+    parts = inputs.parts.values()
+    return side_by_side([features_of(part, encoder_of(part, encoder), **more) for part in parts])

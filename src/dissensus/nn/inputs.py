@@ -7,7 +7,7 @@ batch by batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +36,16 @@ class Inputs(ABC):
 
     kind: ClassVar[str]
 
+    @property
+    def description(self) -> str:
+        """The kind, or the kinds by name."""
+        return self.kind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axes of one input, where all have the same; otherwise empty."""
+        return ()
+
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -60,6 +70,11 @@ class Arrays(Inputs):
 
     values: Tensor  # (item, …)
     kind: ClassVar[str] = "arrays"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axes of one input."""
+        return tuple(self.values.shape[1:])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -157,11 +172,17 @@ class LoadedFiles:
 def as_inputs(given: Any) -> Inputs:
     """Return inputs of any kind: an array, sparse matrix or tensor, a list of texts or paths.
 
+    A dictionary holds inputs of several kinds by name.
+
     >>> as_inputs(["a text", "another"]).kind, len(as_inputs(np.zeros((3, 2))))
     ('texts', 3)
     """
     if isinstance(given, Inputs):
         return given
+    if isinstance(given, Mapping) and not sparse.issparse(given):  # some of these are mappings, too
+        from .several import Several
+
+        return Several({str(name): as_inputs(part) for name, part in given.items()})
     if isinstance(given, Tensor):
         return Arrays(_numbers(given))
     if sparse.issparse(given):

@@ -126,25 +126,29 @@ class NetworkMethod(RecoveryMethod):
         sample_weight: Tensor,
         *,
         annotations: Annotations | None = None,
-        smoothing: float = 0.0,
+        soft_labels: Floats | None = None,
     ) -> Networks:
         """Return the trained network."""
         x = network.inputs_from(features)
+        annotations = annotations or Annotations.from_labels(context.label, context.n_classes)
         epochs = max(self.epochs, -(-self.steps // -(-len(features) // self.batch)))
         train_members(
             network,
             x,
-            annotations or Annotations.from_labels(context.label, context.n_classes),
+            annotations,
             sample_weight,
             seed=network.settings["seed"],
-            smoothing=smoothing,
+            soft_labels=context.soft_labels if soft_labels is None else soft_labels,
             progress=context.progress,
             epochs=epochs,
             patience=-(-self.patience * epochs // self.epochs),  # as long where epochs are short
             batch=self.batch,
             lr=self.lr,
         )
-        return self._fitted(network, network.held_out_proba(x))
+        model = self._fitted(network, network.held_out_proba(x))
+        if context.soft_labels is not None:
+            model.calibrate(annotations.label, annotations.item)
+        return model
 
     def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> Networks:
         return Networks(network, held_out_proba)

@@ -31,6 +31,7 @@ class Members(Learner):
     mean: Tensor  # (feature)
     scale: Tensor  # (feature)
     sample_weight: Tensor  # (member, item): 0 is held out
+    soft_labels: Tensor  # (label, class): what a label teaches
     n_labels: Tensor  # (item)
     best_score: Tensor  # (member)
     best_epoch: Tensor  # (member)
@@ -38,7 +39,7 @@ class Members(Learner):
 
     def __init__(self, n: int, width: int, n_classes: int, *, seed: int = 0, **more: Any) -> None:
         super().__init__()
-        self.n, self.smoothing, self.patience = n, 0.0, 0
+        self.n, self.patience = n, 0
         self.settings = {"n": n, "width": width, "n_classes": n_classes, "seed": seed, **more}
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
@@ -60,13 +61,20 @@ class Members(Learner):
         return 0.0
 
     def item_log_likelihood(self, batch: Batch) -> Tensor:
-        """Return the mean log-likelihood of every item's labels: (member, item)."""
-        log = self.log_proba(batch.x)
-        each = log[:, batch.row, batch.label] / self.n_labels[batch.item][batch.row]
-        likelihood = log.new_zeros(self.n, len(batch.item)).index_add(1, batch.row, each)
-        if not (self.training and self.smoothing):
-            return likelihood
-        return (1 - self.smoothing) * likelihood + self.smoothing * log.mean(dim=2)
+        """Return the mean log-likelihood of every item's labels: (member, item).
+
+        In training it is that of soft labels.
+        """
+        return self.mean_over_labels(self.log_proba(batch.x), batch)
+
+    def mean_over_labels(self, log: Tensor, batch: Batch) -> Tensor:
+        """Return the mean log-probability of every item's labels: (member, item)."""
+        if self.training:
+            each = torch.einsum("mrk,rk->mr", log[:, batch.row], self.soft_labels[batch.label])
+        else:
+            each = log[:, batch.row, batch.label]
+        each = each / self.n_labels[batch.item][batch.row]
+        return log.new_zeros(self.n, len(batch.item)).index_add(1, batch.row, each)
 
     def loss(self, batch: Batch) -> Tensor:
         likelihood = self.sample_weight[:, batch.item] * self.item_log_likelihood(batch)
@@ -81,8 +89,9 @@ class Members(Learner):
     def should_stop(self) -> bool:
         return self.patience > 0 and int((self.last_epoch - self.best_epoch).min()) >= self.patience
 
-    def prepare(self, sample_weight: Tensor, n_labels: Tensor) -> None:
+    def prepare(self, sample_weight: Tensor, n_labels: Tensor, soft_labels: Tensor) -> None:
         """Allocate the buffers of training."""
+        self.register_buffer("soft_labels", soft_labels)
         self.register_buffer("sample_weight", sample_weight)
         self.register_buffer("n_labels", n_labels)
         self.register_buffer("best_score", torch.full((self.n,), -torch.inf))
@@ -199,7 +208,7 @@ def train_members(
     sample_weight: Tensor,
     *,
     seed: int,
-    smoothing: float = 0.0,
+    soft_labels: Floats | None = None,
     patience: int = 0,
     progress: Progress | None = None,
     **settings: Any,
@@ -207,8 +216,11 @@ def train_members(
     """Train members, and leave each with the weights of its best epoch."""
     n_labels = torch.from_numpy(annotations.labels_per_item).clamp(min=1).to(members.mean)
     members.standardize(x)
-    members.smoothing, members.patience = smoothing, patience
-    members.prepare(sample_weight.to(members.mean), n_labels)
+    members.patience = patience
+    soft = np.eye(annotations.n_classes) if soft_labels is None else soft_labels
+    members.prepare(
+        sample_weight.to(members.mean), n_labels, torch.from_numpy(soft).to(members.mean)
+    )
     examples = Examples(x, annotations)
     training = Training(held_out=0.0, seed=seed, **settings)
     history = train(members, examples, training, progress=progress)

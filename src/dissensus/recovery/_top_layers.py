@@ -63,7 +63,9 @@ def split_encoder(encoder: Encoder, inputs: Inputs, n: int) -> tuple[TopLayers, 
     body: Any = getattr(encoder, "body", None)
     layers = getattr(getattr(body, "encoder", None), "layer", None)
     if layers is None or not hasattr(encoder, "tokenizer"):
-        raise OptionError(f"{encoder.name}: only layers of a BERT can be tuned alone; layers=None")
+        raise OptionError(
+            f"{encoder.name}: only a BERT's top layers can be tuned alone; tune all (layers=None)"
+        )
     if n > len(layers):
         raise OptionError(f"layers = {n}, but {encoder.name} has {len(layers)}")
     source: Any = encoder.prepare(inputs)

@@ -1,10 +1,12 @@
 """The default: a mixture by held-out likelihood, flattened by the number of votes.
 
-Three kinds of members are trained, all from one label per item:
+Several kinds of members are trained, all from one label per item:
 
 - n heads on one vector per item, each without another part of the items (`heads[sample=folds]`);
 - five heads with their own attention over words or patches, where there are token features;
-- kernel ridge on one-hot labels, the mean of a Gaussian process.
+- kernel ridge on one-hot labels, the mean of a Gaussian process;
+- on request, copies of a text encoder whose last two layers are tuned, each without another part of
+  the items (`seedbert[mode=folds,layers=2]`): much slower, and better on some sets.
 
 Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
 The mixture is the one with the highest likelihood of these labels (EM), with the label marginal as
@@ -20,9 +22,10 @@ all annotations, and still far from people asked again (benchmarks/RECOVERING.md
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
 from .._pooling import mixture_weights
 from .._time_limit import out_of_time, share_of_time
@@ -34,9 +37,10 @@ from .heads import EnsembleOfHeads
 from .kernel_ridge import KernelRidge
 from .marginal import Marginal
 from .method import FitInputs, Mixture, RecoveryMethod, State
+from .seedbert import SeedBert
 
 _EPOCHS, _PATIENCE = 12, 4  # of heads, which peak after a few epochs where items are many
-_HEADS = 0.4  # of the time that is left, where attention heads follow
+_COST = {"marginal": 0, "ridge": 0, "heads": 2, "attention": 3, "tuned": 15}  # relative times
 _WITHOUT_MEMBERS = ("marginal",)
 
 
@@ -52,14 +56,20 @@ class Auto(RecoveryMethod):
         Number of attention heads, where there are token features.
     steps
         Minimum number of steps of the heads; attention heads take half as many.
+    tuned
+        Number of copies of a text encoder whose last two layers are tuned; 0 for none. A copy takes
+        about 30 processor seconds for 1000 short texts.
     """
-
-    uses: ClassVar[tuple[str, ...]] = ("tokens",)
 
     flatten: NonNegative = 0.375
     n: Count = 10
     pools: Count = 5
     steps: Count = 600
+    tuned: Annotated[int, Ge(0)] = 0
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        return ("tokens", "raw") if self.tuned else ("tokens",)
 
     def _parts(self) -> dict[str, RecoveryMethod]:
         return {
@@ -69,16 +79,22 @@ class Auto(RecoveryMethod):
                 n=self.n, sample="folds", steps=self.steps, epochs=_EPOCHS, patience=_PATIENCE
             ),
             "attention": AttentionHeads(n=self.pools, steps=-(-self.steps // 2)),
+            "tuned": SeedBert(n=max(self.tuned, 1), mode="folds", layers=2, lr=5e-5),
         }
 
     def _fit(self, features: Features, context: FitInputs) -> Mixture:
         methods = self._parts()
         if features.tokens is None or np.shape(features.tokens.mask)[1] < 2:
             del methods["attention"]
+        if not self.tuned:
+            del methods["tuned"]
         parts: dict[str, Any] = {}
         for name, method in methods.items():
-            if name in ("marginal", "ridge") or not out_of_time():
-                with share_of_time(_HEADS if name == "heads" and "attention" in methods else 1.0):
+            if not _COST[name]:
+                parts[name] = method._fit(features, context)
+            elif not out_of_time():
+                left = [_COST[each] for each in methods if each not in parts]
+                with share_of_time(_COST[name] / sum(left)):
                     parts[name] = method._fit(features, context)
         held_out = np.stack([part.held_out_proba for part in parts.values()])  # (part, item, class)
         known = ~np.isnan(held_out).any(axis=(0, 2))
@@ -92,6 +108,6 @@ class Auto(RecoveryMethod):
 
     def restore(self, state: State) -> Mixture:
         methods = self._parts()
-        weight = state.notes["weight"]
-        parts = {name: methods[name].restore(state.part(name)) for name in weight}
-        return Mixture(parts, np.array(list(weight.values())), _WITHOUT_MEMBERS)
+        return Mixture.restored(
+            state, lambda name, part: methods[name].restore(part), _WITHOUT_MEMBERS
+        )

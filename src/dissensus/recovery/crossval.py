@@ -21,6 +21,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from .._files import atomic_file
@@ -31,6 +32,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..metrics import Score
 from ..registry import recoverers
+from .distances import class_distances
 from .evaluation import ceiling_scores, plain_number, soft_scores
 from .measures import resample_votes, shares_of
 
@@ -96,6 +98,7 @@ def cross_validate(
     folds: int = 5,
     repeats: int = 5,
     ordered: bool = False,
+    distance: str | ArrayLike | None = None,
     seed: int = 0,
     folder: str | Path | None = None,
     progress: Progress | None = None,
@@ -115,7 +118,9 @@ def cross_validate(
     folds, repeats
         Number of folds, and of reshuffled repeats.
     ordered
-        Whether classes are ordered.
+        Whether classes are ordered; their distance is then linear, by default.
+    distance
+        Distances between classes, to learn with and in scores: `linear`, `circle` or a matrix.
     seed
         Random seed of folds, ties and methods.
     folder
@@ -128,14 +133,19 @@ def cross_validate(
     if not annotations.labels_per_item.all():
         raise DataError("some items have no annotations; leave them out")
     votes = annotations.votes()
+    if ordered and distance is None:
+        distance = "linear"
+    if distance is not None:
+        distance = class_distances(distance, annotations.n_classes)
     label = majority(votes, seed) if label is None else np.asarray(label)
     names = [*specs, *(name for name in (FLOOR, CEILING) if name not in specs)]
     total = len(names) * folds * repeats
     if folder is not None:
-        _check_same_data(Path(folder), votes, label, folds, seed)
+        _check_same_data(Path(folder), votes, label, folds, seed, distance)
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     proba = {name: np.zeros((repeats, *votes.shape)) for name in names}
     seconds = dict.fromkeys(names, 0.0)
+    scored: dict[str, Any] = {"ordered": ordered, "distance": distance}
     for done, (name, repeat, fold) in enumerate(
         product(names, range(repeats), range(folds)), start=1
     ):
@@ -151,7 +161,11 @@ def cross_validate(
                 random = np.random.default_rng([seed + repeat, fold])
                 p = shares_of(resample_votes(votes[test], random))
             else:
-                p = _predict(name, features, annotations, label, train, test, seed + repeat)
+                p = _predict(
+                    *(name, features, annotations, label, train, test),
+                    seed=seed + repeat,
+                    distance=distance,
+                )
             arrays: dict[str, Array] = {"p": p, "seconds": np.array(process_time() - start)}
             if path is not None:
                 with atomic_file(path) as draft, draft.open("wb") as file:
@@ -167,9 +181,9 @@ def cross_validate(
         seconds[name] += float(arrays["seconds"]) / (folds * repeats)
         if name == CEILING:
             random = np.random.default_rng([seed, repeat, fold])
-            rows[name].append(ceiling_scores(votes[test], ordered=ordered, random=random))
+            rows[name].append(ceiling_scores(votes[test], random=random, **scored))
         else:
-            rows[name].append(soft_scores(arrays["p"], votes[test], ordered=ordered))
+            rows[name].append(soft_scores(arrays["p"], votes[test], **scored))
         if progress is not None:
             progress(done, total, name)
     scores = {
@@ -199,7 +213,7 @@ def _predict(
     label: Integers,
     train: Integers,
     test: Integers,
-    seed: int,
+    **settings: Any,
 ) -> Floats:
     method = recoverers.create(name)
     features = features.only((*method.needs, *method.uses))
@@ -209,19 +223,24 @@ def _predict(
         n_classes=annotations.n_classes,
         vote_count=annotations.labels_per_item[train],
         annotations=annotations.take(train),
-        seed=seed,
+        **settings,
     )
     return recovery.predict_proba(features.take(test))
 
 
-def _check_same_data(folder: Path, votes: Floats, label: Array, folds: int, seed: int) -> None:
+def _check_same_data(
+    folder: Path, votes: Floats, label: Array, folds: int, seed: int, distance: Any
+) -> None:
     """Refuse a folder with folds of other data."""
     digest = blake2b(digest_size=12)
-    for array in (votes, np.asarray(label, dtype=np.int64), np.array([folds, seed])):
+    settings = [] if distance is None else [distance]
+    for array in (votes, np.asarray(label, dtype=np.int64), np.array([folds, seed]), *settings):
         digest.update(np.ascontiguousarray(array).tobytes())
     expected, path = json.dumps({"data": digest.hexdigest()}), folder / "folds.json"
     if not path.exists():
         with atomic_file(path) as draft:
             draft.write_text(expected, encoding="utf-8")
     elif path.read_text(encoding="utf-8") != expected:
-        raise DataError(f"{folder}: holds folds of other data, labels or seed; name a new one")
+        raise DataError(
+            f"{folder}: holds folds of other data, labels, distances or seed; name a new one"
+        )

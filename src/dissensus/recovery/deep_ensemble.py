@@ -42,6 +42,5 @@ class DeepEnsemble(HeadMethod):
         return Mixture(parts, np.full(self.n, 1 / self.n))
 
     def restore(self, state: State) -> Mixture:  # type: ignore[override]
-        restore, weight = super().restore, state.notes["weight"]
-        parts = {name: restore(state.part(name)) for name in weight}
-        return Mixture(parts, np.array(list(weight.values())))
+        restore = super().restore
+        return Mixture.restored(state, lambda _, part: restore(part))

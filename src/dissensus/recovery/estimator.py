@@ -17,16 +17,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_consistent_length  # type: ignore[import-untyped]
 
-from .._names import numbered
+from .._names import as_names, numbered
 from .._progress import Progress
 from .._relation import Array, Floats
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
+from ..metrics import ranks
 from ..nn import Estimator, Features
 from ..nn.estimator import class_codes
 from ..registry import recoverers
 from .crossval import majority
+from .distances import class_distances
 from .method import Recovery, RecoveryMethod
 
 
@@ -44,6 +46,10 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         Number of members, for methods that have members; by default that of the method.
     classes
         All classes, in order; by default those that occur.
+    distance
+        Distances between classes, where some are closer than others: `linear` for ordered classes,
+        `circle` for emotions in the order of `classes`, or a matrix (class, class). `None` is
+        linear for annotations on an ordinal scale, and none otherwise.
     seed
         Random seed.
 
@@ -66,12 +72,14 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         encoder: str = "auto",
         n_members: int | None = None,
         classes: Any = None,
+        distance: Any = None,
         seed: int = 0,
     ) -> None:
         self.method = method
         self.encoder = encoder
         self.n_members = n_members
         self.classes = classes
+        self.distance = distance
         self.seed = seed
 
     def fit(
@@ -104,6 +112,9 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         method = self._method()
         features = self._features(X, fitting=True, progress=progress, **_parts(method))
+        distance = self.distance
+        if distance is None and isinstance(y, Annotations) and y.scale == "ordinal":
+            distance = "linear"
         y = y if isinstance(y, Annotations) else np.asarray(y)
         if isinstance(y, Annotations) or (y.ndim == 2 and y.shape[1] > 1):
             annotations = self._annotations(y, features)
@@ -123,6 +134,7 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
             n_classes=len(self.classes_),
             vote_count=vote_count,
             annotations=annotations,
+            distance=self._distances(distance),
             seed=self.seed,
             progress=progress,
             folder=None if folder is None else Path(folder),
@@ -139,7 +151,7 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self.model_.predict_proba(features)
 
     def predict(self, X: Any) -> Array:
-        """Return the label of the majority."""
+        """Return the label of the majority, or that with the least expected distance."""
         features = self.features(X)
         return self.classes_[self.model_.predict(features)]
 
@@ -160,13 +172,27 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _state(self) -> State:
         notes, arrays = self.model_.state()
-        temperature, marginal = self.model_.temperature, self.marginal_.tolist()
-        return State({"temperature": temperature, "marginal": marginal, "model": notes}, arrays)
+        distance = self.model_.distance
+        known = {
+            "temperature": self.model_.temperature,
+            "marginal": self.marginal_.tolist(),
+            "distance": None if distance is None else distance.tolist(),
+        }
+        return State({**known, "model": notes}, arrays)
 
     def _restore(self, state: State) -> None:
         self.marginal_ = np.array(state.notes["marginal"])
         self.model_ = self._method().restore(State(state.notes["model"], state.arrays))
         self.model_.temperature = state.notes["temperature"]
+        distance = state.notes.get("distance")
+        self.model_.distance = None if distance is None else np.array(distance)
+
+    def _distances(self, given: Any) -> Any:
+        """Return distances in the order of `classes_`; numbers are ordered by value."""
+        if not isinstance(given, str) or given != "linear":
+            return given
+        rank = ranks(as_names(self.classes_.tolist()))
+        return class_distances(given, len(rank))[np.ix_(rank, rank)]
 
     def _method(self) -> RecoveryMethod:
         method = recoverers.create(self.method)

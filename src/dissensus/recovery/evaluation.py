@@ -24,6 +24,7 @@ from ..errors import DataError
 from ..metrics import Score, ranks
 from ..result import Predictions, Values
 from . import measures
+from .distances import class_distances
 
 LOWER_IS_BETTER = (
     "manhattan",
@@ -32,6 +33,8 @@ LOWER_IS_BETTER = (
     "cross_entropy",
     "kl",
     "wasserstein",
+    "expected_distance",
+    "energy_distance",
     "entropy_gap",
     "perspectivist_error",
     "calibration_error",
@@ -86,15 +89,23 @@ def plain_number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def soft_scores(p: ArrayLike, votes: ArrayLike, *, ordered: bool = False) -> dict[str, float]:
+def soft_scores(
+    p: ArrayLike,
+    votes: ArrayLike,
+    *,
+    ordered: bool = False,
+    distance: str | ArrayLike | None = None,
+) -> dict[str, float]:
     """Return every score of distributions against votes, both (item, class).
+
+    `ordered` and `distance` are those of `evaluate_shares`.
 
     >>> scores = soft_scores([[0.5, 0.5], [1, 0]], [[1, 1], [3, 0]])
     >>> scores["manhattan"], scores["accuracy"], scores["entropy_pearson"].__round__(6)
     (0.0, 0.75, 1.0)
     """
     p, votes = _validated(p, votes)
-    names, terms = _terms_per_item(p, votes, ordered)
+    names, terms = _terms_per_item(p, votes, ordered, distance)
     scores = _scores(terms.sum(axis=0)[None], names, votes.shape[1])
     return {name: float(value[0]) for name, value in scores.items()}
 
@@ -105,6 +116,7 @@ def evaluate_shares(
     *,
     floor: ArrayLike | None = None,
     ordered: bool = False,
+    distance: str | ArrayLike | None = None,
     resamples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -121,7 +133,11 @@ def evaluate_shares(
         One distribution for all items: (class). By default the shares of all these votes, a
         strong floor, since it uses the votes themselves.
     ordered
-        Whether classes are ordered: adds the Wasserstein distance, and counts steps.
+        Whether classes are ordered: adds the Wasserstein distance, and their distance is linear.
+    distance
+        Distances between classes: `linear`, `circle` or a matrix (class, class). Adds the expected
+        distance and the energy distance; the perspectivist error is then the mean distance of the
+        class with the least expected distance.
     resamples, confidence
         Number of bootstrap samples of items, and the confidence level of the intervals.
     seed
@@ -129,13 +145,14 @@ def evaluate_shares(
     """
     p, votes = _validated(p, votes)
     random = np.random.default_rng(seed)
-    names, terms = _terms_per_item(p, votes, ordered)
+    more: dict[str, Any] = {"ordered": ordered, "distance": distance}
+    names, terms = _terms_per_item(p, votes, **more)
     scores = _scores(_bootstrap_sums(terms, resamples, random), names, votes.shape[1])
     constant = measures.shares_of(votes).mean(axis=0) if floor is None else np.asarray(floor, float)
     return SoftEvaluation(
         {name: Score.from_samples(values, confidence) for name, values in scores.items()},
-        soft_scores(np.broadcast_to(constant, votes.shape), votes, ordered=ordered),
-        ceiling_scores(votes, ordered=ordered, random=random),
+        soft_scores(np.broadcast_to(constant, votes.shape), votes, **more),
+        ceiling_scores(votes, random=random, **more),
         len(votes),
         float(votes.sum(axis=1).mean()),
         resamples,
@@ -186,7 +203,9 @@ def _validated(p: ArrayLike, votes: ArrayLike) -> tuple[Floats, Floats]:
     return p, votes
 
 
-def _terms_per_item(p: Floats, votes: Floats, ordered: bool) -> tuple[tuple[str, ...], Floats]:
+def _terms_per_item(
+    p: Floats, votes: Floats, ordered: bool, distance: str | ArrayLike | None
+) -> tuple[tuple[str, ...], Floats]:
     """Return what every item adds to the sums, and the names of the first, which are means.
 
     The columns are those means, moments of entropies and of their ranks, calibration gaps by bin,
@@ -203,10 +222,16 @@ def _terms_per_item(p: Floats, votes: Floats, ordered: bool) -> tuple[tuple[str,
         "kl": measures.kl(q, p),
         "entropy_gap": np.abs(measures.entropy(p) - measures.entropy(q)),
         "accuracy": (chosen * most).sum(axis=1),
-        "perspectivist_error": measures.perspectivist_error(chosen, q, ordered=ordered),
+        "perspectivist_error": measures.perspectivist_error(chosen, q),
     }
     if ordered:
         means["wasserstein"] = measures.wasserstein(p, q)
+    if ordered or distance is not None:
+        apart = class_distances("linear" if distance is None else distance, p.shape[1])
+        nearest = measures.most_probable(-(p @ apart))
+        means["perspectivist_error"] = measures.perspectivist_error(nearest, q, distance=apart)
+        means["expected_distance"] = measures.expected_distance(p, q, apart)
+        means["energy_distance"] = measures.energy_distance(p, q, apart)
     entropies = measures.entropy(p), measures.entropy(q)
     pairs = [entropies, (rankdata(entropies[0]), rankdata(entropies[1]))]
     centred = [((x - x.mean()), (y - y.mean())) for x, y in pairs]
@@ -252,15 +277,23 @@ def _correlation(mean: Floats) -> Floats:
 
 
 def ceiling_scores(
-    votes: Floats, *, random: np.random.Generator, ordered: bool = False
+    votes: Floats,
+    *,
+    random: np.random.Generator,
+    ordered: bool = False,
+    distance: str | ArrayLike | None = None,
 ) -> dict[str, float]:
     """Return mean scores of the same people asked again.
 
-    For scores with logarithms, one vote spread as all votes is added to theirs.
+    `ordered` and `distance` are those of `evaluate_shares`. For scores with logarithms, one vote
+    spread as all votes is added to theirs.
     """
     pooled = measures.shares_of(votes).mean(axis=0)
     draws = [measures.resample_votes(votes, random) for _ in range(_CEILING_DRAWS)]
-    plain = [soft_scores(measures.shares_of(each), votes, ordered=ordered) for each in draws]
+    plain = [
+        soft_scores(measures.shares_of(each), votes, ordered=ordered, distance=distance)
+        for each in draws
+    ]
     smoothed = [soft_scores(measures.shares_of(each + pooled), votes) for each in draws]
     scores = {name: _mean([one[name] for one in plain]) for name in plain[0]}
     return scores | {

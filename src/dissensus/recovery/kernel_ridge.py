@@ -11,6 +11,9 @@ s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
 
     left out: f_i = (F_i - h_i y_i) / (1 - h_i).
 
+Where inputs are of several kinds, the cosine is a mean over kinds, with the weights of the highest
+leave-one-out likelihood: all alike, one kind above the others, or one alone.
+
 Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays bounded.
 Noise is large against rounding errors, so a fit computes and decomposes kernels in 32 bits.
 """
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 _WIDTHS = (1.0, 2.0, 4.0)
 _NOISES = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
+_LEADING = 0.8  # weight of a kind above the others
 _TINY = 1e-6  # smallest eigenvalue, relative to the largest: 32 bits carry no less
 _CELLS = 2**23  # kernel entries in memory at a time
 
@@ -46,20 +50,23 @@ class KernelModel(Recovery):
     weight: Floats  # (landmark, class)
     mean: Floats  # (class)
     center: Floats  # (feature): mean of the unit vectors
+    scale: Floats  # (feature): root of the weight of its kind
+    widths: tuple[int, ...]  # features of every kind
     width: float
     least: float
     held_out_proba: Floats | None = None  # (item, class): leave-one-out
 
     def members(self, features: Features) -> Floats:
-        x = center_and_scale(features.vectors.astype(np.float64), self.center)
+        x = _by_kind(features.vectors.astype(np.float64), self.center, self.widths) * self.scale
         landmarks = self.landmarks.astype(np.float64)  # no item depends on those beside it
         parts = [k @ self.weight for k in _kernel_rows(x, landmarks, self.width)]
         p = np.concatenate([*parts, np.zeros((0, len(self.mean)))]) + self.mean
         return _clip(p, self.least)[None]
 
     def state(self) -> State:
-        arrays = {n: getattr(self, n) for n in ("landmarks", "weight", "mean", "center")}
-        return State({"width": self.width, "least": self.least}, arrays)
+        arrays = {n: getattr(self, n) for n in ("landmarks", "weight", "mean", "center", "scale")}
+        notes = {"width": self.width, "least": self.least, "widths": list(self.widths)}
+        return State(notes, arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +92,20 @@ class KernelRidge(RecoveryMethod):
 
     def _fit(self, features: Features, context: FitInputs) -> KernelModel:
         vectors, label = features.vectors.astype(np.float64), context.label
-        center = _unit(vectors).mean(axis=0)
-        x = center_and_scale(vectors, center).astype(np.float32)
-        chosen = np.sort(np.random.default_rng(context.seed).permutation(len(x))[: self.most])
-        landmarks = x[chosen]
-        mean = np.bincount(label, minlength=context.n_classes) / len(label)
-        target = (np.eye(context.n_classes)[label] - mean).astype(np.float32)
+        kinds = features.widths or (vectors.shape[1],)
+        center = np.concatenate([_unit(part).mean(axis=0) for part in _split(vectors, kinds)])
+        every = _by_kind(vectors, center, kinds).astype(np.float32)
+        soft = np.eye(context.n_classes) if context.soft_labels is None else context.soft_labels
+        labels = soft[label]  # (item, class)
+        chosen = np.sort(np.random.default_rng(context.seed).permutation(len(every))[: self.most])
+        mean = labels.mean(axis=0)
+        target = (labels - mean).astype(np.float32)
         tried: list[tuple[Any, ...]] = []
-        for width in _WIDTHS if self.width is None else (self.width,):
+
+        def attempt(width: float, kind_weight: tuple[float, ...]) -> None:
+            scale = np.sqrt(np.repeat(kind_weight, kinds))
+            x = every * scale.astype(np.float32)
+            landmarks = x[chosen]
             spectrum, left, root = _decompose(x, landmarks, width)
             projected, squares = left.T @ target, left**2  # (direction, class), (item, direction)
             for noise in _NOISES if self.noise is None else (self.noise,):
@@ -100,15 +113,55 @@ class KernelRidge(RecoveryMethod):
                 fitted = left @ (shrink[:, None] * projected)
                 leverage = np.minimum(squares @ shrink, 1 - 1e-6)[:, None]
                 held_out = _clip((fitted - leverage * target) / (1 - leverage) + mean, self.least)
-                score = np.log(held_out[np.arange(len(label)), label]).mean()
+                score = (labels * np.log(held_out)).sum() / len(label)
                 weight = root @ ((np.sqrt(spectrum) / (spectrum + noise))[:, None] * projected)
-                tried.append((score, len(tried), width, weight, held_out))
-        _, _, width, weight, held_out = max(tried, key=lambda one: one[:2])
-        return KernelModel(landmarks, weight, mean, center, width, self.least, held_out)
+                model = KernelModel(
+                    landmarks, weight, mean, center, scale, kinds, width, self.least, held_out
+                )
+                tried.append((score, len(tried), kind_weight, model))
+
+        widths = _WIDTHS if self.width is None else (self.width,)
+        middle = widths[len(widths) // 2]
+        for kind_weight in _kind_weights(len(kinds)):
+            attempt(middle, kind_weight)
+        best = max(tried, key=lambda one: one[:2])[2]
+        for width in widths:
+            if width != middle:
+                attempt(width, best)
+        model: KernelModel = max(tried, key=lambda one: one[:2])[-1]
+        if context.soft_labels is not None:
+            model.calibrate(label)
+        return model
 
     def restore(self, state: State) -> KernelModel:
-        arrays: dict[str, Any] = state.arrays
-        return KernelModel(**arrays, **state.notes)
+        arrays: dict[str, Any] = dict(state.arrays)
+        width = len(arrays["center"])
+        arrays.setdefault("scale", np.ones(width))
+        notes = {"widths": [width], **state.notes}
+        return KernelModel(**arrays, **notes | {"widths": tuple(notes["widths"])})
+
+
+def _kind_weights(n: int) -> list[tuple[float, ...]]:
+    """Return weights of n kinds to try: (kind), each summing to one."""
+    if n == 1:
+        return [(1.0,)]
+    leading = [
+        tuple(large if kind == one else (1 - large) / (n - 1) for kind in range(n))
+        for one in range(n)
+        for large in (1.0, _LEADING)
+    ]
+    return [*leading, (1 / n,) * n]
+
+
+def _split(vectors: Floats, kinds: tuple[int, ...]) -> list[Floats]:
+    """Return the vectors of every kind."""
+    return np.split(vectors, np.cumsum(kinds)[:-1], axis=1)
+
+
+def _by_kind(vectors: Floats, center: Floats, kinds: tuple[int, ...]) -> Floats:
+    """Return the unit vectors of every kind less their common mean, side by side."""
+    parts = zip(_split(vectors, kinds), _split(center[None], kinds), strict=True)
+    return np.concatenate([center_and_scale(one, mean[0]) for one, mean in parts], axis=1)
 
 
 def center_and_scale(vectors: Floats, center: Floats) -> Floats:

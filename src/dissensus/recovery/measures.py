@@ -10,6 +10,8 @@ Arrays are (item, class), rows sum to one; every measure gives one number per it
     unbiased_squared    squared - Σ_k q_k (1 - q_k) / (a - 1): with a votes per item, an unbiased
                         estimate of the squared distance to the true distribution; may be negative
     wasserstein         for ordered classes, unit steps: Σ over cuts |cumulative p - cumulative q|
+    expected_distance   Σ_kl p_k q_l d(k, l), d the distances between classes
+    energy_distance     expected_distance less half of that of p to itself and of q to itself
     entropy             of one distribution, in bits
 
 Few votes are noisy: with a true distribution of (.5, .5) and five votes, the true distribution
@@ -89,6 +91,24 @@ def wasserstein(p: Floats, q: Floats) -> Floats:
     return np.abs(np.cumsum(p - q, axis=-1)[..., :-1]).sum(axis=-1)
 
 
+def expected_distance(p: Floats, q: Floats, distance: Floats) -> Floats:
+    """Return the expected distance of a class drawn from p to one drawn from q.
+
+    It is least for a p that is certain of one class.
+
+    >>> steps = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    >>> expected_distance(np.array([[1.0, 0, 0]]), np.array([[0, 0.5, 0.5]]), steps)
+    array([1.5])
+    """
+    return np.einsum("...k,kl,...l->...", p, distance, q)
+
+
+def energy_distance(p: Floats, q: Floats, distance: Floats) -> Floats:
+    """Return the energy distance, 0 where p = q: a proper score for linear and circle distances."""
+    within = expected_distance(p, p, distance) + expected_distance(q, q, distance)
+    return expected_distance(p, q, distance) - within / 2
+
+
 def shares_of(votes: ArrayLike) -> Floats:
     """Return the shares of votes: (item, class)."""
     votes = np.asarray(votes, dtype=np.float64)
@@ -105,7 +125,7 @@ def most_probable(p: Floats) -> Floats:
     return tied / tied.sum(axis=-1, keepdims=True)
 
 
-def perspectivist_error(chosen: Floats, q: Floats, *, ordered: bool = False) -> Floats:
+def perspectivist_error(chosen: Floats, q: Floats, *, distance: Floats | None = None) -> Floats:
     """Return the error of one label against the labels of all annotators, averaged over these.
 
     Parameters
@@ -114,15 +134,12 @@ def perspectivist_error(chosen: Floats, q: Floats, *, ordered: bool = False) -> 
         The label as a distribution: (item, class); `most_probable(p)`, for instance.
     q
         Label shares of the annotators: (item, class).
-    ordered
-        Count steps between ordered classes, the whole scale being 1; otherwise any other label
-        counts 1.
+    distance
+        Distances between classes: (class, class). By default any other label counts 1.
     """
-    if not ordered:
+    if distance is None:
         return 1 - (chosen * q).sum(axis=-1)
-    n_classes = q.shape[-1]
-    step = np.abs(np.arange(n_classes)[:, None] - np.arange(n_classes)) / max(n_classes - 1, 1)
-    return np.einsum("ik,kl,il->i", chosen, step, q)
+    return expected_distance(chosen, q, distance)
 
 
 class Reliability(NamedTuple):

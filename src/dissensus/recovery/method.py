@@ -14,22 +14,24 @@ members, flattened by the number of votes behind the labels where that is known 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._progress import Progress
+from .._relation import Array
 from .._serialization import State
 from .._threads import one_blas_thread
 from ..annotations import Annotations, Floats, Integers
-from ..calibration import temper
+from ..calibration import fit_temperature, temper
 from ..errors import DataError, OptionError
 from ..params import NonNegative, Settings
 from ._temperature import vote_slope
+from .distances import class_distances, soft_labels
 from .measures import most_probable
 
 if TYPE_CHECKING:
@@ -47,12 +49,15 @@ class FitInputs(NamedTuple):
     seed: int
     progress: Progress | None = None
     folder: Path | None = None  # for checkpoints of long trainings
+    soft_labels: Floats | None = None  # (label, class): what a label teaches; one-hot by default
 
 
 class Recovery(ABC):
     """A fitted recovery method."""
 
     temperature: float = 1.0
+    distance: Floats | None = None  # (class, class)
+    held_out_proba: Floats | None = None  # (item, class): of the items of `fit`, NaN where unknown
 
     @abstractmethod
     def members(self, features: Features) -> Floats:
@@ -76,8 +81,31 @@ class Recovery(ABC):
         return most_probable(self.members(features)).mean(axis=0)
 
     def predict(self, features: Features) -> Integers:
-        """Return the most probable class: (item)."""
-        return self.predict_proba(features).argmax(axis=1)
+        """Return the most probable class, or that of least expected distance: (item)."""
+        p = self.predict_proba(features)
+        return p.argmax(axis=1) if self.distance is None else (p @ self.distance).argmin(axis=1)
+
+    def calibrate(self, label: Array, item: Array | None = None) -> None:
+        """Set the temperature by labels of held-out items, if there are any.
+
+        Parameters
+        ----------
+        label
+            Class codes: (item), or (annotation).
+        item
+            The item of every annotation, where an item may have several.
+        """
+        assert self.held_out_proba is not None
+        item = np.arange(len(label)) if item is None else item
+        known = ~np.isnan(self.held_out_proba[:, 0])  # (item)
+        if known.any():
+            used = known[item]
+            p = self.held_out_proba[item[used]]
+            self.temperature = fit_temperature(p, label[used].astype(np.int64))
+            self.held_out_proba = self.held_out_proba.copy()
+            self.held_out_proba[known] = temper(
+                self.held_out_proba[known], np.full(known.sum(), self.temperature)
+            )
 
 
 class Mixture(Recovery):
@@ -99,11 +127,28 @@ class Mixture(Recovery):
         ])  # fmt: skip
 
     def mean_proba(self, features: Features) -> Floats:
-        each = np.stack([part.mean_proba(features) for part in self.parts.values()])
+        each = np.stack([part.predict_proba(features) for part in self.parts.values()])
         return np.einsum("p,pik->ik", self.weight, each)
 
+    @classmethod
+    def restored(
+        cls,
+        state: State,
+        restore: Callable[[str, State], Recovery],
+        without_members: tuple[str, ...] = (),
+    ) -> Self:
+        """Return a mixture from its state; `restore` takes the name and the state of a part."""
+        weight = state.notes["weight"]
+        parts = {name: restore(name, state.part(name)) for name in weight}
+        for name, temperature in state.notes.get("temperature", {}).items():
+            parts[name].temperature = temperature
+        return cls(parts, np.array(list(weight.values())), without_members)
+
     def state(self) -> State:
-        notes = {"weight": dict(zip(self.parts, self.weight.tolist(), strict=True))}
+        notes = {
+            "weight": dict(zip(self.parts, self.weight.tolist(), strict=True)),
+            "temperature": {name: part.temperature for name, part in self.parts.items()},
+        }
         return State.join(notes, **{name: part.state() for name, part in self.parts.items()})
 
 
@@ -119,10 +164,14 @@ class RecoveryMethod(Settings, ABC):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("vectors",)  # features that it cannot do without
-    uses: ClassVar[tuple[str, ...]] = ()  # features that it uses where there are any
     oracle: ClassVar[bool] = False  # whether it sees the annotations
 
     flatten: NonNegative = 0.0
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Features that it uses where there are any."""
+        return ()
 
     def fit(
         self,
@@ -132,6 +181,7 @@ class RecoveryMethod(Settings, ABC):
         n_classes: int | None = None,
         vote_count: ArrayLike | None = None,
         annotations: Annotations | None = None,
+        distance: str | ArrayLike | None = None,
         seed: int = 0,
         progress: Progress | None = None,
         folder: Path | None = None,
@@ -150,6 +200,8 @@ class RecoveryMethod(Settings, ABC):
             Number of votes behind a label, for all items or for each.
         annotations
             For oracles.
+        distance
+            Distances between classes: `linear`, `circle`, or a matrix (class, class).
         seed
             Random seed.
         progress
@@ -177,9 +229,12 @@ class RecoveryMethod(Settings, ABC):
                     f"annotations on {shape[0]} items in {shape[1]} classes, "
                     f"but {len(codes)} items in {size} classes"
                 )
-        context = FitInputs(codes, size, annotations, seed, progress, folder)
+        apart = None if distance is None else class_distances(distance, size)
+        soft = None if apart is None else soft_labels(apart)
+        context = FitInputs(codes, size, annotations, seed, progress, folder, soft)
         with one_blas_thread():
             recovery = self._fit(features, context)
+        recovery.distance = apart
         if vote_count is not None and self.flatten:
             recovery.temperature *= vote_slope(vote_count) ** self.flatten
         return recovery

@@ -42,7 +42,7 @@ class TwoTaskHeads(Heads):
         hidden = self.hidden(batch.x)
         log = torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
         error = (self.disagreement(hidden) - self.target[batch.item]) ** 2
-        return log[:, batch.row, batch.label] - self.settings["weight"] * error
+        return self.mean_over_labels(log, batch) - self.settings["weight"] * error
 
     def disagreement(self, hidden: Tensor) -> Tensor:
         """Return the predicted disagreement, from 0 to 1: (member, item)."""

@@ -15,7 +15,7 @@ mean probability of the members, and `votes` is the paper's rule.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,11 +24,14 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from .._progress import Progress
+from .._time_limit import share_of_time
 from ..annotations import Annotations, Floats, Integers
+from ..errors import OptionError
 from ..nn import Encoder, Learner, Training, train
-from ..nn.batches import Batch, Examples, Source
+from ..nn.batches import Batch, Examples, Source, inputs_of
 from ..nn.features import Features, RawInputs
 from ..params import Count, Positive
+from ._members import fold_weights
 from ._top_layers import split_encoder
 from .measures import most_probable
 from .method import FitInputs, Recovery, RecoveryMethod, State
@@ -39,16 +42,29 @@ _BATCH = 64
 class Copy(Learner):
     """An encoder with a linear head."""
 
-    def __init__(self, body: Encoder, head: nn.Linear, pool: str) -> None:
+    def __init__(self, body: Encoder, head: nn.Linear, pool: str, soft: Floats | None) -> None:
         super().__init__()
         self.body, self.head, self.pool = body, head, pool
+        labels = np.eye(head.out_features) if soft is None else soft
+        self.soft_labels = torch.from_numpy(labels).to(head.weight)  # (label, class)
 
     def log_truth(self, x: Tensor) -> Tensor:
         vector = self.body.tokens(x).values[:, 0] if self.pool == "first" else self.body(x)
         return self.head(vector.to(self.head.weight)).log_softmax(dim=-1)
 
     def loss(self, batch: Batch) -> Tensor:
-        return -self.log_truth(batch.x)[batch.row, batch.label].mean()
+        log = self.log_truth(batch.x)[batch.row]
+        return -(log * self.soft_labels[batch.label].to(log)).sum(dim=-1).mean()
+
+    @torch.no_grad()
+    def proba(self, x: Tensor | Source, items: Integers) -> Floats:
+        """Return the probabilities of items: (item, class)."""
+        self.eval()
+        p = np.zeros((len(items), self.head.out_features))
+        for start in range(0, len(items), _BATCH):
+            rows = slice(start, start + _BATCH)
+            p[rows] = self.log_truth(inputs_of(x, items[rows])).double().exp().numpy()
+        return p
 
     def tuned(self) -> dict[str, Tensor]:
         """Return the trained weights and the running statistics."""
@@ -61,11 +77,16 @@ class Copy(Learner):
 class Copies(Recovery):
     """The fine-tuned weights of n copies of an encoder."""
 
-    def __init__(self, weights: list[dict[str, Any]], settings: SeedBert) -> None:
+    def __init__(
+        self,
+        weights: list[dict[str, Any]],
+        settings: SeedBert,
+        held_out_proba: Floats | None = None,
+    ) -> None:
         self.weights, self.settings = weights, settings
+        self.held_out_proba = held_out_proba  # (item, class): by copies that hold the item out
         self._last: tuple[Any, Floats] | None = None  # of the last call: encoding is slow
 
-    @torch.no_grad()
     def members(self, features: Features) -> Floats:
         raw = features.raw
         assert raw is not None
@@ -77,15 +98,14 @@ class Copies(Recovery):
         copy = self.settings.copy_of(body, n_classes, 0, 0)
         for member, weights in enumerate(self.weights):
             copy.load_state_dict(weights, strict=False)
-            copy.eval()
-            for start in range(0, len(x), _BATCH):
-                items = torch.arange(start, min(start + _BATCH, len(x)))
-                p[member, items] = copy.log_truth(x[items]).double().exp().numpy()
+            p[member] = copy.proba(x, np.arange(len(x)))
         self._last = raw, p
         return p
 
     def predict(self, features: Features) -> Integers:
         """Return the class with most votes; ties are broken by the mean probability."""
+        if self.distance is not None:
+            return super().predict(features)
         members = self.members(features)
         return (most_probable(members).mean(axis=0) + 1e-6 * members.mean(axis=0)).argmax(axis=1)
 
@@ -106,7 +126,7 @@ class SeedBert(RecoveryMethod):
         Number of copies.
     mode
         `strict`: only the initialization of the last layer differs; `ensemble`: also order and
-        dropout.
+        dropout; `folds`: moreover, every copy holds out another part of the items.
     layers
         Number of top layers of a text encoder that are tuned; the output of the others is computed
         once, which is much faster. `None` tunes all.
@@ -127,7 +147,7 @@ class SeedBert(RecoveryMethod):
     needs: ClassVar[tuple[str, ...]] = ("raw",)
 
     n: Count = 10
-    mode: Literal["strict", "ensemble"] = "strict"
+    mode: Literal["strict", "ensemble", "folds"] = "strict"
     layers: Annotated[int, Ge(1)] | None = None
     embeddings: bool = False
     pool: Literal["mean", "first"] = "mean"
@@ -138,22 +158,37 @@ class SeedBert(RecoveryMethod):
 
     def _fit(self, features: Features, context: FitInputs) -> Copies:
         assert features.raw is not None
+        if context.soft_labels is not None and self.mode != "folds":
+            raise OptionError(
+                "with a distance between classes copies hold out items: seedbert[mode=folds]"
+            )
         body, x = self.tuned_part(features.raw)
         annotations = Annotations.from_labels(context.label, context.n_classes)
         examples = Examples(x, annotations, sizes=getattr(x, "sizes", None))
+        held_out = np.zeros((self.n, len(x)), dtype=bool)  # (copy, item)
+        if self.mode == "folds":
+            held_out = fold_weights(self.n, len(x), context.seed).numpy() == 0
+        held_out_proba = np.full((len(x), context.n_classes), np.nan)
         weights = []
         for member in range(self.n):
-            copy = self.copy_of(body, context.n_classes, context.seed, member)
+            copy = self.copy_of(body, context.n_classes, context.seed, member, context.soft_labels)
             settings = Training(
                 epochs=self.epochs, batch=self.batch, lr=self.lr, held_out=0.0,
                 precision=self.precision,
-                seed=context.seed + (7919 * member if self.mode == "ensemble" else 0),
+                seed=context.seed + (0 if self.mode == "strict" else 7919 * member),
             )  # fmt: skip
             folder = None if context.folder is None else context.folder / f"member-{member}"
             progress = self._progress(context.progress, member)
-            train(copy, examples, settings, folder=folder, resume=True, progress=progress)
+            some = replace(examples, annotations=annotations.keep(~held_out[member]))
+            with share_of_time(1 / (self.n - member)):
+                train(copy, some, settings, folder=folder, resume=True, progress=progress)
             weights.append(copy.tuned())
-        return Copies(weights, self)
+            items = np.flatnonzero(held_out[member])
+            held_out_proba[items] = copy.proba(x, items)
+        model = Copies(weights, self, held_out_proba)
+        if context.soft_labels is not None:
+            model.calibrate(context.label)
+        return model
 
     def restore(self, state: State) -> Copies:
         weights = [
@@ -168,7 +203,9 @@ class SeedBert(RecoveryMethod):
             return raw.encoder, raw.encoder.prepare(raw.inputs)
         return split_encoder(raw.encoder, raw.inputs, self.layers)
 
-    def copy_of(self, body: Encoder, n_classes: int, seed: int, member: int) -> Copy:
+    def copy_of(
+        self, body: Encoder, n_classes: int, seed: int, member: int, soft: Floats | None = None
+    ) -> Copy:
         """Return an untrained member: the same encoder for all, its own head."""
         head = nn.Linear(body.width, n_classes)
         bound = body.width**-0.5
@@ -182,7 +219,7 @@ class SeedBert(RecoveryMethod):
         embeddings = getattr(getattr(body, "body", None), "embeddings", None)
         if embeddings is not None and not self.embeddings:
             embeddings.requires_grad_(False)
-        return Copy(body, head, self.pool)
+        return Copy(body, head, self.pool, soft)
 
     def _progress(self, progress: Progress | None, member: int) -> Progress | None:
         """Return a callback that counts the steps of all members."""

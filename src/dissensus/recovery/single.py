@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibration import fit_temperature
 from ..nn.features import Features
 from ._heads import Fraction, HeadMethod, Networks
 from ._members import shared_split
@@ -39,11 +38,9 @@ class Single(HeadMethod):
     def _fit(self, features: Features, context: FitInputs) -> Networks:
         weight = shared_split(1, len(features), self.held_out, context.seed)
         network = self._heads(features, context, 1)
-        model = self._train(network, features, context, weight, smoothing=self.smoothing)
-        if self.temperature and model.held_out_proba is not None:
-            held_out = np.flatnonzero(~np.isnan(model.held_out_proba[:, 0]))
-            if len(held_out):
-                model.temperature = fit_temperature(
-                    model.held_out_proba[held_out], context.label[held_out]
-                )
+        soft = np.eye(context.n_classes) if context.soft_labels is None else context.soft_labels
+        soft = (1 - self.smoothing) * soft + self.smoothing / context.n_classes
+        model = self._train(network, features, context, weight, soft_labels=soft)
+        if self.temperature and context.soft_labels is None:
+            model.calibrate(context.label)
         return model

@@ -72,6 +72,8 @@ def encoder_for(
     seed
         Random seed of weights that are not pretrained.
     """
+    if inputs is not None and inputs.kind == "several":
+        raise OptionError("inputs of several kinds have no common network; give one kind")
     if name == "auto":
         name = _auto(inputs)
     settings = encoders.create(_as_spec(name))
