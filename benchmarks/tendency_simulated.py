@@ -48,12 +48,12 @@ class Drawn:
     """A simulation, split into training and test items."""
 
     def __init__(self, seed: int, **settings: Any) -> None:
-        n_test = settings.pop("n_test", TEST)
-        drawn = simulate_tendency(seed=seed, n_items=TRAIN + n_test, **settings)
+        n_test, n_train = settings.pop("n_test", TEST), settings.pop("n_train", TRAIN)
+        drawn = simulate_tendency(seed=seed, n_items=n_train + n_test, **settings)
         self.whole = drawn
         self.features = _features(drawn, settings.get("kind", "patches"))
-        self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
-        self.annotations = _first(drawn.annotations, TRAIN)
+        self.train, self.test = np.arange(n_train), np.arange(n_train, n_train + n_test)
+        self.annotations = _first(drawn.annotations, n_train)
         self.labels, self.probabilities = drawn.labels[self.test], drawn.probabilities[self.test]
         self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
 
@@ -153,7 +153,7 @@ def attention_scores(drawn: Drawn, model: QueryTendency, test: Features) -> dict
     """Return how well maps recover the attention of annotators."""
     texts = isinstance(drawn.whole.inputs, tuple)
     maps = attention_maps(model, test, all_tokens=texts)
-    values = _by_word(drawn, maps) if texts else maps.values
+    values = words_maps(drawn, maps) if texts else maps.values
     few = np.arange(min(len(test), 60))
     codes = np.arange(model.n_annotators)
     order = attention_maps(model, test.take(few), all_tokens=True).values
@@ -173,7 +173,8 @@ def attention_scores(drawn: Drawn, model: QueryTendency, test: Features) -> dict
     }
 
 
-def _by_word(drawn: Drawn, maps: Maps) -> Any:
+def words_maps(drawn: Drawn, maps: Maps) -> Any:
+    """Return maps over the words of the test items: (item, annotator, word)."""
     encoder: Any = encoder_for("minilm")
     texts = [drawn.whole.inputs[item] for item in drawn.test]
     found = word_maps(maps, texts, encoder.tokenizer, encoder.length)

@@ -297,7 +297,10 @@ CHOICES = {
     "--sampled": ("random by-judge by-label", "How the items that people labelled were chosen."),
     "--engine": ("local dask", "Where to compute: on this machine, or on a Dask cluster."),
     "--head": ("none weights linear", "What is learned on top of a frozen encoder."),
-    "--over": ("mean last rollout", "Mean over layers, the last layer, or attention rollout."),
+    "--over": (
+        "mean last penultimate rollout",
+        "Mean over layers, the last or last but one, or attention rollout.",
+    ),
     "--optimizer -optim": ("adam adamw radam sgd", "Optimizer."),
     "--scheduler": ("constant multistep cosine warmup-cosine", "Learning rate schedule."),
     "--precision": ("32 bf16", "Floating point precision."),

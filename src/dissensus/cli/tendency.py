@@ -24,6 +24,8 @@ _SHOWN = {
     "accuracy": "accuracy",
     "accuracy_worst_decile": "worst\ntenth",
     "macro_f1": "macro\nF1",
+    "weighted_f1": "weighted\nF1",
+    "mae": "MAE",
     "dic": "DIC",
     "dic_rms": "DIC\nrms",
     "kappa_correlation": "r\nof kappas",
@@ -286,13 +288,15 @@ def _score_model(
 
 
 def _print(scores: dict[str, Any], title: str) -> None:
+    from math import isnan
+
     from rich.box import SIMPLE
 
     summaries = {name: each.summary() for name, each in scores.items()}
-    rows = [
-        (name, *(number(summary[key]) for key in _SHOWN)) for name, summary in summaries.items()
-    ]
-    columns = ("method", *(f">{head}" for head in _SHOWN.values()))
+    ordered = any(not isnan(summary["mae"]) for summary in summaries.values())
+    shown = {key: head for key, head in _SHOWN.items() if key != "mae" or ordered}
+    rows = [(name, *(number(summary[key]) for key in shown)) for name, summary in summaries.items()]
+    columns = ("method", *(f">{head}" for head in shown.values()))
     print_table(columns, rows, title, box=SIMPLE)
     summary = list(summaries.values())[-1]
     pairs, people = int(summary["n_pairs_used"]), int(summary["n_annotators"])

@@ -102,6 +102,14 @@ class Queries(nn.Module):
         return own + self.map(self.scaling(self.metadata[annotator]))
 
 
+class UnitLength(nn.Module):
+    """Vectors divided by their length."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return vectors of length one: (…, width)."""
+        return functional.normalize(x, dim=-1)
+
+
 class QueryNet(Learner):
     """A query per annotator, a Q-Former, a shared layer and classifiers.
 
@@ -138,7 +146,9 @@ class QueryNet(Learner):
             self.qformer = QFormer(shape, n_features)
         if self.has_queries:
             self.queries = Queries(sizes.n_annotators, width, sizes.n_metadata)
-        self.fc = nn.Sequential(nn.Linear(width, method.fc), nn.GELU(), nn.Dropout(shape.dropout))
+        dropout = shape.dropout if method.fc_dropout is None else method.fc_dropout
+        after = UnitLength() if method.unit else nn.GELU()
+        self.fc = nn.Sequential(nn.Linear(width, method.fc), after, nn.Dropout(dropout))
         self.heads = _heads(sizes, method)
 
     def start(
@@ -258,8 +268,10 @@ def _heads(sizes: Sizes, method: Qumatl) -> Heads:
     out = 1 if method.ordinal else sizes.n_classes
     own = method.head != "shared" and method.votes != "before"
     kind = {"own": OwnHeads, "bias": BiasHeads, "shrunk": ShrunkHeads, "shared": SharedHeads}
+    activation = {"gelu": nn.GELU, "relu": nn.ReLU}[method.activation]()
+    after = nn.Sequential(activation, nn.Dropout(method.head_dropout))
     heads = kind[method.head if own else "shared"](
-        sizes.n_annotators, method.fc, method.head_hidden, out
+        sizes.n_annotators, method.fc, method.head_hidden, out, after
     )
     if method.ordinal:
         start = torch.zeros(sizes.n_classes - 1)

@@ -29,7 +29,7 @@ from ._token_layers import FrameLayer
 from .qformer import Output
 from .qumatl import QueryTendency
 
-Layers = Literal["mean", "last", "rollout"]
+Layers = Literal["mean", "last", "penultimate", "rollout"]
 Kind = Literal["patches", "frames", "tokens", "words"]
 _BATCH = 32  # items at a time
 
@@ -86,7 +86,8 @@ def attention_maps(
     annotator
         Codes; all by default.
     layers
-        The mean over layers, the last layer, or attention rollout through all of them.
+        The mean over layers with cross-attention, the last or last but one of them, or attention
+        rollout through all.
     raw
         Whether to keep the weights of every layer and head.
     fits
@@ -129,6 +130,10 @@ def _over_layers(output: Output, layers: Layers, cross_every: int) -> Tensor:
     """Return weights over tokens: (item, annotator, token)."""
     if layers == "last":
         return output.cross[-1].mean(dim=1)
+    if layers == "penultimate":
+        if len(output.cross) < 2:
+            raise MethodError("a model of one layer has no last but one; use last")
+        return output.cross[-2].mean(dim=1)
     if layers == "mean":
         return torch.stack(output.cross).mean(dim=(0, 2))
     rollout = torch.zeros_like(output.cross[0][:, 0])  # (item, query, token)

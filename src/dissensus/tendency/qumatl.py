@@ -16,8 +16,15 @@ classifier, batches of 32 items, and a validation split of a tenth of the items,
 with the highest mean accuracy over annotators is chosen. With these widths, ten annotators, six
 classes and the tokens of ViT-G there are 106.02 million parameters, as published.
 
+`qumab` is the setting of the code that the authors published with the later version: outputs of the
+shared layer are unit vectors without activation, dropout of .5 follows them and of .3 the hidden
+layer of every classifier, batches of 64, a learning rate of 1e-5 on top of pretrained weights, and
+the epoch with the lowest validation loss. Its maps come from the second last of twelve layers, of
+which every second attends to the item: that is the last one with cross-attention.
+
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
+    The later version: QuMAB, 2025. arXiv:2507.17653
 """
 
 from __future__ import annotations
@@ -155,18 +162,24 @@ class Qumatl(TendencyMethod):
     cross_every
         Queries attend to the item in the first layer and every so many.
     dropout
-        Dropout in the Q-Former and after the shared layer.
+        Dropout in the Q-Former and, unless `fc_dropout` is given, after the shared layer.
     self_attention
         Whether queries attend to each other; `None`: with at most 64 annotators.
     qformer
         Whether there are queries; if not, the vector of the item goes to the shared layer.
     fc
         Width of the shared layer.
+    fc_dropout
+        Dropout after it; `None`: as in the Q-Former.
+    unit
+        Whether its outputs are vectors of length one, without activation.
     head
         Classifiers: one per annotator (own), one for all (shared), a shared one with a bias per
         annotator (bias), or with a bias and a linear layer per annotator (shrunk).
     head_hidden
         Width of their hidden layer; 0 for none.
+    head_dropout, activation
+        Dropout and activation after their hidden layer.
     ordinal
         Whether classes are ordered: one score and thresholds instead of logits.
     votes
@@ -204,8 +217,12 @@ class Qumatl(TendencyMethod):
     self_attention: bool | None = True
     qformer: bool = True
     fc: Count = 256
+    fc_dropout: Probability | None = None
+    unit: bool = False
     head: Literal["own", "shared", "bias", "shrunk"] = "own"
     head_hidden: Annotated[int, Ge(0)] = 256
+    head_dropout: Probability = 0.0
+    activation: Literal["gelu", "relu"] = "gelu"
     ordinal: bool = False
     votes: Literal["none", "before", "after"] = "none"
     positions: bool = False
