@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -111,6 +111,33 @@ class ShrunkHeads(BiasHeads):
 
     def own(self) -> list[Tensor]:
         return [self.weight.weight]
+
+
+class QuestionHeads(Heads):
+    """Classifiers of several questions: (pair, class), minus infinity for classes of others.
+
+    The code of a pair is question × number of annotators + annotator.
+    """
+
+    def __init__(self, heads: list[Heads], n_annotators: int, n_classes: int) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList(heads)
+        self.n_annotators, self.n_classes = n_annotators, n_classes
+
+    def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
+        question = annotator // self.n_annotators
+        parts, order = [x.new_zeros(0, self.n_classes)], []
+        for number, heads in enumerate(self.heads):
+            asked = torch.nonzero(question == number)[:, 0]
+            order.append(asked)
+            if len(asked):
+                logits = heads(x[asked], annotator[asked] % self.n_annotators)
+                missing = self.n_classes - logits.shape[1]
+                parts.append(functional.pad(logits, (0, missing), value=-torch.inf))
+        return torch.cat(parts)[torch.argsort(torch.cat(order))]
+
+    def own(self) -> list[Tensor]:
+        return [each for heads in self.heads for each in cast(Heads, heads).own()]
 
 
 class OrdinalHeads(Heads):

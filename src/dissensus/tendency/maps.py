@@ -27,7 +27,7 @@ from ..nn.features import Features
 from ._base import Tendency
 from ._token_layers import FrameLayer
 from .qformer import Output
-from .qumatl import QueryTendency
+from .qumatl import QueryTendency, QuestionTendency
 
 Layers = Literal["mean", "last", "penultimate", "rollout"]
 Kind = Literal["patches", "frames", "tokens", "words"]
@@ -54,6 +54,13 @@ def query_model(tendency: Tendency) -> QueryTendency:
     if model is None:
         raise MethodError("a model without queries has no attention; fit it with query or qumatl")
     return model
+
+
+def query_codes(tendency: Tendency, annotator: Integers) -> Integers:
+    """Return the codes of annotators' queries; of several questions, those of the chosen one."""
+    if isinstance(tendency, QuestionTendency) and tendency.joint.method.offsets:
+        return tendency.codes(annotator)
+    return annotator
 
 
 def _find(value: Any) -> QueryTendency | None:
@@ -97,10 +104,10 @@ def attention_maps(
     """
     model = query_model(tendency)
     shown = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    codes, columns = shown, np.arange(len(shown))
+    codes, columns = query_codes(tendency, shown), np.arange(len(shown))
     if layers == "rollout":  # through the queries of all annotators
-        codes, columns = np.arange(model.nets[0].sizes.n_core), shown
-        if shown.max(initial=0) >= len(codes):
+        codes, columns = np.arange(model.nets[0].n_queries), codes
+        if columns.max(initial=0) >= len(codes):
             raise MethodError("rollout is undefined for annotators added after training")
     values: list[Floats] = []
     weights: list[Floats] = []
