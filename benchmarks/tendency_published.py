@@ -47,7 +47,7 @@ SIMULATIONS: dict[str, dict[str, Any]] = {
     "taste": {"taste": 1.0},
 }
 N_TRAIN, N_TEST = 600, 400
-MOST = 1000  # items of a real set
+MOST = 600  # items of a real set
 LAYERS = ("mean", "last", "penultimate")
 
 
@@ -126,7 +126,7 @@ def real_table(runs: Runs) -> Table:
         ["set", "setting", "log loss", "accuracy", "macro F1", "weighted F1", "CPU s"],
         rows,
         f"At most {MOST} items of a set, four fifths of them to learn from; {runs.seeds} splits. "
-        "One fit each, at most 12 epochs with patience 3. Queries attend to each other with at most "
+        "One fit each, at most 12 epochs with patience 3. Queries attend to each other with up to "
         "64 annotators.",
     )
 

@@ -40,6 +40,12 @@ ONE = QUERY + "]"
 TWO = QUERY.replace("fits=1", "fits=2") + "]"
 SMALL = QUERY + ",width=32,hidden=64,fc=32,head=bias,heads=4]"
 TRAIN, TEST = 1200, 1500
+SOUNDS = {
+    "sound": "400 training items; frames are parts of a log-mel spectrogram of six tones, whose "
+    "loudness is the content.",
+    "video with sound": "400 training items; nine frames of pictures, then nine of sound: the "
+    "first group watches, the last listens, the second does both.",
+}
 _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # 95 % of means of so many
 _KEPT = OUT / "tendency_simulated_runs.json"
 
@@ -510,6 +516,22 @@ def main() -> None:
                 runs, "Videos of nine frames", short, f"{groups} {seeds}", kind="video", n_test=500
             ),
         ),
+        **{
+            kind: (
+                f"tendency simulated: {kind}",
+                lambda k=kind, p=positions: table_of(
+                    runs,
+                    f"{k.capitalize()} of {p} frames",
+                    short[:1] + short[2:],
+                    f"{groups} {SOUNDS[k]} {seeds}",
+                    kind=k,
+                    positions=p,
+                    n_train=400,
+                    n_test=300,
+                ),
+            )
+            for kind, positions in (("sound", 9), ("video with sound", 18))
+        },
         "text": (
             "tendency simulated: texts",
             lambda: table_of(

@@ -144,6 +144,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         bool,
         {
             "--json as_json": "Print JSON.",
+            "--sound": "Use videos with their sound.",
             "--force": "Replace inputs, and files that this command did not write.",
             "--hard": "Write or learn from class labels instead of probabilities.",
             "--items": "Show the table of items instead of that of annotators.",
@@ -187,7 +188,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--feedback -fb": "Most labels per item.",
             "--vote-count": "Number of annotators behind every label.",
             "--members": "Number of ensemble members.",
-            "--frames": "Number of frames sampled from a video.",
+            "--frames": "Number of frames sampled from a video, or of parts of a sound.",
             "--maxiter-dawid-skene rounds": "Iterations of Dawid and Skene.",
             "--img-size": "Side of the images, in pixels.",
             "--epochs": "Most training epochs.",

@@ -25,6 +25,7 @@ from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
 from .reading import folder_truth, read_inputs
 from .settings import Training
+from .sounds import Sounds, VideosWithSound
 from .tables import Table
 from .training import train
 from .videos import Videos
@@ -41,11 +42,13 @@ __all__ = [
     "Inputs",
     "LabelledInputs",
     "Learner",
+    "Sounds",
     "Table",
     "Texts",
     "TokenFeatures",
     "Training",
     "Videos",
+    "VideosWithSound",
     "as_inputs",
     "cached_features",
     "encoder_for",
