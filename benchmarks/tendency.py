@@ -76,11 +76,14 @@ METHODS = {
     "madl": "madl",
     "doctor-net": "doctor-net",
     "qumatl": PAPER,
+    "query, one fit": "query[fits=1,epochs=12,patience=3]",
+    "published setting": "qumab[layers=2,self_attention=None,width=128,heads=4,hidden=256,"
+    "cross_every=1,epochs=12,lr=0.001,patience=3]",
     "linear": "linear",
     "sim-label": "sim-label",
     "auto": "auto",
 }
-EXTRA = ("linear", "sim-label")  # only on request
+EXTRA = ("linear", "sim-label", "query, one fit", "published setting")  # only on request
 FEW = {"base", "qumatl"}  # too costly for hundreds of annotators
 SHOWN = ("log_loss", "accuracy", "accuracy_worst_decile", "macro_f1", "weighted_f1", "ece")
 SHOWN += ("dic", "dic_rms", "kappa_correlation", "consensus_accuracy")

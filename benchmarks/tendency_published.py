@@ -32,9 +32,8 @@ SIMULATED = {
     "published": f"qumab[layers=2,positions=True,{NARROW}]",
 }
 REAL = {
-    "ours": "query[fits=1,epochs=12,patience=3]",
-    "published": "qumab[layers=2,self_attention=None,width=128,heads=4,hidden=256,cross_every=1,"
-    "epochs=12,lr=0.001,patience=3]",
+    "ours": tendency.METHODS["query, one fit"],
+    "published": tendency.METHODS["published setting"],
 }
 SIMULATIONS: dict[str, dict[str, Any]] = {
     "images": {"kind": "images"},

@@ -105,8 +105,8 @@ def table(runs: Runs, name: str) -> Table:
         ["model", *(f"question {each}" for each in columns[:-1]), "mean", "CPU s"],
         rows,
         f"Log loss on {N_TEST} items, {N_TRAIN} to learn from, {N_ANNOTATORS} annotators; means of "
-        f"{runs.seeds} seeds and 95 % intervals of the means. The joint model is not above those of "
-        f"single questions in questions {', '.join(below) or 'none'}.",
+        f"{runs.seeds} seeds and 95 % intervals of the means. The joint model is not above a model "
+        f"per question in questions {', '.join(below) or 'none'}.",
     )
 
 
