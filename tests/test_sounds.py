@@ -130,11 +130,11 @@ def test_annotators_who_listen_to_other_moments_have_different_maps():
     from dissensus.tendency.maps import attention_maps
 
     drawn = benchmark("attentive_crowds").simulate_tendency(
-        kind="video with sound", n_items=160, n_annotators=2, groups=2, positions=4, seed=1
+        kind="video with sound", n_items=240, n_annotators=2, groups=2, positions=4, seed=1
     )
-    assert drawn.inputs.shape == (160, 4, 3, 16, 16)
-    features = features_of(drawn.inputs, "patches[size=16,side=16]", tokens=True)
-    spec = "query[width=16,layers=1,heads=2,hidden=16,fc=16,fits=1,dropout=0,frame_queries=1,"
-    spec += "video_layers=1,epochs=12,lr=0.02,patience=0]"
+    assert drawn.inputs.shape == (240, 4, 3, 16, 16)
+    features = features_of(drawn.inputs, "patches[size=16,side=8]", tokens=True)
+    spec = "query[width=32,layers=1,heads=4,hidden=64,fc=32,fits=1,frame_queries=2,"
+    spec += "video_layers=1,epochs=20,lr=0.005,patience=0]"
     model = tendencies.create(spec).fit(features, drawn.annotations)
     assert drawn.pointing(attention_maps(model, features).values) > 0.9
