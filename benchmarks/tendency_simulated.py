@@ -201,8 +201,8 @@ def _apart(one: Any, two: Any) -> float:
 class Runs:
     """Cached runs, by name and seed."""
 
-    def __init__(self, seeds: int, again: bool) -> None:
-        self.seeds = seeds
+    def __init__(self, seeds: int, again: bool, *, only_cached: bool = False) -> None:
+        self.seeds, self.only_cached = seeds, only_cached
         self.kept = {} if again else self._stored()
 
     def _stored(self) -> dict[str, dict[str, float]]:
@@ -215,16 +215,21 @@ class Runs:
         _KEPT.write_text(json.dumps(self._stored() | self.kept, indent=1), encoding="utf-8")
 
     def over_seeds(self, name: str, work: Callable[[int], dict[str, float]]) -> dict[str, Any]:
-        """Return means and half widths of 95 % intervals, `name` and `± name`."""
+        """Return means and half widths of 95 % intervals, `name` and `± name`, and `seeds`.
+
+        If only cached runs are requested and there are none, the result is empty.
+        """
         runs = []
         for seed in range(1, self.seeds + 1):
             key = f"{name} | {seed}"
+            if key not in self.kept and self.only_cached:
+                continue
             if key not in self.kept:
                 self._keep(key, work(seed))
                 print(key, {k: round(v, 3) for k, v in self.kept[key].items()}, flush=True)
             runs.append(self.kept[key])
-        summary: dict[str, Any] = {}
-        for column in runs[0]:
+        summary: dict[str, Any] = {"seeds": len(runs)} if runs else {}
+        for column in runs[0] if runs else ():
             values = [run[column] for run in runs]
             spread = np.std(values, ddof=1) if len(values) > 1 else float("nan")
             summary[column] = float(np.mean(values))
@@ -238,7 +243,8 @@ def with_interval(row: dict[str, Any], column: str) -> str:
     """Return a mean and its interval in one cell."""
     if column not in row or np.isnan(row[column]):
         return "–"
-    return f"{row[column]:.3f} ± {row[f'± {column}']:.3f}"
+    spread = row[f"± {column}"]
+    return f"{row[column]:.3f}" + ("" if np.isnan(spread) else f" ± {spread:.3f}")
 
 
 METHODS = [
