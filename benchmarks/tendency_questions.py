@@ -41,13 +41,13 @@ N_ANNOTATORS, N_CLASSES, N_GROUPS, N_POSITIONS, N_FEATURES = 6, 3, 3, 9, 6
 STRENGTH, NOISE, BLUR = 3.0, 0.3, 0.1  # as in `attentive_crowds`
 
 
-class Crowd(NamedTuple):
+class Simulated(NamedTuple):
     features: Features
     labels: Any  # (question, item, annotator)
     probabilities: Any  # (question, item, annotator, class)
 
 
-def simulated(shifts: tuple[int, ...], seed: int) -> Crowd:
+def simulated(shifts: tuple[int, ...], seed: int) -> Simulated:
     """Draw items and answers to questions."""
     rng = np.random.default_rng(seed)
     content = rng.standard_normal((N_TRAIN + N_TEST, N_POSITIONS, N_FEATURES))
@@ -62,10 +62,10 @@ def simulated(shifts: tuple[int, ...], seed: int) -> Crowd:
         upto = probabilities[-1].cumsum(axis=2)[:, :, :-1]
         labels.append((upto <= rng.random(upto.shape[:2])[:, :, None]).sum(axis=2))
     features = features_of(rendered(content, "patches", BLUR, rng))
-    return Crowd(features, np.stack(labels), np.stack(probabilities))
+    return Simulated(features, np.stack(labels), np.stack(probabilities))
 
 
-def losses(crowd: Crowd, name: str, seed: int) -> dict[str, float]:
+def losses(crowd: Simulated, name: str, seed: int) -> dict[str, float]:
     """Return the log loss of every question on the test items."""
     train, test = np.arange(N_TRAIN), np.arange(N_TRAIN, N_TRAIN + N_TEST)
     features = crowd.features.take(train)
