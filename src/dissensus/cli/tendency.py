@@ -24,7 +24,6 @@ _SHOWN = {
     "accuracy": "accuracy",
     "accuracy_worst_decile": "worst\ntenth",
     "macro_f1": "macro\nF1",
-    "weighted_f1": "weighted\nF1",
     "mae": "MAE",
     "dic": "DIC",
     "dic_rms": "DIC\nrms",
