@@ -283,7 +283,9 @@ def main_table(name: str) -> tuple[Table, list[Any]]:
 
 
 def _gap(gap: tuple[float, float] | None) -> str:
-    return "–" if gap is None else f"{gap[0]:+.3f} ± {gap[1]:.3f}"
+    if gap is None:
+        return "–"
+    return f"{gap[0]:+.3f}" + ("" if np.isnan(gap[1]) else f" ± {gap[1]:.3f}")
 
 
 def deletion_table() -> Table | None:

@@ -29,7 +29,7 @@ NARROW = f"width=128,heads=4,hidden=256,cross_every=1,{TRAINING}"
 # Tokens of their image encoder carry their position; ours of images and sound do not.
 SIMULATED = {
     "ours": f"query[layers=1,fits=1,{TRAINING}]",
-    "published": f"qumab[layers=2,positions=True,frame_queries=4,{NARROW}]",
+    "published": f"qumab[layers=2,positions=True,{NARROW}]",
 }
 REAL = {
     "ours": tendency.METHODS["query, one fit"],
@@ -38,7 +38,7 @@ REAL = {
 SIMULATIONS: dict[str, dict[str, Any]] = {
     "images": {"kind": "images"},
     "control": {"kind": "images", "profile": "same"},
-    "videos": {"kind": "video"},  # four queries summarize a frame, as in ours
+    "videos": {"kind": "video"},
     "texts": {"kind": "text", "groups": 2},
     "soft": {"profile": "soft"},
     "content": {"profile": "content"},
