@@ -351,7 +351,8 @@ def write_tables(title: str, sets: dict[str, str]) -> None:
                 verdicts,
                 "Significant: the 95 % interval of the mean of paired differences over splits "
                 "excludes zero. Splits overlap, so intervals are somewhat narrow. DIC is compared "
-                "where the rms of the consensus is more than twice the noise. Nothing was selected by DIC.",
+                "where the rms of the consensus is more than twice the noise. "
+                "Nothing was selected by DIC.",
             )
         )
     for table in tables:
