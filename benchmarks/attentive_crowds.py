@@ -1,7 +1,7 @@
 """Annotators who attend to different positions of the same item.
 
-An item has positions (patches of an image, frames of a video) with contents u[i, p] ~ N(0, 1),
-which are rendered. Annotator r has an attention profile a[i, r, p], and labels
+An item has positions (patches of an image, frames of a video or a sound) with contents
+u[i, p] ~ N(0, 1), which are rendered. Annotator r has an attention profile a[i, r, p], and labels
 
     v[i, r] = Σ_p a[i, r, p] u[i, p]
     label   = argmax_c (strength · ⟨W[r, c], v[i, r]⟩ + bias[r, c] + noise · Gumbel),
@@ -27,6 +27,7 @@ from scipy.special import softmax
 
 from dissensus.annotations import Annotations, Floats, Integers
 from dissensus.errors import OptionError
+from dissensus.nn.sounds import RATE, sound_frames
 from dissensus.params import Count, NonNegative, Positive, Probability, Settings, Size
 
 _SIDE = 8  # pixels of a patch
@@ -34,6 +35,9 @@ _FRAME = 16  # pixels of a frame
 _VECTOR = 16  # numbers of a patch vector
 _CONTRAST = 0.6
 _SPAN = 3  # informative words in a row
+_IN_TIME = ("video", "sound", "video with sound")
+_TONES = (300.0, 5000.0)  # Hz: the lowest and the highest
+_SECONDS = 0.12  # of a frame of sound
 
 _FILLERS = "and so then it was there with some of that which they had by the"
 _WORDS = (  # of every class
@@ -53,7 +57,8 @@ class Tendencies(Settings):
     Parameters
     ----------
     kind
-        patches: vectors of positions; images and video: rendered; text: words.
+        patches: vectors of positions; images, video and sound: rendered; video with sound: half of
+        the positions are frames of the picture, then frames of the sound; text: words.
     profile
         Where annotators attend; for texts, groups or same.
     n_items, n_annotators, n_classes
@@ -86,7 +91,7 @@ class Tendencies(Settings):
         Random seed.
     """
 
-    kind: Literal["patches", "images", "video", "text"] = "patches"
+    kind: Literal["patches", "images", "video", "sound", "video with sound", "text"] = "patches"
     profile: Literal["groups", "soft", "content", "mix", "same"] = "groups"
     n_items: Size = 1500
     n_annotators: Count = 6
@@ -238,7 +243,7 @@ def _attention(
 def _where(settings: Tendencies) -> Floats:
     """Return coordinates of positions: on a grid, or in a row."""
     side = round(settings.positions**0.5)
-    if settings.kind == "video" or side**2 != settings.positions:
+    if settings.kind in _IN_TIME or side**2 != settings.positions:
         return np.arange(settings.positions, dtype=float)[:, None]
     return np.stack(np.divmod(np.arange(settings.positions), side), axis=1).astype(float)
 
@@ -270,6 +275,12 @@ def rendered(content: Floats, kind: str, blur: float, rng: np.random.Generator) 
         mixing = rng.standard_normal((n_features, _VECTOR)) / n_features**0.5
         vectors = content @ mixing
         return (vectors + blur * rng.standard_normal(vectors.shape)).astype(np.float32)
+    if kind == "video with sound":
+        picture, sound = np.split(content, [n_positions // 2], axis=1)
+        parts = rendered(picture, "video", blur, rng), rendered(sound, "sound", blur, rng)
+        return np.concatenate(parts, axis=1)
+    if kind == "sound":
+        return _sounds(content, blur, rng)
     side = _FRAME if kind == "video" else _SIDE
     looks = np.einsum("ipf,fchw->ipchw", content, _patterns(n_features, side))
     looks += blur * rng.standard_normal(looks.shape)
@@ -279,6 +290,20 @@ def rendered(content: Floats, kind: str, blur: float, rng: np.random.Generator) 
     across = round(n_positions**0.5)
     grid = pixels.reshape(n_items, across, across, 3, side, side)
     return grid.transpose(0, 3, 1, 4, 2, 5).reshape(n_items, 3, across * side, across * side)
+
+
+def _sounds(content: Floats, blur: float, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return spectrograms of sounds with a tone for every feature, as loud as its content."""
+    n_items, n_positions, n_features = content.shape
+    time = np.arange(round(_SECONDS * RATE)) / RATE
+    tones = np.sin(2 * np.pi * np.geomspace(*_TONES, n_features)[:, None] * time)
+    loudness = 0.03 * 10 ** (_CONTRAST * content / 2)
+    frames = []
+    for item in range(n_items):
+        wave = (loudness[item] @ tones).ravel()
+        wave += 0.03 * blur * rng.standard_normal(len(wave))
+        frames.append(sound_frames(wave, n_positions, _FRAME).numpy())
+    return np.stack(frames)  # (item, frame, channel, row, column)
 
 
 def _patterns(n_features: int, side: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Predicting individual annotators of real texts: `python benchmarks/tendency.py`.
+"""Predicting individual annotators of real texts and photos: `python benchmarks/tendency.py`.
 
 Items are split 70/10/20, five times: a method learns from 80 % of them, including its validation
 split (networks an eighth, that is the 10 %; linear models use cross-validation), and predicts the
@@ -29,6 +29,7 @@ import numpy as np
 from crowds import OUT
 from dissensus import Annotations, read
 from dissensus.nn.features import Features, features_of
+from dissensus.nn.reading import read_inputs
 from dissensus.registry import tendencies
 from dissensus.tendency import FitOptions
 from dissensus.tendency.scores import score
@@ -36,7 +37,7 @@ from pages import Section, Table
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 KEPT = OUT / "tendency.jsonl"
-SETS = {
+TEXTS = {
     "lewidi_hs_brexit": "1120 tweets, hate speech or not, 6 annotators",
     "babe_sg1": "1703 sentences of news, biased or not, 8 annotators",
     "babe_sg2": "3675 sentences of news, biased or not, 8 annotators",
@@ -44,6 +45,11 @@ SETS = {
     "lewidi_md_agreement": "3000 of 10753 tweets, offensive or not, 772 annotators",
     "disaggreghateit": "1100 Italian tweets, hateful or not, 113 annotators; an English encoder",
 }
+VECTORS = {
+    "labelme": "1000 photos in 8 classes of scenes, 59 annotators, 2547 labels; one vector "
+    "of a network each instead of patches, so there are no maps"
+}
+SETS = TEXTS | VECTORS
 MOST = 3000  # items of a set
 # The published network and its training, narrower and with fewer epochs for a CPU.
 PAPER = (
@@ -70,14 +76,17 @@ METHODS = {
     "madl": "madl",
     "doctor-net": "doctor-net",
     "qumatl": PAPER,
+    "query, one fit": "query[fits=1,epochs=12,patience=3]",
+    "published setting": "qumab[layers=2,self_attention=None,width=128,heads=4,hidden=256,"
+    "cross_every=1,epochs=12,lr=0.001,patience=3]",
     "linear": "linear",
     "sim-label": "sim-label",
     "auto": "auto",
 }
-EXTRA = ("linear", "sim-label")  # only on request
+EXTRA = ("linear", "sim-label", "query, one fit", "published setting")  # only on request
 FEW = {"base", "qumatl"}  # too costly for hundreds of annotators
-SHOWN = ("log_loss", "accuracy", "accuracy_worst_decile", "macro_f1", "ece", "dic", "dic_rms")
-SHOWN += ("kappa_correlation", "consensus_accuracy")
+SHOWN = ("log_loss", "accuracy", "accuracy_worst_decile", "macro_f1", "weighted_f1", "ece")
+SHOWN += ("dic", "dic_rms", "kappa_correlation", "consensus_accuracy")
 DELETED = ("lewidi_hs_brexit", "gwsd")
 SHARES = (0.0, 0.2, 0.3, 0.4)
 _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means of so many
@@ -88,14 +97,20 @@ class Data(NamedTuple):
     features: Features
 
 
-def loaded(name: str) -> Data:
-    """Return the annotations and features of a set."""
+def loaded(name: str, most: int | None = None) -> Data:
+    """Return the annotations and features of a set, or of so many of its items."""
     annotations = read(DATA / name / "answers.csv.gz")
-    if annotations.n_items > MOST and name == "lewidi_md_agreement":
+    most = most or (MOST if name == "lewidi_md_agreement" else annotations.n_items)
+    if annotations.n_items > most:
         kept = np.zeros(annotations.n_items, dtype=bool)
-        kept[np.random.default_rng(0).permutation(annotations.n_items)[:MOST]] = True
+        kept[np.random.default_rng(0).permutation(annotations.n_items)[:most]] = True
         annotations = annotations.subset(items=kept)
         annotations = annotations.subset(annotators=annotations.labels_per_annotator > 0)
+    if name in VECTORS:
+        file = DATA / name / "features.npz"
+        return Data(
+            annotations, features_of(read_inputs(file, annotations.items, column="x_train"))
+        )
     with gzip.open(DATA / name / "tasks.csv.gz", "rt", encoding="utf-8") as file:
         texts = {row["task"]: row["text"] for row in csv.DictReader(file)}
     given = [texts[item] for item in annotations.items.tolist()]
@@ -216,8 +231,10 @@ def main_table(name: str) -> tuple[Table, list[Any]]:
         gaps = [_gap(ahead[key].get(label)) for key in ("log_loss", "accuracy")]
         seconds = float(np.mean([run["seconds"] for run in every]))
         cells.append([label, *means, *gaps, seconds])
-    columns = ["method", "log loss", "accuracy", "worst tenth", "macro F1", "ECE", "DIC", "DIC rms"]
+    columns = ["method", "log loss", "accuracy", "worst tenth", "macro F1", "weighted F1", "ECE"]
     columns += [
+        "DIC",
+        "DIC rms",
         "r of kappas",
         "vote of predictions",
         "log loss above auto's",
@@ -266,7 +283,9 @@ def main_table(name: str) -> tuple[Table, list[Any]]:
 
 
 def _gap(gap: tuple[float, float] | None) -> str:
-    return "–" if gap is None else f"{gap[0]:+.3f} ± {gap[1]:.3f}"
+    if gap is None:
+        return "–"
+    return f"{gap[0]:+.3f}" + ("" if np.isnan(gap[1]) else f" ± {gap[1]:.3f}")
 
 
 def deletion_table() -> Table | None:
@@ -305,15 +324,17 @@ def deletion_table() -> Table | None:
     )
 
 
-def write_tables() -> None:
-    """Write the page from the rows of all runs."""
-    section = Section("tendency", "TENDENCY.md")
+def write_tables(title: str, sets: dict[str, str]) -> None:
+    """Write a section of the page from the rows of all runs."""
+    section = Section(title, "TENDENCY.md")
     verdicts, tables = [], []
-    for name in SETS:
+    for name in sets:
         if "auto" in by_method(name):
             table, verdict = main_table(name)
             tables.append(table)
             verdicts.append(verdict)
+    if not tables:
+        return
     columns = ["set", "lowest log loss", "significantly below auto's", "highest accuracy"]
     columns += [
         "significantly above auto's",
@@ -322,19 +343,21 @@ def write_tables() -> None:
         "noise",
         "auto closer?",
     ]
-    section.add(
-        Table(
-            "In short",
-            columns,
-            verdicts,
-            "Significant: the 95 % interval of the mean of paired differences over splits excludes "
-            "zero. Splits overlap, so intervals are somewhat narrow. DIC is compared where the rms "
-            "of the consensus is more than twice the noise. Nothing was selected by DIC.",
+    if sets is TEXTS:
+        section.add(
+            Table(
+                "In short",
+                columns,
+                verdicts,
+                "Significant: the 95 % interval of the mean of paired differences over splits "
+                "excludes zero. Splits overlap, so intervals are somewhat narrow. DIC is compared "
+                "where the rms of the consensus is more than twice the noise. "
+                "Nothing was selected by DIC.",
+            )
         )
-    )
     for table in tables:
         section.add(table)
-    deleted = deletion_table()
+    deleted = deletion_table() if sets is TEXTS else None
     if deleted is not None:
         section.add(deleted)
     section.write()
@@ -358,7 +381,8 @@ def main() -> None:
         methods = [label for label in METHODS if label not in EXTRA]
         methods = given.methods.split(";") if given.methods else methods
         run(given.data.split(","), methods, seeds, shares)
-    write_tables()
+    write_tables("tendency", TEXTS)
+    write_tables("tendency: feature vectors", VECTORS)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,16 @@ ONE = QUERY + "]"
 TWO = QUERY.replace("fits=1", "fits=2") + "]"
 SMALL = QUERY + ",width=32,hidden=64,fc=32,head=bias,heads=4]"
 TRAIN, TEST = 1200, 1500
+HEARD = (
+    "query[layers=1,width=64,hidden=128,fc=64,frame_queries=2,video_layers=1,fits=1,lr=0.005,"
+    "epochs=25,patience=0]"
+)
+SOUNDS = {
+    "sound": "600 training items; frames are parts of a log-mel spectrogram of six tones, whose "
+    "loudness is the content.",
+    "video with sound": "600 training items; six frames of pictures, then six of sound: the first "
+    "group watches, the last listens, the second does both.",
+}
 _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # 95 % of means of so many
 _KEPT = OUT / "tendency_simulated_runs.json"
 
@@ -48,12 +58,12 @@ class Drawn:
     """A simulation, split into training and test items."""
 
     def __init__(self, seed: int, **settings: Any) -> None:
-        n_test = settings.pop("n_test", TEST)
-        drawn = simulate_tendency(seed=seed, n_items=TRAIN + n_test, **settings)
+        n_test, n_train = settings.pop("n_test", TEST), settings.pop("n_train", TRAIN)
+        drawn = simulate_tendency(seed=seed, n_items=n_train + n_test, **settings)
         self.whole = drawn
         self.features = _features(drawn, settings.get("kind", "patches"))
-        self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
-        self.annotations = _first(drawn.annotations, TRAIN)
+        self.train, self.test = np.arange(n_train), np.arange(n_train, n_train + n_test)
+        self.annotations = _first(drawn.annotations, n_train)
         self.labels, self.probabilities = drawn.labels[self.test], drawn.probabilities[self.test]
         self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
 
@@ -153,7 +163,7 @@ def attention_scores(drawn: Drawn, model: QueryTendency, test: Features) -> dict
     """Return how well maps recover the attention of annotators."""
     texts = isinstance(drawn.whole.inputs, tuple)
     maps = attention_maps(model, test, all_tokens=texts)
-    values = _by_word(drawn, maps) if texts else maps.values
+    values = words_maps(drawn, maps) if texts else maps.values
     few = np.arange(min(len(test), 60))
     codes = np.arange(model.n_annotators)
     order = attention_maps(model, test.take(few), all_tokens=True).values
@@ -173,7 +183,8 @@ def attention_scores(drawn: Drawn, model: QueryTendency, test: Features) -> dict
     }
 
 
-def _by_word(drawn: Drawn, maps: Maps) -> Any:
+def words_maps(drawn: Drawn, maps: Maps) -> Any:
+    """Return maps over the words of the test items: (item, annotator, word)."""
     encoder: Any = encoder_for("minilm")
     texts = [drawn.whole.inputs[item] for item in drawn.test]
     found = word_maps(maps, texts, encoder.tokenizer, encoder.length)
@@ -190,8 +201,8 @@ def _apart(one: Any, two: Any) -> float:
 class Runs:
     """Cached runs, by name and seed."""
 
-    def __init__(self, seeds: int, again: bool) -> None:
-        self.seeds = seeds
+    def __init__(self, seeds: int, again: bool, *, only_cached: bool = False) -> None:
+        self.seeds, self.only_cached = seeds, only_cached
         self.kept = {} if again else self._stored()
 
     def _stored(self) -> dict[str, dict[str, float]]:
@@ -204,16 +215,21 @@ class Runs:
         _KEPT.write_text(json.dumps(self._stored() | self.kept, indent=1), encoding="utf-8")
 
     def over_seeds(self, name: str, work: Callable[[int], dict[str, float]]) -> dict[str, Any]:
-        """Return means and half widths of 95 % intervals, `name` and `± name`."""
+        """Return means and half widths of 95 % intervals, `name` and `± name`, and `seeds`.
+
+        If only cached runs are requested and there are none, the result is empty.
+        """
         runs = []
         for seed in range(1, self.seeds + 1):
             key = f"{name} | {seed}"
+            if key not in self.kept and self.only_cached:
+                continue
             if key not in self.kept:
                 self._keep(key, work(seed))
                 print(key, {k: round(v, 3) for k, v in self.kept[key].items()}, flush=True)
             runs.append(self.kept[key])
-        summary: dict[str, Any] = {}
-        for column in runs[0]:
+        summary: dict[str, Any] = {"seeds": len(runs)} if runs else {}
+        for column in runs[0] if runs else ():
             values = [run[column] for run in runs]
             spread = np.std(values, ddof=1) if len(values) > 1 else float("nan")
             summary[column] = float(np.mean(values))
@@ -227,7 +243,8 @@ def with_interval(row: dict[str, Any], column: str) -> str:
     """Return a mean and its interval in one cell."""
     if column not in row or np.isnan(row[column]):
         return "–"
-    return f"{row[column]:.3f} ± {row[f'± {column}']:.3f}"
+    spread = row[f"± {column}"]
+    return f"{row[column]:.3f}" + ("" if np.isnan(spread) else f" ± {spread:.3f}")
 
 
 METHODS = [
@@ -509,6 +526,22 @@ def main() -> None:
                 runs, "Videos of nine frames", short, f"{groups} {seeds}", kind="video", n_test=500
             ),
         ),
+        **{
+            kind: (
+                f"tendency simulated: {kind}",
+                lambda k=kind, p=positions: table_of(
+                    runs,
+                    f"{k.capitalize()} of {p} frames",
+                    [METHODS[0], ("query, narrow", HEARD, False)],
+                    f"{groups} {SOUNDS[k]} {seeds}",
+                    kind=k,
+                    positions=p,
+                    n_train=600,
+                    n_test=300,
+                ),
+            )
+            for kind, positions in (("sound", 6), ("video with sound", 12))
+        },
         "text": (
             "tendency simulated: texts",
             lambda: table_of(

@@ -210,6 +210,7 @@ def test_scores_are_what_a_loop_over_annotators_finds():
         label, best = annotations.label[mine], log_probability[mine].argmax(axis=1)
         assert found.accuracy[code] == pytest.approx(accuracy_score(label, best))
         assert found.macro_f1[code] == pytest.approx(f1_score(label, best, average="macro"))
+        assert found.weighted_f1[code] == pytest.approx(f1_score(label, best, average="weighted"))
         summary = log_loss(label, np.exp(log_probability[mine]), labels=range(3))
         assert found.log_loss[code] == pytest.approx(summary)
     assert found.summary()["log_loss"] == pytest.approx(
@@ -219,6 +220,18 @@ def test_scores_are_what_a_loop_over_annotators_finds():
         found.summary()["dic"]
         == dic(annotations, annotations.with_codes(label=log_probability.argmax(axis=1))).dic
     )
+
+
+def test_ordered_classes_have_an_absolute_error_in_steps():
+    annotations, log_probability = predicted(share=0.8)
+    assert np.isnan(score(annotations, log_probability).mae).all()
+    found = score(annotations.with_scale("ordinal"), log_probability)
+    for code in range(annotations.n_annotators):
+        mine = annotations.annotator == code
+        best = log_probability[mine].argmax(axis=1)
+        expected = np.abs(best - annotations.label[mine].astype(int)).mean()
+        assert found.mae[code] == pytest.approx(expected)
+    assert found.summary()["mae"] == pytest.approx(found.mae.mean())
 
 
 def test_knowing_the_labels_is_scored_as_perfect():

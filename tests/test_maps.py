@@ -76,6 +76,19 @@ def test_maps_sum_to_one(fitted, layers):
         assert_allclose(each.sum(axis=4), 1, atol=1e-5)
 
 
+def test_maps_may_come_from_one_layer(fitted):
+    features = features_of(np.random.default_rng(0).normal(size=(20, 9, 6)))
+    annotations = simulate_tendency(n_items=20, n_annotators=2).annotations
+    model = Query(width=8, layers=3, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
+        features, annotations
+    )
+    for layers, number in (("last", 2), ("penultimate", 1)):
+        found = attention_maps(model, features, layers=layers, raw=True)
+        assert_allclose(found.values, found.raw[0][:, number].mean(axis=1), atol=1e-6)
+    with pytest.raises(MethodError, match="no last but one; use last"):
+        attention_maps(fitted[0], fitted[1], layers="penultimate")
+
+
 def test_maps_point_to_the_true_attention(fitted):
     model, features, simulated = fitted
     found = attention_maps(model, features).values

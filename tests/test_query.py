@@ -13,6 +13,7 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
 from dissensus.nn.features import Features, Layout, features_of
+from dissensus.registry import tendencies
 from dissensus.tendency import FitOptions
 from dissensus.tendency._heads import (
     OrdinalHeads,
@@ -305,6 +306,26 @@ class TestLearning:
         assert (shape.layers, shape.width, shape.heads, shape.hidden) == (12, 768, 12, 3072)
         net_sizes = QFormer(Shape(), 1408)
         assert sum(layer.cross is not None for layer in net_sizes.layers) == 6
+
+    def test_the_published_setting_is_unit_vectors_dropout_and_relu(self):
+        features, annotations, _ = crowd(n_annotators=3)
+        method = tendencies.create("qumab[width=16,layers=2,heads=2,hidden=16,epochs=1]")
+        assert (method.fc, method.head_hidden, method.batch, method.lr) == (256, 256, 64, 1e-5)
+        net = method.fit(features, annotations).nets[0]
+        x = net.split(features.rows[np.arange(5)])
+        row, annotator = torch.arange(5).repeat_interleave(3), torch.arange(3).repeat(5)
+        got = net.log_given(x, row, annotator)
+        projected = net.fc[0](net.attend(x, row, annotator))
+        unit = projected / projected.norm(dim=1, keepdim=True)
+        for pair in range(15):
+            (first, last), (bias, shift) = (
+                [table.all[annotator[pair]] for table in tables]
+                for tables in (net.heads.weights, net.heads.biases)
+            )
+            logits = torch.relu(unit[pair] @ first + bias) @ last + shift
+            assert_allclose(got[pair].detach(), logits.log_softmax(0).detach(), atol=1e-5)
+        dropouts = [net.fc[-1].p, net.heads.after[-1].p, net.qformer.dropout.p]
+        assert dropouts == [0.5, 0.3, 0.1]
 
     def test_it_has_as_many_parameters_as_published(self):
         """106.02 million, for ten annotators, six classes and the tokens of ViT-G."""

@@ -399,7 +399,9 @@ tendencies: Registry[TendencyMethod] = Registry(
         "E_n": "annotator-embedding[annotator=False]",
         "madl": "crowd[learner=madl]",
         "doctor-net": "crowd[learner='doctor-net']",
-        # The ablations of the paper.
+        # The setting of the published code, then the ablations of the paper.
+        "qumab": "qumatl[unit=True,fc_dropout=0.5,head_dropout=0.3,activation=relu,batch=64,"
+        "lr=1e-5,choose=likelihood]",
         "qumatl-base": "qumatl[qformer=False]",
         "U-cls": "qumatl[head=shared]",
         "pre-mv": "qumatl[votes=before]",

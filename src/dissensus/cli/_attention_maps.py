@@ -8,7 +8,7 @@ import click
 
 from .._progress import progress_bar
 from ._output import echo, note, show_json
-from ._reading import read_annotations, split_names
+from ._reading import asked, read_annotations, split_names
 from .options import READING, Computed, options
 
 
@@ -16,7 +16,7 @@ from .options import READING, Computed, options
 @click.argument("model")
 @click.argument("path")
 @options(
-    *("annotations --answers", "column", "frames", "raw", "only --items", "top --most"),
+    *("annotations --answers", "column", "frames", "sound", "raw", "only --items", "top --most"),
     *("among --annotators", *READING, "json", "seed"),
     output="maps",
     only=Computed("the first items"),
@@ -34,10 +34,12 @@ def map_(
     annotations: str | None,
     column: str | None,
     frames: int,
+    sound: bool,
     over: Any,
     raw: bool,
     as_json: bool,
     seed: int,
+    question: str | None,
     **reading: Any,
 ) -> None:
     """Draw attention maps of annotators over the items of PATH, by a MODEL of `fit`.
@@ -60,14 +62,14 @@ def map_(
     from ..tendency.classifier import TendencyClassifier
     from ..tendency.maps import query_model
 
-    estimator = TendencyClassifier.load(model)
+    estimator = asked(TendencyClassifier.load(model), question)
     query_model(estimator.model_)  # before anything is read
     chosen = estimator.annotator_codes(split_names(among))
     items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
-    inputs = read_inputs(path, items, column=column, frames=frames)
+    inputs = read_inputs(path, items, column=column, frames=frames, sound=sound)
     given = None
     if annotations:
-        given = read_annotations(annotations, **reading)
+        given = read_annotations(annotations, question=question, **reading)
         given = given.subset(items=np.isin(given.items, items))
     with progress_bar("encoding") as progress:
         features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)

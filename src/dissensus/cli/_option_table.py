@@ -153,6 +153,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         bool,
         {
             "--json as_json": "Print JSON.",
+            "--sound": "Use videos with their sound.",
             "--force": "Replace inputs, and files that this command did not write.",
             "--hard": "Write or learn from class labels instead of probabilities.",
             "--items": "Show the table of items instead of that of annotators.",
@@ -198,7 +199,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--feedback -fb": "Most labels per item.",
             "--vote-count": "Number of annotators behind every label.",
             "--members": "Number of ensemble members.",
-            "--frames": "Number of frames sampled from a video.",
+            "--frames": "Number of frames sampled from a video, or of parts of a sound.",
             "--maxiter-dawid-skene rounds": "Iterations of Dawid and Skene.",
             "--img-size": "Side of the images, in pixels.",
             "--epochs": "Most training epochs.",
@@ -314,7 +315,10 @@ CHOICES = {
     "--sampled": ("random by-judge by-label", "How the items that people labelled were chosen."),
     "--engine": ("local dask", "Where to compute: on this machine, or on a Dask cluster."),
     "--head": ("none weights linear", "What is learned on top of a frozen encoder."),
-    "--over": ("mean last rollout", "Mean over layers, the last layer, or attention rollout."),
+    "--over": (
+        "mean last penultimate rollout",
+        "Mean over layers, the last or last but one, or attention rollout.",
+    ),
     "--optimizer -optim": ("adam adamw radam sgd", "Optimizer."),
     "--scheduler": ("constant multistep cosine warmup-cosine", "Learning rate schedule."),
     "--precision": ("32 bf16", "Floating point precision."),

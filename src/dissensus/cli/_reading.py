@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import OptionError
 from ._output import note
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ..answers import Answers
     from ..readers import Reading
     from ..readers.any_kind import AnswerReading
+    from ..tendency.classifier import TendencyClassifier
 
 
 def examine_annotations(
@@ -110,6 +112,30 @@ def read_known_answers(path: str | None, answers: Answers, inputs: str | None = 
 def read_annotations(path: str, **reading: Any) -> Annotations:
     """Read annotations as the reading options say."""
     return examine_annotations(path, **reading).annotations
+
+
+def read_questions(path: str, question: str, **reading: Any) -> dict[str, Annotations]:
+    """Read the annotations of several questions, separated by commas, on the same items."""
+    from .._relation import indices_of, union
+
+    names = list(dict.fromkeys(name.strip() for name in question.split(",")))
+    found = {name: read_annotations(path, question=name, **reading) for name in names}
+    items = found[names[0]].items
+    for each in found.values():
+        items = union(items, each.items)
+    return {
+        name: each.with_codes(item=indices_of(each.items, items)[each.item], items=items)
+        for name, each in found.items()
+    }
+
+
+def asked(estimator: TendencyClassifier, question: str | None) -> TendencyClassifier:
+    """Return a model of individual annotators for a question, if it was fitted to several."""
+    if not estimator.questions_:
+        return estimator
+    if question is None:
+        raise OptionError(f"--question chooses one of {', '.join(estimator.questions_)}")
+    return estimator.question(question)
 
 
 def is_data_folder(path: str, answers: str | None = None) -> bool:

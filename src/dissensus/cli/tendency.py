@@ -11,7 +11,7 @@ from ..errors import DataError, OptionError
 from ._attention_maps import map_
 from ._group import Group
 from ._output import class_columns, note, number, print_table, print_text, show_json, write_table
-from ._reading import read_annotations, split_names
+from ._reading import asked, read_annotations, read_questions, split_names
 from .options import READING, REQUIRED, Computed, options
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _SHOWN = {
     "accuracy": "accuracy",
     "accuracy_worst_decile": "worst\ntenth",
     "macro_f1": "macro\nF1",
+    "mae": "MAE",
     "dic": "DIC",
     "dic_rms": "DIC\nrms",
     "kappa_correlation": "r\nof kappas",
@@ -48,11 +49,11 @@ tendency.add_command(map_)
 @tendency.command()
 @click.argument("path")
 @options(
-    *("column", "frames", "encoder", "annotators --metadata", "checkpoints"),
+    *("column", "frames", "sound", "encoder", "annotators --metadata", "checkpoints"),
     *(*READING, "time_limit", "json", "seed"),
     output=REQUIRED,
     inputs=REQUIRED,
-    strategy="auto",
+    strategy=Computed("auto; query for several questions"),
 )
 def fit(
     path: str,
@@ -60,29 +61,44 @@ def fit(
     inputs: str,
     column: str | None,
     frames: int,
-    strategy: str,
+    sound: bool,
+    strategy: str | None,
     encoder: str,
     annotators: str | None,
     checkpoints: str | None,
     as_json: bool,
     seed: int,
+    question: str | None,
     **reading: Any,
 ) -> None:
     """Fit a model of each annotator to annotations in PATH and the inputs of their items.
 
+    Several questions about the same items, `--question safe,lively`, are learned together by
+    methods with queries.
+
     \b
     Example:
       dissensus tendency fit answers.csv --inputs texts.csv -o model
+      dissensus tendency fit export.json --inputs photos --question safe,lively -o model
     """
     from ..nn.reading import read_inputs
     from ..registry import tendencies
 
+    several = question is not None and "," in question
+    strategy = strategy or ("query" if several else "auto")
     tendencies.create(strategy)  # before anything is read
-    annotations = read_annotations(path, **reading)
-    x = read_inputs(inputs, annotations.items, column=column, frames=frames)
+    questions = read_questions(path, question or "", **reading) if several else {}
+    annotations = (
+        next(iter(questions.values()))
+        if several
+        else read_annotations(path, question=question, **reading)
+    )
+    x = read_inputs(inputs, annotations.items, column=column, frames=frames, sound=sound)
     known = _read_annotators(annotators)
-    estimator = _fit(annotations, x, strategy, encoder, known, seed, checkpoints)
+    estimator = _fit(questions or annotations, x, strategy, encoder, known, seed, checkpoints)
     estimator.save(output)
+    n_labels = sum(map(len, questions.values())) if several else len(annotations)
+    n_annotators = len(estimator.annotators_)
     members = getattr(estimator.model_, "members", ())
     weight = getattr(estimator.model_, "weight", ())
     parts = {name: float(share) for name, share in zip(members, weight, strict=True)}
@@ -91,9 +107,10 @@ def fit(
             {
                 "strategy": strategy,
                 "n_items": annotations.n_items,
-                "n_annotators": annotations.n_annotators,
-                "n_labels": len(annotations),
-                "classes": annotations.classes.tolist(),
+                "n_annotators": n_annotators,
+                "n_labels": n_labels,
+                "questions": estimator.questions_,
+                "classes": estimator.classes_.tolist(),
                 "parts": parts,
                 "folder": output,
             }
@@ -101,8 +118,8 @@ def fit(
         return
     words = ", ".join(f"{name} {share:.2f}" for name, share in parts.items())
     note(
-        f"{strategy} learned from {len(annotations)} labels by {annotations.n_annotators} "
-        f"annotators on {annotations.n_items} items{': ' + words if words else ''}; "
+        f"{strategy} learned from {n_labels} labels by {n_annotators} annotators on "
+        f"{annotations.n_items} items{': ' + words if words else ''}; "
         f"it is in {output}"
     )
 
@@ -110,13 +127,25 @@ def fit(
 @tendency.command()
 @click.argument("model")
 @click.argument("inputs")
-@options("column", "frames", "among --annotators", output="-", among=Computed("all annotators"))
+@options(
+    *("column", "frames", "sound", "question", "among --annotators"),
+    output="-",
+    among=Computed("all annotators"),
+)
 def predict(
-    model: str, inputs: str, output: str, column: str | None, frames: int, among: str | None
+    model: str,
+    inputs: str,
+    output: str,
+    column: str | None,
+    frames: int,
+    sound: bool,
+    question: str | None,
+    among: str | None,
 ) -> None:
     """Predict the labels of annotators on INPUTS, by a MODEL of `fit`.
 
-    The table has a row for every item and annotator.
+    The table has a row for every item and annotator. Of a model of several questions, --question
+    chooses one.
 
     \b
     Example:
@@ -131,10 +160,10 @@ def predict(
 
     if output != "-":
         format_for(output)  # before anything is computed
-    estimator = TendencyClassifier.load(model)
+    estimator = asked(TendencyClassifier.load(model), question)
     names = split_names(among)
     items = items_of(inputs, column=column)
-    x = read_inputs(inputs, items, column=column, frames=frames)
+    x = read_inputs(inputs, items, column=column, frames=frames, sound=sound)
     with progress_bar("encoding") as progress:
         # (item, annotator, class)
         probability = estimator.predict_annotator_proba(x, names, progress=progress)
@@ -151,7 +180,7 @@ def predict(
 @tendency.command()
 @click.argument("path")
 @options(
-    *("column", "frames", "load --model", "encoder", "annotators --metadata"),
+    *("column", "frames", "sound", "load --model", "encoder", "annotators --metadata"),
     *(*READING, "time_limit", "json", "seed"),
     inputs=REQUIRED,
     strategies=Computed("auto"),
@@ -165,6 +194,7 @@ def evaluate(
     inputs: str,
     column: str | None,
     frames: int,
+    sound: bool,
     load: str | None,
     strategies: tuple[str, ...],
     encoder: str,
@@ -175,6 +205,7 @@ def evaluate(
     weights: str,
     as_json: bool,
     seed: int,
+    question: str | None,
     **reading: Any,
 ) -> None:
     """Score predictions of each annotator's labels on held-out items.
@@ -198,11 +229,11 @@ def evaluate(
     specs = list(dict.fromkeys(["own-majority", "consensus", *(strategies or ("auto",))]))
     for spec in specs:
         tendencies.create(spec)  # before anything is read
-    annotations = read_annotations(path, **reading)
-    x = read_inputs(inputs, annotations.items, column=column, frames=frames)
+    annotations = read_annotations(path, question=question, **reading)
+    x = read_inputs(inputs, annotations.items, column=column, frames=frames, sound=sound)
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
     if load:
-        scores = _score_model(load, annotations, x, options)
+        scores = _score_model(load, question, annotations, x, options)
         title = f"{load} on {len(annotations)} labels, {annotations.n_items} items"
     else:
         train, test = _split(annotations, held_out, seed)
@@ -229,7 +260,7 @@ def _read_annotators(path: str | None) -> dict[str, dict[str, Any]] | None:
 
 
 def _fit(
-    annotations: Annotations,
+    annotations: Annotations | dict[str, Annotations],
     x: Any,
     strategy: str,
     encoder: str,
@@ -264,14 +295,14 @@ def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, A
 
 
 def _score_model(
-    folder: str, annotations: Annotations, x: Any, options: dict[str, Any]
+    folder: str, question: str | None, annotations: Annotations, x: Any, options: dict[str, Any]
 ) -> dict[str, Any]:
     import numpy as np
 
     from ..tendency.classifier import TendencyClassifier
     from ..tendency.scores import score
 
-    estimator = TendencyClassifier.load(folder)
+    estimator = asked(TendencyClassifier.load(folder), question)
     test, log_probability = estimator.predict_annotations(x, annotations)
     consensus = np.log(np.maximum(estimator.predict_proba(x, "soft"), 1e-15))
     predictions = {
@@ -286,13 +317,15 @@ def _score_model(
 
 
 def _print(scores: dict[str, Any], title: str) -> None:
+    from math import isnan
+
     from rich.box import SIMPLE
 
     summaries = {name: each.summary() for name, each in scores.items()}
-    rows = [
-        (name, *(number(summary[key]) for key in _SHOWN)) for name, summary in summaries.items()
-    ]
-    columns = ("method", *(f">{head}" for head in _SHOWN.values()))
+    ordered = any(not isnan(summary["mae"]) for summary in summaries.values())
+    shown = {key: head for key, head in _SHOWN.items() if key != "mae" or ordered}
+    rows = [(name, *(number(summary[key]) for key in shown)) for name, summary in summaries.items()]
+    columns = ("method", *(f">{head}" for head in shown.values()))
     print_table(columns, rows, title, box=SIMPLE)
     summary = list(summaries.values())[-1]
     pairs, people = int(summary["n_pairs_used"]), int(summary["n_annotators"])

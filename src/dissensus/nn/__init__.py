@@ -26,6 +26,7 @@ from .learner import Learner
 from .reading import folder_truth, read_inputs
 from .settings import Training
 from .several import Several
+from .sounds import Sounds, VideosWithSound
 from .tables import Table
 from .training import train
 from .videos import Videos
@@ -43,11 +44,13 @@ __all__ = [
     "LabelledInputs",
     "Learner",
     "Several",
+    "Sounds",
     "Table",
     "Texts",
     "TokenFeatures",
     "Training",
     "Videos",
+    "VideosWithSound",
     "as_inputs",
     "cached_features",
     "encoder_for",

@@ -225,13 +225,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise OptionError("a network given as encoder cannot be saved; name an encoder instead")
         folder = Path(folder).resolve()
         state = self._state()
-        texts = self.classes_.dtype.kind in "TUO"
         model = {
             "format": _FORMAT,
             "kind": type(self).__name__,
             "settings": {k: _plain(v) for k, v in self.get_params(deep=False).items()},
-            "classes": self.classes_.tolist(),
-            "dtype": self.classes_.dtype.kind if texts else self.classes_.dtype.str,
+            **stored_classes(self.classes_),
             "annotators": self.annotators_.tolist() if hasattr(self, "annotators_") else None,
             "inputs": {"kind": self.kind_, "shape": list(self.shape_)},
             "notes": state.notes,
@@ -264,8 +262,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(f"{folder}: a damaged {cls.__name__}, changed since; save it again")
         try:
             estimator = cls(**{k: cls._setting(k, v) for k, v in model["settings"].items()})
-            dtype, classes = model["dtype"], model["classes"]
-            estimator.classes_ = as_names(classes) if dtype == "T" else np.array(classes, dtype)
+            estimator.classes_ = restored_classes(model)
             if model["annotators"] is not None:
                 estimator.annotators_ = as_names(model["annotators"])
             inputs = model["inputs"]
@@ -281,6 +278,21 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             return value
         items = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
         return type(cls.nested[name])(**items)
+
+
+def stored_classes(classes: Array) -> dict[str, Any]:
+    """Return classes and their dtype for JSON."""
+    texts = classes.dtype.kind in "TUO"
+    return {
+        "classes": classes.tolist(),
+        "dtype": classes.dtype.kind if texts else classes.dtype.str,
+    }
+
+
+def restored_classes(stored: Mapping[str, Any]) -> Array:
+    """Return classes that `stored_classes` has stored."""
+    dtype, classes = stored["dtype"], stored["classes"]
+    return as_names(classes) if dtype == "T" else np.array(classes, dtype)
 
 
 def is_one_label(y: Any) -> bool:

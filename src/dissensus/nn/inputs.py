@@ -1,4 +1,4 @@
-"""Inputs: arrays, texts, images or videos, one per item, in the order of the items.
+"""Inputs: arrays, texts, images, videos or sounds, one per item, in the order of the items.
 
 An encoder prepares `Inputs` for its network: images of one size, token codes. Images are loaded
 batch by batch.
@@ -28,6 +28,7 @@ from ..errors import DataError, OptionError
 
 _DENSE = 4 * 2**30  # bytes of a sparse matrix: features are scaled, so none stays zero
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
+SOUND_ENDINGS = {".aac", ".aif", ".aiff", ".flac", ".m4a", ".mp3", ".oga", ".ogg", ".opus", ".wav"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,11 +199,7 @@ def as_inputs(given: Any) -> Inputs:
         if all(isinstance(each, str) for each in given):
             return Texts(tuple(given))
         if all(isinstance(each, Path) for each in given):
-            if all(each.suffix.lower() in VIDEO_ENDINGS for each in given):
-                from .videos import Videos
-
-                return Videos(tuple(given))
-            return Images(tuple(given))
+            return files_of(given)
     values = np.asarray(given)
     texts = values.dtype.kind == "O" and all(isinstance(each, str) for each in values.flat)
     if values.ndim == 1 and (texts or values.dtype.kind in "UT"):
@@ -212,13 +209,39 @@ def as_inputs(given: Any) -> Inputs:
     return Arrays(_numbers(torch.from_numpy(np.array(values))))
 
 
+def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = False) -> Files:
+    """Return files as images, videos or sounds, by their extensions.
+
+    Parameters
+    ----------
+    paths
+        Files of one kind.
+    frames
+        Of videos and sounds: how many.
+    sound
+        Whether videos are used with their sound.
+    """
+    from .sounds import Sounds, VideosWithSound
+    from .videos import Videos
+
+    more = {} if frames is None else {"frames": frames}
+    endings = {each.suffix.lower() for each in paths}
+    if endings and endings <= SOUND_ENDINGS:
+        return Sounds(tuple(paths), **more)
+    if endings and endings <= VIDEO_ENDINGS:
+        return (VideosWithSound if sound else Videos)(tuple(paths), **more)
+    return Images(tuple(paths))
+
+
 def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
     """Return inputs of a kind without content, for encoders that depend on their shape alone."""
+    from .sounds import Sounds, VideosWithSound
     from .videos import Videos
 
     if kind == "arrays":
         return Arrays(torch.zeros(1, *shape))
-    return {"images": Images, "texts": Texts, "videos": Videos}[kind](())
+    kinds: tuple[Any, ...] = (Images, Texts, Videos, Sounds, VideosWithSound)
+    return {each.kind: each for each in kinds}[kind](())
 
 
 def as_pixels(image: Array) -> Tensor:

@@ -1,9 +1,9 @@
 """Inputs from files, in the order of the labelled items.
 
-A folder holds images or videos at any depth; a file belongs to the item named like its path below
-the folder, its file name, either without extension, or the number at its end (`cat-17.png` is item
-17, as peerannot names files). A table has a column of texts or of such files. A `.npy` or `.npz`
-has rows of features.
+A folder holds images, videos or sounds at any depth; a file belongs to the item named like its path
+below the folder, its file name, either without extension, or the number at its end (`cat-17.png` is
+item 17, as peerannot names files). A table has a column of texts or of such files. A `.npy` or
+`.npz` has rows of features.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .._relation import Array
 from .._serialization import damage, load_arrays
 from ..annotations import Names
 from ..errors import DataError
-from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
-from .videos import Videos
+from .inputs import SOUND_ENDINGS, VIDEO_ENDINGS, Inputs, Texts, as_inputs, files_of
 
 _IMAGE_ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_ENDINGS = {"image": _IMAGE_ENDINGS, "video": VIDEO_ENDINGS, "sound": SOUND_ENDINGS}
 _FRAMES = 16  # of a video, by default
 
 
@@ -53,36 +53,50 @@ class InputIndex:
 
 
 def read_inputs(
-    path: str | Path, items: Names, *, column: str | None = None, frames: int = _FRAMES
+    path: str | Path,
+    items: Names,
+    *,
+    column: str | None = None,
+    frames: int = _FRAMES,
+    sound: bool = False,
 ) -> Inputs:
     """Return the inputs of items from a folder of images, a table, or an array of features.
 
     Parameters
     ----------
     path
-        A folder of images or videos, a table with a column for the items, a `.npy` or a `.npz`.
+        A folder of images, videos or sounds, a table with a column for the items, a `.npy` or a
+        `.npz`.
     items
         Names of the items.
     column
         Of a table, the column of texts or files; of a `.npz`, which array.
     frames
-        Frames per video.
+        Frames per video or sound.
+    sound
+        Whether videos are used with their sound.
     """
-    return read_input_index(path, items, column=column, frames=frames).take(items)
+    return read_input_index(path, items, column=column, frames=frames, sound=sound).take(items)
 
 
 def read_input_index(
-    path: str | Path, items: Names, *, column: str | None = None, frames: int = _FRAMES
+    path: str | Path,
+    items: Names,
+    *,
+    column: str | None = None,
+    frames: int = _FRAMES,
+    sound: bool = False,
 ) -> InputIndex:
     """Return all inputs of a folder, table or array by name; `items` decide how they are named."""
     path = Path(path)
+    files = partial(files_of, frames=frames, sound=sound)
     if path.is_dir():
-        return _file_index(path, items, frames)
+        return _file_index(path, items, files)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix in (".npy", ".npz"):
         return _rows(path, items, column)
-    return _table(path, column, frames)
+    return _table(path, column, files)
 
 
 def index_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> InputIndex:
@@ -115,13 +129,13 @@ def read_others(
 
 
 def as_texts_or_files(folder: Path, values: list[str], frames: int = _FRAMES) -> Inputs:
-    """Return the values of a column: as images or videos if all name one, else as texts."""
-    return _column_builder(folder, values, frames)(values)
+    """Return the values of a column: as images, videos or sounds if all name one, else as texts."""
+    return _column_builder(folder, values, partial(files_of, frames=frames))(values)
 
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
-    index = _file_index(Path(path), items, _FRAMES)
+    index = _file_index(Path(path), items, files_of)
     index.take(items)
     return {name: file.parent.name for name, file in index.content.items()}
 
@@ -140,24 +154,23 @@ def class_folders(path: str | Path) -> tuple[InputIndex, dict[str, str]]:
     for file in files.values():
         if file.parent == folder:
             raise DataError(f"{file}: is in no subfolder of a class")
-    build = partial(_as_files, frames=_FRAMES)
-    index = InputIndex(str(folder), numbers, build, "no image for item")
+    index = InputIndex(str(folder), numbers, files_of, "no image for item")
     return index, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
 
 
 def input_files(folder: Path) -> list[Path]:
-    """Return the images below a folder, or its videos if there are no images."""
+    """Return the images below a folder; if there are none its videos, or else its sounds."""
     every = sorted(file for file in folder.rglob("*") if file.is_file())
-    files = [file for file in every if file.suffix.lower() in _IMAGE_ENDINGS]
-    files = files or [file for file in every if file.suffix.lower() in VIDEO_ENDINGS]
-    if not files:
-        endings = ", ".join(sorted(_IMAGE_ENDINGS | VIDEO_ENDINGS))
-        raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
-    return files
+    for endings in _ENDINGS.values():
+        files = [file for file in every if file.suffix.lower() in endings]
+        if files:
+            return files
+    known = ", ".join(sorted(set().union(*_ENDINGS.values())))
+    raise DataError(f"{folder}: no images, videos or sounds in it; they end in {known}")
 
 
-def _file_index(folder: Path, items: Names, frames: int) -> InputIndex:
-    """Return item → image or video, by the first naming that has most items."""
+def _file_index(folder: Path, items: Names, build: Callable[[list[Path]], Inputs]) -> InputIndex:
+    """Return item → image, video or sound, by the first naming that has most items."""
     files = input_files(folder)
     best: dict[str, Path] = {}
     most = -1
@@ -168,16 +181,8 @@ def _file_index(folder: Path, items: Names, frames: int) -> InputIndex:
         count = sum(name in unique for name in items.tolist())
         if count > most:
             best, most = unique, count
-    kind = "video" if files[0].suffix.lower() in VIDEO_ENDINGS else "image"
-    build = partial(_as_files, frames=frames)
+    kind = next(kind for kind, each in _ENDINGS.items() if files[0].suffix.lower() in each)
     return InputIndex(str(folder), best, build, f"not exactly one {kind} for item")
-
-
-def _as_files(files: list[Path], frames: int) -> Inputs:
-    """Return files as images or videos, by their extensions."""
-    if files and files[0].suffix.lower() in VIDEO_ENDINGS:
-        return Videos(tuple(files), frames)
-    return Images(tuple(files))
 
 
 def _number(path: str) -> str:
@@ -240,7 +245,7 @@ def _row_names(path: Path, n_rows: int, items: list[str]) -> list[str]:
     raise DataError(f"{path}: {n_rows} rows{count}; name the rows in an array 'items'")
 
 
-def _table(path: Path, column: str | None, frames: int) -> InputIndex:
+def _table(path: Path, column: str | None, files: Callable[[list[Path]], Inputs]) -> InputIndex:
     from ..readers.columns import NEEDED, find_columns, plain_name
     from ..readers.sources import open_source
     from ..readers.tables import column_names, read_columns
@@ -256,24 +261,27 @@ def _table(path: Path, column: str | None, frames: int) -> InputIndex:
     roles = find_columns(present, needed, {"input": column or inputs[0]}, source.name)
     frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
     names, values = (frame[roles[role]].cast(str).to_list() for role in ("item", "input"))
-    build = _column_builder(path.parent, values, frames)
+    build = _column_builder(path.parent, values, files)
     return InputIndex(str(path), dict(zip(names, values, strict=True)), build, "no row for item")
 
 
 INPUT_COLUMNS = [
     *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
-    *["image", "image_path", "video", "video_path", "file", "filename", "file_name", "path"],
+    *["image", "image_path", "video", "video_path", "audio", "audio_path", "sound", "sound_path"],
+    *["file", "filename", "file_name", "path"],
 ]
 
 
-def _column_builder(folder: Path, values: list[str], frames: int) -> Callable[[list[str]], Inputs]:
-    """Return what builds inputs of a column: of files if all values are images, or all videos."""
-    files = values and any(
+def _column_builder(
+    folder: Path, values: list[str], files: Callable[[list[Path]], Inputs]
+) -> Callable[[list[str]], Inputs]:
+    """Return what builds inputs of a column: of files if all are images, videos or sounds."""
+    all_files = values and any(
         all(len(text) < 300 and Path(text).suffix.lower() in endings for text in values)
-        for endings in (_IMAGE_ENDINGS, VIDEO_ENDINGS)
+        for endings in _ENDINGS.values()
     )
-    if files:
-        return lambda names: _as_files([_inside(folder, name) for name in names], frames)
+    if all_files:
+        return lambda names: files([_inside(folder, name) for name in names])
     return lambda texts: Texts(tuple(texts))
 
 

@@ -23,7 +23,7 @@ from .._files import atomic_folder
 from ..annotations import Annotations, Integers, Names
 from ..errors import OptionError
 from ..nn import Arrays, Encoder, Features, Images, Inputs, Texts
-from ..nn.videos import Videos, frames_of
+from ..nn.videos import Videos
 from ..tendency import Tendency
 from ..tendency.faithfulness import Faithfulness, faithfulness
 from ..tendency.maps import Layers, Maps, attention_maps, word_maps, word_spans
@@ -218,7 +218,7 @@ def attention_report(
             ItemMaps(
                 name,
                 kind,
-                _images(inputs, index, maps),
+                _images(inputs, index),
                 [text[start:end] for start, end in word_spans(text)],
                 values[index],
                 maps.shape,
@@ -231,7 +231,7 @@ def attention_report(
     )
 
 
-def _images(inputs: Inputs, item: int, maps: Maps) -> list[Any]:
+def _images(inputs: Inputs, item: int) -> list[Any]:
     """Return an item as images: one of an image, one per frame of a video."""
     from PIL import Image
 
@@ -241,7 +241,7 @@ def _images(inputs: Inputs, item: int, maps: Maps) -> list[Any]:
             small.thumbnail((_LONG, _LONG))
             return [small]
     if isinstance(inputs, Videos):
-        frames = frames_of(inputs.paths[item], maps.shape[0], _SMALL).numpy()
+        frames = inputs.load(inputs.paths[item], _SMALL).numpy()
         return [as_image(frame, _LONG) for frame in frames]
     if isinstance(inputs, Arrays) and inputs.values.ndim in (4, 5):
         x = inputs.values[item].numpy()

@@ -20,7 +20,7 @@ JSON, and `restore` of the method rebuilds it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -153,6 +153,14 @@ class TendencyMethod(Settings, ABC):
             context = replace(context, metadata=np.asarray(context.metadata, dtype=np.float64))
         with one_blas_thread():
             return self._fit(features, annotations, context)
+
+    def fit_questions(
+        self, features: Features, questions: Sequence[Annotations], context: FitOptions
+    ) -> Tendency:
+        """Fit one model to several questions about the same items, by the same annotators."""
+        raise MethodError(
+            f"{type(self).__name__} learns one question at a time; query and qumatl learn several"
+        )
 
     def needs_tokens(self, annotations: Annotations) -> bool:
         """Return whether token features are of use for these annotations."""

@@ -5,8 +5,9 @@
     bias     a shared network and a bias per annotator
     shrunk   a shared network, plus a linear layer and a bias per annotator, with weight decay
 
-Networks have one hidden layer or none. Parameters of annotators are rows of a `Table`: a step costs
-what its annotators cost, and a new annotator adds a row.
+Networks have one hidden layer or none, with an activation and maybe dropout after it. Parameters of
+annotators are rows of a `Table`: a step costs what its annotators cost, and a new annotator adds a
+row.
 
 Ordinal labels have one score and thresholds instead of a logit per class:
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -44,9 +45,11 @@ class Heads(nn.Module):
 class SharedHeads(Heads):
     """One network for all annotators."""
 
-    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
+    def __init__(
+        self, n_annotators: int, width: int, hidden: int, out: int, after: nn.Module | None = None
+    ) -> None:
         super().__init__()
-        layers: list[nn.Module] = [nn.Linear(width, hidden), nn.GELU()] if hidden else []
+        layers = [nn.Linear(width, hidden), after or nn.GELU()] if hidden else []
         self.body = nn.Sequential(*layers, nn.Linear(hidden or width, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
@@ -56,8 +59,11 @@ class SharedHeads(Heads):
 class OwnHeads(Heads):
     """A network per annotator."""
 
-    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
+    def __init__(
+        self, n_annotators: int, width: int, hidden: int, out: int, after: nn.Module | None = None
+    ) -> None:
         super().__init__()
+        self.after = after or nn.GELU()
         self.weights = nn.ModuleList()
         self.biases = nn.ModuleList()
         for n_in, n_out in pairwise([width, hidden, out] if hidden else [width, out]):
@@ -70,7 +76,7 @@ class OwnHeads(Heads):
         rows = slots(annotator)
         x = rows.pack(x)  # (row, slot, in)
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = functional.gelu(x) if layer else x
+            x = self.after(x) if layer else x
             x = torch.baddbmm(bias(rows.owner)[:, None], x, weight(rows.owner))
         return rows.unpack(x)
 
@@ -78,9 +84,11 @@ class OwnHeads(Heads):
 class BiasHeads(Heads):
     """A shared network and a bias per annotator."""
 
-    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
+    def __init__(
+        self, n_annotators: int, width: int, hidden: int, out: int, after: nn.Module | None = None
+    ) -> None:
         super().__init__()
-        self.shared = SharedHeads(n_annotators, width, hidden, out)
+        self.shared = SharedHeads(n_annotators, width, hidden, out, after)
         self.bias = Table(torch.zeros(n_annotators, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
@@ -90,8 +98,10 @@ class BiasHeads(Heads):
 class ShrunkHeads(BiasHeads):
     """A shared network, and a linear layer and a bias per annotator."""
 
-    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
-        super().__init__(n_annotators, width, hidden, out)
+    def __init__(
+        self, n_annotators: int, width: int, hidden: int, out: int, after: nn.Module | None = None
+    ) -> None:
+        super().__init__(n_annotators, width, hidden, out, after)
         self.weight = Table(torch.zeros(n_annotators, width, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
@@ -101,6 +111,33 @@ class ShrunkHeads(BiasHeads):
 
     def own(self) -> list[Tensor]:
         return [self.weight.weight]
+
+
+class QuestionHeads(Heads):
+    """Classifiers of several questions: (pair, class), minus infinity for classes of others.
+
+    The code of a pair is question × number of annotators + annotator.
+    """
+
+    def __init__(self, heads: list[Heads], n_annotators: int, n_classes: int) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList(heads)
+        self.n_annotators, self.n_classes = n_annotators, n_classes
+
+    def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
+        question = annotator // self.n_annotators
+        parts, order = [x.new_zeros(0, self.n_classes)], []
+        for number, heads in enumerate(self.heads):
+            asked = torch.nonzero(question == number)[:, 0]
+            order.append(asked)
+            if len(asked):
+                logits = heads(x[asked], annotator[asked] % self.n_annotators)
+                missing = self.n_classes - logits.shape[1]
+                parts.append(functional.pad(logits, (0, missing), value=-torch.inf))
+        return torch.cat(parts)[torch.argsort(torch.cat(order))]
+
+    def own(self) -> list[Tensor]:
+        return [each for heads in self.heads for each in cast(Heads, heads).own()]
 
 
 class OrdinalHeads(Heads):

@@ -3,11 +3,17 @@
     TendencyClassifier().fit(texts, annotations).predict_annotator_proba(new_texts)
 
 `predict` and `predict_proba` are the consensus of the predicted annotators.
+
+Several questions about the same items are learned together, and asked one by one:
+
+    model = TendencyClassifier("query").fit(photos, {"safe": annotations, "lively": others})
+    model.question("safe").predict_annotator_proba(new_photos)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,17 +24,18 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from .._names import as_names, text
 from .._progress import Progress
-from .._relation import Array, Floats, indices_of
+from .._relation import Array, Floats, indices_of, union
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn import Estimator, Features
-from ..nn.estimator import is_one_label
+from ..nn.estimator import is_one_label, restored_classes, stored_classes
 from ..registry import tendencies
 from ._base import FitOptions, Tendency, pieces, silent
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import label_marginals
+from .qumatl import QueryTendency, QuestionTendency
 from .scores import TendencyScores, score, vote
 
 Voting = Literal["hard", "soft"]
@@ -70,7 +77,7 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,
-        y: Annotations | ArrayLike,
+        y: Annotations | ArrayLike | Mapping[str, Annotations | ArrayLike],
         *,
         metadata: Table | None = None,
         folder: str | Path | None = None,
@@ -85,7 +92,8 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             Inputs, one per item: texts, paths of images, an array, a sparse matrix, or features.
         y
             Annotations, a matrix (item, annotator) with -1 for unlabelled, or one label per item;
-            items in the order of the inputs.
+            items in the order of the inputs. Several questions are given by name, for methods
+            with queries (query, qumatl).
         metadata
             Metadata of annotators: name → column → value.
         folder, resume
@@ -95,8 +103,12 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         method = tendencies.create(self.method)
         inputs = X if isinstance(X, Features) else self._inputs(X, fitting=True)
-        annotations = self._annotations(y, inputs)
-        self.tokens_ = method.needs_tokens(annotations)
+        self.question_classes_: dict[str, Array] = {}
+        if isinstance(y, Mapping):
+            questions = self._questions(y, inputs)
+        else:
+            questions = [self._annotations(y, inputs)]
+        self.tokens_ = method.needs_tokens(questions[0])
         features = self._features(inputs, fitting=True, progress=progress, tokens=self.tokens_)
         self.metadata_ = None if metadata is None else Metadata.fit(metadata)
         self.table_: Table = {} if metadata is None else metadata
@@ -110,9 +122,57 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             resume=resume,
             progress=progress or silent,
         )
-        self.label_marginals_ = label_marginals(annotations)  # (annotator, class)
-        self.model_: Tendency = method.fit(features, annotations, context)
+        marginals = [label_marginals(each) for each in questions]  # each (annotator, class)
+        self.model_: Tendency
+        if self.question_classes_:
+            self.question_marginals_ = marginals
+            self.model_ = method.fit_questions(features, questions, context)
+        else:
+            self.label_marginals_ = marginals[0]
+            self.model_ = method.fit(features, questions[0], context)
         return self
+
+    def _questions(
+        self, given: Mapping[str, Annotations | ArrayLike], inputs: Any
+    ) -> list[Annotations]:
+        """Return the annotations of every question, all by the same annotators."""
+        if not given:
+            raise DataError("no questions to learn from")
+        found = []
+        for name, labels in given.items():
+            annotations = self._annotations(labels, inputs)
+            self.question_classes_[text(name)] = self.classes_
+            found.append(annotations)
+        for each in found:
+            self.annotators_ = union(each.annotators, self.annotators_)
+        names = [as_names(each) for each in self.question_classes_.values()]
+        self.classes_ = as_names([*dict.fromkeys(name for each in names for name in each.tolist())])
+        return [
+            each.with_codes(
+                annotator=indices_of(each.annotators, self.annotators_)[each.annotator],
+                annotators=self.annotators_,
+            )
+            for each in found
+        ]
+
+    @property
+    def questions_(self) -> list[str]:
+        """The questions it was fitted to, if there are several."""
+        return [*getattr(self, "question_classes_", ())]
+
+    def question(self, name: str) -> Self:
+        """Return the estimator of one of the questions; it shares the fitted model."""
+        check_is_fitted(self)
+        if name not in self.questions_:
+            among = ", ".join(self.questions_) or "one question only"
+            raise OptionError(f"no question {name!r}; there is {among}")
+        number, chosen = self.questions_.index(name), copy(self)
+        assert isinstance(self.model_, QueryTendency)
+        chosen.model_ = QuestionTendency(self.model_, number)
+        chosen.classes_ = self.question_classes_[name]
+        chosen.label_marginals_ = self.question_marginals_[number]
+        chosen.question_classes_ = {}
+        return chosen
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         if len(shape) == 2:  # tokens: texts may be longer or shorter
@@ -121,6 +181,10 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _fitted_features(self, X: Any, progress: Progress | None = None) -> Features:
         check_is_fitted(self)
+        if self.questions_:
+            raise DataError(
+                f"fitted to several questions; choose one by question({self.questions_[0]!r})"
+            )
         return self._features(X, progress=progress, tokens=self.tokens_)
 
     def predict_annotator_proba(
@@ -262,7 +326,14 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             },
             "tokens": self.tokens_,
         }
-        return State(state.notes | notes, state.arrays | {"label_marginals": self.label_marginals_})
+        if not self.questions_:
+            marginals = {"label_marginals": self.label_marginals_}
+            return State(state.notes | notes, state.arrays | marginals)
+        stored = {name: stored_classes(each) for name, each in self.question_classes_.items()}
+        marginals = {
+            f"label_marginals {i}": each for i, each in enumerate(self.question_marginals_)
+        }
+        return State(state.notes | notes | {"questions": stored}, state.arrays | marginals)
 
     def _restore(self, state: State) -> None:
         encoding = state.notes["metadata"]
@@ -271,7 +342,16 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             encoding = Metadata(numbers, encoding["groups"])
         self.metadata_, self.table_ = encoding, state.notes["table"]
         self.tokens_ = state.notes["tokens"]
-        self.label_marginals_ = state.arrays["label_marginals"]
+        questions = state.notes.get("questions", {})
+        if questions:
+            self.question_classes_ = {
+                name: restored_classes(each) for name, each in questions.items()
+            }
+            self.question_marginals_ = [
+                state.arrays[f"label_marginals {number}"] for number in range(len(questions))
+            ]
+        else:
+            self.label_marginals_ = state.arrays["label_marginals"]
         self.model_ = tendencies.create(self.method).restore(state.part("model"))
 
 

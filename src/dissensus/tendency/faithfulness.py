@@ -26,7 +26,7 @@ from .._relation import Floats, Integers
 from ..nn.features import FeatureBatch, Features, TokenFeatures
 from ._base import Tendency
 from .maps import attention_maps, query_model
-from .qumatl import QueryTendency
+from .qumatl import QueryTendency, QuestionTendency
 
 _STEPS = 8
 
@@ -77,14 +77,15 @@ def faithfulness(
     rng = np.random.default_rng(seed)
     model = query_model(tendency)
     codes = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
+    asked = tendency.codes(codes) if isinstance(tendency, QuestionTendency) else codes
     features = features.take(np.sort(rng.permutation(len(features))[:most]))
-    maps = _token_maps(model, features, codes)
+    maps = _token_maps(tendency, features, codes)
     if features.tokens is None or maps.shape[2] < 2:
         return Faithfulness(len(features))
     random_order = rng.random(maps.shape)
     masked, shown = deletion(tendency, features, codes, maps)
     masked_random, shown_random = deletion(tendency, features, codes, random_order)
-    fits = [_token_maps(model, features, codes, [fit]) for fit in range(len(model.nets))]
+    fits = [_token_maps(tendency, features, codes, [fit]) for fit in range(len(model.nets))]
     pairs = combinations(range(len(codes)), 2)
     return Faithfulness(
         n_items=len(features),
@@ -92,9 +93,9 @@ def faithfulness(
         deletion_random=masked_random,
         insertion=shown,
         insertion_random=shown_random,
-        randomization=_randomization(model, features, codes, seed),
+        randomization=_randomization(tendency, features, codes, seed),
         stability=_mean([_correlation(one, two) for one, two in combinations(fits, 2)]),
-        gradient=rank_correlation(fits[0], gradient_maps(model, features, codes)),
+        gradient=rank_correlation(fits[0], gradient_maps(model, features, asked)),
         distance=_mean([_distance(maps[:, one], maps[:, two]) for one, two in pairs]),
     )
 
@@ -168,23 +169,23 @@ def rank_correlation(one: Floats, two: Floats) -> float:
 
 
 def _token_maps(
-    model: QueryTendency, features: Features, codes: Integers, fits: list[int] | None = None
+    tendency: Tendency, features: Features, codes: Integers, fits: list[int] | None = None
 ) -> Floats:
     """Return maps over tokens, or over frames."""
-    return attention_maps(model, features, codes, fits=fits, all_tokens=True).values
+    return attention_maps(tendency, features, codes, fits=fits, all_tokens=True).values
 
 
-def _randomization(model: QueryTendency, features: Features, codes: Integers, seed: int) -> float:
+def _randomization(tendency: Tendency, features: Features, codes: Integers, seed: int) -> float:
     """Return how far maps move when annotators get random queries."""
     distances = []
-    for index, net in enumerate(model.nets):
-        before = _token_maps(model, features, codes, [index])
+    for index, net in enumerate(query_model(tendency).nets):
+        before = _token_maps(tendency, features, codes, [index])
         weight = net.queries.own.weight.data
         learned = weight.clone()
         random = torch.randn(learned.shape, generator=torch.Generator().manual_seed(seed))
         try:
             weight.copy_(learned.mean(dim=0) + random * learned.std())
-            distances.append(_distance(before, _token_maps(model, features, codes, [index])))
+            distances.append(_distance(before, _token_maps(tendency, features, codes, [index])))
         finally:
             weight.copy_(learned)
     return _mean(distances)

@@ -27,9 +27,9 @@ from ..nn.features import Features
 from ._base import Tendency
 from ._token_layers import FrameLayer
 from .qformer import Output
-from .qumatl import QueryTendency
+from .qumatl import QueryTendency, QuestionTendency
 
-Layers = Literal["mean", "last", "rollout"]
+Layers = Literal["mean", "last", "penultimate", "rollout"]
 Kind = Literal["patches", "frames", "tokens", "words"]
 _BATCH = 32  # items at a time
 
@@ -54,6 +54,13 @@ def query_model(tendency: Tendency) -> QueryTendency:
     if model is None:
         raise MethodError("a model without queries has no attention; fit it with query or qumatl")
     return model
+
+
+def query_codes(tendency: Tendency, annotator: Integers) -> Integers:
+    """Return the codes of annotators' queries; of several questions, those of the chosen one."""
+    if isinstance(tendency, QuestionTendency) and tendency.joint.method.offsets:
+        return tendency.codes(annotator)
+    return annotator
 
 
 def _find(value: Any) -> QueryTendency | None:
@@ -86,7 +93,8 @@ def attention_maps(
     annotator
         Codes; all by default.
     layers
-        The mean over layers, the last layer, or attention rollout through all of them.
+        The mean over layers with cross-attention, the last or last but one of them, or attention
+        rollout through all.
     raw
         Whether to keep the weights of every layer and head.
     fits
@@ -96,10 +104,10 @@ def attention_maps(
     """
     model = query_model(tendency)
     shown = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    codes, columns = shown, np.arange(len(shown))
+    codes, columns = query_codes(tendency, shown), np.arange(len(shown))
     if layers == "rollout":  # through the queries of all annotators
-        codes, columns = np.arange(model.nets[0].sizes.n_core), shown
-        if shown.max(initial=0) >= len(codes):
+        codes, columns = np.arange(model.nets[0].n_queries), codes
+        if columns.max(initial=0) >= len(codes):
             raise MethodError("rollout is undefined for annotators added after training")
     values: list[Floats] = []
     weights: list[Floats] = []
@@ -129,6 +137,10 @@ def _over_layers(output: Output, layers: Layers, cross_every: int) -> Tensor:
     """Return weights over tokens: (item, annotator, token)."""
     if layers == "last":
         return output.cross[-1].mean(dim=1)
+    if layers == "penultimate":
+        if len(output.cross) < 2:
+            raise MethodError("a model of one layer has no last but one; use last")
+        return output.cross[-2].mean(dim=1)
     if layers == "mean":
         return torch.stack(output.cross).mean(dim=(0, 2))
     rollout = torch.zeros_like(output.cross[0][:, 0])  # (item, query, token)

@@ -16,8 +16,15 @@ classifier, batches of 32 items, and a validation split of a tenth of the items,
 with the highest mean accuracy over annotators is chosen. With these widths, ten annotators, six
 classes and the tokens of ViT-G there are 106.02 million parameters, as published.
 
+`qumab` is the setting of the code that the authors published with the later version: outputs of the
+shared layer are unit vectors without activation, dropout of .5 follows them and of .3 the hidden
+layer of every classifier, batches of 64, a learning rate of 1e-5 on top of pretrained weights, and
+the epoch with the lowest validation loss. Its maps come from the second last of twelve layers, of
+which every second attends to the item: that is the last one with cross-attention.
+
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
+    The later version: QuMAB, 2025. arXiv:2507.17653
 """
 
 from __future__ import annotations
@@ -30,6 +37,7 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
+from .._threads import one_blas_thread
 from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
@@ -102,6 +110,8 @@ class QueryTendency(Tendency):
     def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
         from ._newcomer import add_annotator
 
+        if self.nets[0].sizes.questions:
+            raise MethodError("a model of several questions takes no new annotator; fit it again")
         nets = [
             add_annotator(net, features, label, options.metadata, mixed(options.seed, index))
             for index, net in enumerate(self.nets)
@@ -122,6 +132,26 @@ class QueryTendency(Tendency):
                 f"items have {given.tokens} tokens, but the model was fitted to "
                 f"{expected.tokens} tokens"
             )
+
+
+class QuestionTendency(Tendency):
+    """One of the questions of a model that was fitted to several."""
+
+    def __init__(self, joint: QueryTendency, question: int) -> None:
+        sizes = joint.nets[0].sizes
+        self.joint, self.question = joint, question
+        self.n_annotators, self.n_classes = sizes.n_core, sizes.questions[question]
+
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        log = self.joint.log_probability(features, item, self.codes(annotator))
+        return log[:, : self.n_classes]
+
+    def codes(self, annotator: Integers) -> Integers:
+        """Return codes of annotators as those of the question and the annotator."""
+        return self.question * self.n_annotators + np.asarray(annotator)
+
+    def state(self) -> State:
+        raise MethodError("this is one of several questions; save the model of all of them")
 
 
 def vote_shares(probability: Floats) -> Floats:
@@ -155,18 +185,24 @@ class Qumatl(TendencyMethod):
     cross_every
         Queries attend to the item in the first layer and every so many.
     dropout
-        Dropout in the Q-Former and after the shared layer.
+        Dropout in the Q-Former and, unless `fc_dropout` is given, after the shared layer.
     self_attention
         Whether queries attend to each other; `None`: with at most 64 annotators.
     qformer
         Whether there are queries; if not, the vector of the item goes to the shared layer.
     fc
         Width of the shared layer.
+    fc_dropout
+        Dropout after it; `None`: as in the Q-Former.
+    unit
+        Whether its outputs are vectors of length one, without activation.
     head
         Classifiers: one per annotator (own), one for all (shared), a shared one with a bias per
         annotator (bias), or with a bias and a linear layer per annotator (shrunk).
     head_hidden
         Width of their hidden layer; 0 for none.
+    head_dropout, activation
+        Dropout and activation after their hidden layer.
     ordinal
         Whether classes are ordered: one score and thresholds instead of logits.
     votes
@@ -191,6 +227,12 @@ class Qumatl(TendencyMethod):
         Training; see `dissensus.nn.Training`.
     choose
         Choose the epoch by accuracy, annotator by annotator, or by likelihood.
+    offsets
+        Of several questions: whether annotators' queries have an offset for each of them, with
+        weight decay `shrink`.
+    consistency
+        Of several questions with the same classes: weight of the squared distance between an
+        annotator's predictions on an item and their mean over questions.
     """
 
     uses_tokens: ClassVar[bool] = True
@@ -204,8 +246,12 @@ class Qumatl(TendencyMethod):
     self_attention: bool | None = True
     qformer: bool = True
     fc: Count = 256
+    fc_dropout: Probability | None = None
+    unit: bool = False
     head: Literal["own", "shared", "bias", "shrunk"] = "own"
     head_hidden: Annotated[int, Ge(0)] = 256
+    head_dropout: Probability = 0.0
+    activation: Literal["gelu", "relu"] = "gelu"
     ordinal: bool = False
     votes: Literal["none", "before", "after"] = "none"
     positions: bool = False
@@ -226,6 +272,8 @@ class Qumatl(TendencyMethod):
     held_out: Probability = 0.1
     precision: Literal["32", "bf16"] = "32"
     choose: Literal["accuracy", "likelihood"] = "accuracy"
+    offsets: bool = True
+    consistency: NonNegative = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,24 +283,48 @@ class Qumatl(TendencyMethod):
     def _fit(
         self, features: Features, annotations: Annotations, context: FitOptions
     ) -> QueryTendency:
+        labels = _majority(annotations, context.seed) if self.votes == "before" else annotations
+        return self._fit_labels(features, labels, [annotations], (), context)
+
+    def fit_questions(
+        self, features: Features, questions: Sequence[Annotations], context: FitOptions
+    ) -> QueryTendency:
+        sizes = tuple(each.n_classes for each in questions)
+        if self.votes != "none":
+            raise MethodError("votes are of one question; leave the setting out")
+        if self.consistency and len(set(sizes)) > 1:
+            raise MethodError("consistency is between questions with the same classes")
+        with one_blas_thread():
+            return self._fit_labels(features, _joined(questions), questions, sizes, context)
+
+    def _fit_labels(
+        self,
+        features: Features,
+        labels: Annotations,
+        questions: Sequence[Annotations],
+        n_classes: tuple[int, ...],
+        context: FitOptions,
+    ) -> QueryTendency:
+        """Fit to labels of all questions, with a network that starts from the questions."""
         metadata, tokens = context.metadata, features.tokens
         same_tokens = tokens is not None and bool(np.asarray(tokens.mask).all())
+        n_annotators = questions[0].n_annotators
         sizes = Sizes(
             features.layout,
-            self._shape(annotations.n_annotators),
-            annotations.n_annotators,
-            annotations.n_classes,
+            self._shape(n_annotators * (len(questions) if self.offsets else 1)),
+            n_annotators,
+            labels.n_classes,
             n_metadata=0 if metadata is None else np.shape(metadata)[1],
             positions=self.positions and same_tokens,
+            questions=n_classes,
         )
-        labels = _majority(annotations, context.seed) if self.votes == "before" else annotations
         examples = Examples(features.rows, labels)
         nets, histories = [], []
         for fit in range(self.fits):
             seed = mixed(context.seed, fit) >> 32
             with torch_seed(seed):
                 net = QueryNet(sizes, self)
-                net.start(features, annotations, metadata, seed, self.pretrained)
+                net.start(features, questions, metadata, seed, self.pretrained)
 
             def progress(done: float, total: float = 0, message: str = "", fit: int = fit) -> None:
                 context.progress(done + fit * total, self.fits * total, message)
@@ -302,6 +374,24 @@ def _pieces(item: Integers) -> list[slice]:
             pieces.append(slice(start, end))
             start, first = end, index
     return pieces
+
+
+def _joined(questions: Sequence[Annotations]) -> Annotations:
+    """Return the labels of all questions, with a code for every question and annotator."""
+    n_annotators = questions[0].n_annotators
+    return Annotations.from_codes(
+        np.concatenate([each.item for each in questions]),
+        np.concatenate(
+            [
+                number * n_annotators + each.annotator.astype(int)
+                for number, each in enumerate(questions)
+            ]
+        ),
+        np.concatenate([each.label for each in questions]),
+        items=questions[0].n_items,
+        annotators=n_annotators * len(questions),
+        classes=max(each.n_classes for each in questions),
+    )
 
 
 def _majority(annotations: Annotations, seed: int) -> Annotations:

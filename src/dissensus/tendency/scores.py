@@ -3,6 +3,8 @@
     log_loss        mean over labels of −log of their predicted probability
     accuracy        share of labels with the highest probability; ties between m classes count 1/m
     macro_f1        mean F1 of an annotator's classes
+    weighted_f1     the same, weighted by how often the annotator gave each class
+    mae             mean absolute error of the most probable label, in steps between ordered classes
     ece             expected calibration error over all labels, 15 bins
     error_rate      mean over items of the share of annotators whose label was not predicted
     anad            average normalized absolute distance of ordered classes (`metrics.lewidi`)
@@ -26,13 +28,21 @@ from .._plain import as_plain
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations, Names
 from ..errors import DataError
-from ..metrics import annotator_errors
+from ..metrics import annotator_errors, ranks
 from .dic import Dic, dic, split_half
 
 _BINS = 15
 _LEAST = 1e-15
 _TIE = 1e-12  # probabilities closer than this are equal
-_BY_ANNOTATOR = ("count", "accuracy", "log_loss", "macro_f1", "marginal_error")
+_BY_ANNOTATOR = (
+    "count",
+    "accuracy",
+    "log_loss",
+    "macro_f1",
+    "weighted_f1",
+    "mae",
+    "marginal_error",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +53,8 @@ class TendencyScores:
     ----------
     count
         Labels of every annotator that were predicted.
-    accuracy, log_loss, macro_f1, marginal_error
-        Of every annotator; NaN for those without labels.
+    accuracy, log_loss, macro_f1, weighted_f1, mae, marginal_error
+        Of every annotator; NaN for those without labels, and `mae` where classes are not ordered.
     overall
         Mean log-loss over labels, calibration error, error rate, DIC and related measures, and the
         accuracy of the majority vote of predictions against that of labels.
@@ -56,6 +66,8 @@ class TendencyScores:
     accuracy: Floats
     log_loss: Floats
     macro_f1: Floats
+    weighted_f1: Floats
+    mae: Floats
     marginal_error: Floats
     overall: dict[str, float]
     pairs: Dic
@@ -68,7 +80,7 @@ class TendencyScores:
     def summary(self) -> dict[str, float]:
         """Return overall scores and means over annotators."""
         out = dict(self.overall)
-        for name in ("accuracy", "macro_f1", "marginal_error"):
+        for name in ("accuracy", "macro_f1", "weighted_f1", "mae", "marginal_error"):
             out[name] = _mean(getattr(self, name)[self.enough])
         accuracy = np.sort(self.accuracy[self.enough])
         out["accuracy_median"] = float(np.median(accuracy)) if len(accuracy) else math.nan
@@ -158,7 +170,12 @@ def score(
 
     gap = np.exp(log_probability) - np.eye(n_classes)[label]
     gap = np.stack([mean_by_annotator(column) for column in gap.T], axis=1)
-    f1 = _macro_f1(annotator, label, predicted, (len(count), n_classes))
+    f1, weighted = _f1(annotator, label, predicted, (len(count), n_classes))
+    steps = np.full(len(annotations), np.nan)
+    if annotations.scale == "ordinal":
+        rank = ranks(annotations.classes)
+        distance = np.abs(rank[label][:, None] - rank)
+        steps = (distance * tied).sum(axis=1) / tied.sum(axis=1)
     return TendencyScores(
         annotations.annotators,
         min_labels,
@@ -166,6 +183,8 @@ def score(
         frozen(mean_by_annotator(correct)),
         frozen(mean_by_annotator(loss)),
         frozen(np.where(count > 0, f1, np.nan)),
+        frozen(np.where(count > 0, weighted, np.nan)),
+        frozen(mean_by_annotator(steps)),
         frozen(np.abs(gap).sum(axis=1) / 2),
         overall,
         pairs,
@@ -192,20 +211,25 @@ def _consensus_accuracy(annotations: Annotations, predictions: Annotations, seed
     return _mean(correct[decided].astype(float))
 
 
-def _macro_f1(
+def _f1(
     annotator: Integers, label: Integers, predicted: Integers, shape: tuple[int, int]
-) -> Floats:
-    """Return the mean F1 of the classes among an annotator's labels or predictions."""
+) -> tuple[Floats, Floats]:
+    """Return the mean F1 of the classes among an annotator's labels or predictions.
+
+    The second is weighted by the annotator's number of labels of each class.
+    """
     n_annotators, n_classes = shape
 
     def tally(code: Integers, weight: Any = None) -> Floats:
         count = np.bincount(annotator * n_classes + code, weight, n_annotators * n_classes)
         return count.reshape(shape).astype(np.float64)
 
-    total = tally(label) + tally(predicted)
+    given = tally(label)
+    total = given + tally(predicted)
     hits = 2 * tally(label, (label == predicted).astype(float))
     f1 = np.divide(hits, total, out=np.zeros_like(hits), where=total > 0)
-    return f1.sum(axis=1) / np.maximum((total > 0).sum(axis=1), 1)
+    macro = f1.sum(axis=1) / np.maximum((total > 0).sum(axis=1), 1)
+    return macro, (f1 * given).sum(axis=1) / np.maximum(given.sum(axis=1), 1)
 
 
 def _ece(confidence: Floats, correct: Floats) -> float:

@@ -1,0 +1,133 @@
+"""Several questions about one item, learned together: `python benchmarks/tendency_questions.py`.
+
+Five questions are asked about every item. Annotators attend to a region of their group, the same
+for all questions (`same regions`), or to another one for two of them (`other regions`). Every
+question has a reading of its own, so their labels are independent given the item. A joint model is
+compared with one model per question. Settings were chosen on seed 0; the reported ones start at 1.
+Every run is cached in `out/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from time import process_time
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from scipy.special import softmax
+
+from attentive_crowds import rendered
+from dissensus import Annotations
+from dissensus.nn.features import Features, features_of
+from dissensus.registry import tendencies
+from dissensus.tendency import FitOptions
+from dissensus.tendency.qumatl import QuestionTendency
+from pages import Section, Table
+from tendency_simulated import Runs, with_interval
+
+QUERY = "query[layers=1,lr=0.003,epochs=15,patience=0,fits=1"
+MODELS = {
+    "a model per question": f"{QUERY}]",
+    "joint": f"{QUERY}]",
+    "joint, the same queries for all questions": f"{QUERY},offsets=False]",
+    "joint, with a consistency loss of 0.3": f"{QUERY},consistency=0.3]",
+}
+CROWDS = {"same regions": (0, 0, 0, 0, 0), "other regions": (0, 0, 0, 1, 2)}  # shifts of groups
+N_TRAIN, N_TEST = 600, 400
+N_ANNOTATORS, N_CLASSES, N_GROUPS, N_POSITIONS, N_FEATURES = 6, 3, 3, 9, 6
+STRENGTH, NOISE, BLUR = 3.0, 0.3, 0.1  # as in `attentive_crowds`
+
+
+class Simulated(NamedTuple):
+    features: Features
+    labels: Any  # (question, item, annotator)
+    probabilities: Any  # (question, item, annotator, class)
+
+
+def simulated(shifts: tuple[int, ...], seed: int) -> Simulated:
+    """Draw items and answers to questions."""
+    rng = np.random.default_rng(seed)
+    content = rng.standard_normal((N_TRAIN + N_TEST, N_POSITIONS, N_FEATURES))
+    group = np.arange(N_ANNOTATORS) % N_GROUPS
+    regions = np.repeat(np.eye(N_GROUPS), N_POSITIONS // N_GROUPS, axis=1) * N_GROUPS / N_POSITIONS
+    labels, probabilities = [], []
+    for shift in shifts:
+        seen = np.einsum("rp,ipd->ird", regions[(group + shift) % N_GROUPS], content)
+        reading = rng.standard_normal((N_CLASSES, N_FEATURES))
+        score = STRENGTH * np.einsum("ird,cd->irc", seen, reading)
+        probabilities.append(softmax(score / NOISE, axis=2))
+        upto = probabilities[-1].cumsum(axis=2)[:, :, :-1]
+        labels.append((upto <= rng.random(upto.shape[:2])[:, :, None]).sum(axis=2))
+    features = features_of(rendered(content, "patches", BLUR, rng))
+    return Simulated(features, np.stack(labels), np.stack(probabilities))
+
+
+def losses(crowd: Simulated, name: str, seed: int) -> dict[str, float]:
+    """Return the log loss of every question on the test items."""
+    train, test = np.arange(N_TRAIN), np.arange(N_TRAIN, N_TRAIN + N_TEST)
+    features = crowd.features.take(train)
+    given = [
+        Annotations.from_matrix(each[train], classes=range(N_CLASSES)) for each in crowd.labels
+    ]
+    began = process_time()
+    if name == "the Bayes rule":
+        logs = np.log(np.maximum(crowd.probabilities[:, test], 1e-12))
+    else:
+        method, options = tendencies.create(MODELS[name]), FitOptions(seed=seed)
+        if name == "a model per question":
+            models = [method.fit(features, each, options) for each in given]
+        else:
+            joint: Any = method.fit_questions(features, given, options)
+            models = [QuestionTendency(joint, number) for number in range(len(given))]
+        logs = np.stack([model.log_proba(crowd.features.take(test)) for model in models])
+    found = -np.take_along_axis(logs, crowd.labels[:, test, :, None], axis=3).mean(axis=(1, 2, 3))
+    means = {str(number): float(loss) for number, loss in enumerate(found, 1)}
+    return means | {"mean": float(found.mean()), "seconds": process_time() - began}
+
+
+def table(runs: Runs, name: str) -> Table:
+    """Return the log losses of all models on one crowd."""
+    rows, by_model = [], {}
+    columns = [*(str(number) for number in range(1, 6)), "mean"]
+    for model in ("the Bayes rule", *MODELS):
+        found = by_model[model] = runs.over_seeds(
+            f"questions | {name} | {model}",
+            lambda seed, m=model: losses(simulated(CROWDS[name], seed), m, seed),
+        )
+        if found:
+            cells = [with_interval(found, each) for each in columns]
+            rows.append([model, *cells, found["seeds"], found["seconds"]])
+    joint, alone = by_model["joint"], by_model["a model per question"]
+    below = [each for each in columns[:-1] if joint[each] <= alone[each]]
+    return Table(
+        f"Five questions, {name}",
+        ["model", *(f"question {each}" for each in columns[:-1]), "mean", "seeds", "CPU s"],
+        rows,
+        f"Log loss on {N_TEST} items, {N_TRAIN} to learn from, {N_ANNOTATORS} annotators; means of "
+        "the seeds and 95 % intervals of the means. The joint model is not above a model "
+        f"per question in questions {', '.join(below) or 'none'}.",
+    )
+
+
+def main() -> None:
+    """Run what is not cached, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--again", action="store_true", help="ignore cached runs")
+    parser.add_argument("--tables", action="store_true", help="only write the page")
+    given = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    runs = Runs(given.seeds, given.again, only_cached=given.tables)
+    section = Section("tendency: several questions", "TENDENCY.md")
+    for name in CROWDS:
+        section.add(table(runs, name))
+    section.write()
+
+
+if __name__ == "__main__":
+    main()
