@@ -35,7 +35,7 @@ from .kernel_ridge import KernelRidge
 from .marginal import Marginal
 from .method import FitInputs, Mixture, RecoveryMethod, State
 
-_EPOCHS, _PATIENCE = 12, 4  # of heads, which peak after a few epochs where items are many
+_EPOCHS, _PATIENCE = 12, 2  # of heads, which peak after a few epochs where items are many
 _HEADS = 0.4  # of the time that is left, where attention heads follow
 _WITHOUT_MEMBERS = ("marginal",)
 
