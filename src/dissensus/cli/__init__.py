@@ -6,12 +6,13 @@ import atexit
 import gc
 import os
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
+from .._progress import progress_lines
 from .._version import __version__
 from ._group import Group
 
@@ -45,6 +46,7 @@ VERBS = {
     "identificationinfo": ("identify", "List the scores of annotators and items."),
     "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
 }
+_WAITING = ("open", "watch")  # verbs that wait for people or files
 OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
 
 
@@ -111,8 +113,11 @@ def main(arguments: list[str] | None = None) -> Any:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what an encoding cannot write is escaped
             stream.reconfigure(errors="backslashreplace")
+    verb = "".join((sys.argv[1:] if arguments is None else arguments)[:1])
+    reports = verb in VERBS and verb not in _WAITING
     try:
-        cli.main(arguments, prog_name="dissensus", standalone_mode=False)
+        with progress_lines(verb) if reports else nullcontext():
+            cli.main(arguments, prog_name="dissensus", standalone_mode=False)
         sys.stdout.flush()
     except DissensusError as problem:
         _end(str(problem), 2)

@@ -241,7 +241,8 @@ def _aggregate_numbers(
 
     known = {item: float(value) for item, value in gold.items()} if gold else None
     method = estimators.create(strategy or "mean")
-    result = method.fit(as_numbers(annotations, path), gold=known, seed=seed)
+    with progress_bar("aggregating"):
+        result = method.fit(as_numbers(annotations, path), gold=known, seed=seed)
     if save:
         result.save(save)
     if output or not as_json:

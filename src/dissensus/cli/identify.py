@@ -143,7 +143,8 @@ def identify(
         )
         hard.identify(found, asked, output=output, top=top, as_json=as_json)
     elif chosen:
-        scored = scores.score(asked, chosen.name)
+        with progress_bar("scoring"):
+            scored = scores.score(asked, chosen.name)
         if folder:
             _write_as_peerannot(path, scored, asked)
         show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, top))
@@ -197,7 +198,9 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
     from ..identification.cleaning import clean
     from ..writers import write
 
-    cleaned = clean(asked.annotations, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
+    given = {"result": asked.result, "gold": asked.gold, "seed": asked.seed}
+    with progress_bar("cleaning"):
+        cleaned = clean(asked.annotations, rules, **given)
     if output:
         write(cleaned.annotations, output)
     if as_json:
