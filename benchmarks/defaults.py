@@ -1,9 +1,12 @@
-"""How long the defaults take that people meet first: `python benchmarks/defaults.py [NAME...]`.
+"""How long the defaults take that people meet first: `python benchmarks/defaults.py [PART...]`.
+
+Parts are commands, learning and limits (how well --time-limit is kept); rows may be named, too.
 
 CPU seconds of whole commands, start-up included, beside the bar of every row. A row runs three
-times and the fastest counts, since other processes only ever add. `auto` on all sets with gold is
-in `calibration.py`. What learns from texts runs once, on one thread, in the order of the rows: each
-set is encoded in an empty cache first, so that later rows show the time without encoding.
+times and the fastest counts, since other processes only ever add; the first row is what NumPy,
+polars and click take to import. What learns from texts runs once, on one thread, in the order of
+the rows: each set is encoded in an empty cache first, so that later rows show the time without
+encoding.
 """
 
 from __future__ import annotations
@@ -15,17 +18,26 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dissensus import read
+from dissensus import aggregate, read
+from gold_sets import SETS, load
 from pages import Section, Table
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 COLUMNS = ("what", "verb", "before", "CPU seconds", "at most")
 FIT = ": auto[queries=never], its fit alone"
+AUTO = "auto on 23 gold sets"
+LIMITS = (6, 12, 24)  # seconds
+LIMITED = (  # a command whose time limit is one of CPU time
+    "import time; from dissensus import _time_limit; _time_limit.clock = time.process_time; "
+    "from dissensus.cli import main; main()"
+)
 RUNS = 3
 SEED = 0
 
@@ -43,16 +55,26 @@ def labels(path: Path, n_labels: int, per_item: int = 5, n_annotators: int = 0) 
     return path
 
 
-def cpu_seconds(*command: str, runs: int = RUNS, **variables: str) -> float:
+def cpu_seconds(
+    *command: str, runs: int = RUNS, python: tuple[str, ...] = ("-m", "dissensus"), **variables: str
+) -> float:
     """Return the least CPU time of some runs of a command, with environment variables."""
     seconds = []
     for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        line = [sys.executable, "-m", "dissensus", *command]
+        line = [sys.executable, *python, *command]
         subprocess.run(line, check=True, capture_output=True, env=os.environ | variables)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(seconds)
+
+
+def gold_sets_seconds() -> float:
+    """Return the CPU time of `auto` on all sets with gold."""
+    before = time.process_time()
+    for name in SETS:
+        aggregate(load(name)[0], "auto")
+    return time.process_time() - before
 
 
 def texts_of(folder: Path, name: str, most: int | None = None) -> tuple[str, str]:
@@ -62,7 +84,7 @@ def texts_of(folder: Path, name: str, most: int | None = None) -> tuple[str, str
     annotations = read(DATA / name / "answers.csv.gz")
     label = annotations.classes[annotations.votes().argmax(axis=1)]
     rows = [
-        (item, texts[item], given)
+        (item, texts[item].strip() or "(empty)", given)
         for item, given in zip(annotations.items.tolist(), label.tolist(), strict=True)
     ][:most]
     paths = folder / f"{name}_texts.csv", folder / f"{name}_labels.csv"
@@ -74,9 +96,9 @@ def texts_of(folder: Path, name: str, most: int | None = None) -> tuple[str, str
     return str(paths[0]), str(paths[1])
 
 
-def learning(names: list[str]) -> Table:
-    """Return the time of what learns from texts."""
-    found = []
+def learning(names: list[str]) -> None:
+    """Measure the time of what learns from texts."""
+    section, found = Section("defaults of what learns", "DEFAULTS.md"), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         one = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache")}
@@ -91,7 +113,8 @@ def learning(names: list[str]) -> Table:
         "4000 texts are 3675 sentences of babe_sg2 (42 tokens on average), or 4000 tweets of "
         "lewidi_md_agreement. A fit alone is the difference of a command with it and one without."
     )
-    return Table("What learns from texts", COLUMNS, found, note)
+    section.add(Table("What learns from texts", COLUMNS, found, note))
+    section.write()
 
 
 def learning_rows(folder: Path) -> Iterator[tuple[str, float | str, float, list[str]]]:
@@ -115,7 +138,52 @@ def learning_rows(folder: Path) -> Iterator[tuple[str, float | str, float, list[
     yield "recover fit, encoded before", "–", 60, command
 
 
-def main(names: list[str]) -> None:
+def limits(_: list[str]) -> None:
+    """Measure how long limited commands take, once inputs are encoded."""
+    section, rows = Section("time limits", "DEFAULTS.md"), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        texts, labels = texts_of(folder, "gwsd")
+        answers = str(DATA / "gwsd" / "answers.csv.gz")
+        both = [answers, "--inputs", texts]
+        model = ["-o", str(folder / "model"), "--force"]
+        network = ["--encoder", "minilm", "--epochs", "1000", "--folder", str(folder)]
+        commands = (
+            ["tendency", "fit", *both, *model],
+            ["tendency", "evaluate", *both],
+            ["recover", "fit", labels, "--inputs", texts, *model],
+            ["train", *both, "-s", "majority", *network],
+            ["aggregate-deep", *both, "-s", "crowd-layer", *network],
+            ["meta", "fit", "--source", _source(folder), "--head", "linear", *model],
+        )
+        for command in commands:
+            verb = " ".join(word for word in command[:2] if word != both[0])
+            taken = [
+                cpu_seconds(*command, "--time-limit", str(limit), runs=1, python=("-c", LIMITED))
+                for limit in LIMITS
+            ]
+            rows.append([verb, *(round(seconds, 1) for seconds in taken)])
+            print(*rows[-1], flush=True)
+    columns = ["verb", *(f"limit {limit} s" for limit in LIMITS)]
+    note = (
+        "CPU seconds of whole commands on gwsd (meta: simulated vectors), start-up included and "
+        "inputs encoded before. The limit is one of CPU time here, whatever else runs."
+    )
+    section.add(Table("Time limits", columns, rows, note))
+    section.write()
+
+
+def _source(folder: Path) -> str:
+    """Write vectors of 60 classes, twenty of each."""
+    rng = np.random.default_rng(SEED)
+    y = np.repeat(np.arange(60), 20)
+    x = rng.normal(size=(60, 64))[y] + rng.normal(size=(len(y), 64))
+    np.savez(folder / "source.npz", x=x.astype(np.float32), y=y)
+    return str(folder / "source.npz")
+
+
+def commands(names: list[str]) -> None:
+    """Measure the time of whole commands."""
     section = Section("defaults", "DEFAULTS.md")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -132,15 +200,29 @@ def main(names: list[str]) -> None:
             "report 15600": (["report", usual, "-o", page], 6.8, 3.0),
             "report 1e6": (["report", million, "-o", page], 18.0, 9.0),
         }
-        found = []
+        found: list[tuple[Any, ...]] = []
+        if not names:
+            seconds = cpu_seconds(python=("-c", "import numpy, polars, click"))
+            found.append(("numpy, polars, click", "import", None, round(seconds, 2), None))
         for what, (command, former, bar) in rows.items():
             if names and what not in names:
                 continue
             seconds = cpu_seconds(*command)
             found.append((what, " ".join(command[:1]), former, round(seconds, 2), bar))
+    if not names or AUTO in names:
+        found.append((AUTO, "–", 731, round(gold_sets_seconds(), 1), 60))
     section.add(Table("Whole commands", COLUMNS, found))
-    section.add(learning(names))
     section.write()
+
+
+PARTS = {"commands": commands, "learning": learning, "limits": limits}
+
+
+def main(words: list[str]) -> None:
+    names = [word for word in words if word not in PARTS]
+    for part, measure in PARTS.items():
+        if part in words or not PARTS.keys() & set(words):
+            measure(names)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def scale(tables: Tables) -> Answer:
 
 @question("DEFAULTS.md", "How long does a whole command take, from file to result?")
 def defaults(tables: Tables) -> Answer:
-    rows = tables["Whole commands"]
+    rows = [row for row in tables["Whole commands"] if row["at most"] != "–"]
     one = pick(rows, what="aggregate 1e4")
     much = pick(rows, what="aggregate 1e6")
     report = pick(rows, what="report 15600")

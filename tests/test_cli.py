@@ -5,13 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import nullcontext, suppress
 
 import click
 import numpy as np
 import pytest
 
 from dissensus import __version__, _progress
+from dissensus import cli as command
 from dissensus.cli import OTHER_NAMES, VERBS, cli
 from tests.support import run, run_process
 
@@ -371,38 +374,76 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_shows_on_a_terminal_when_it_takes_long(monkeypatch):
-    for patience, shown in ((0.0, True), (60.0, False)):
-        terminal = Terminal()
+class Clock:
+    """A clock that the test advances, in place of `threading.Event.wait`."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.changed, self.due = 0.0, threading.Condition(), 0.0
+        monkeypatch.setattr(_progress, "wait", self.wait)
+
+    def wait(self, event, seconds):
+        with self.changed:
+            self.due = self.now + seconds
+            self.changed.notify_all()
+            while self.now < self.due and not event.is_set():
+                self.changed.wait(0.01)
+            return event.is_set()
+
+    def advance(self, seconds):
+        """Let time pass until the thread has done what is due, if it goes on waiting."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.due > self.now, 5)
+            self.now += seconds
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.due > self.now, 0.3)
+
+
+def test_a_bar_shows_on_a_terminal_after_two_seconds_without_a_call(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    for seconds, shown in ((1.9, False), (2.1, True)):
+        terminal, clock = Terminal(), Clock(monkeypatch)
         monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setattr(_progress, "_PATIENCE", patience)
         with _progress.progress_bar("simulating") as progress:
             progress(500, 1000)
-            time.sleep(0.2)
+            clock.advance(seconds)
         assert ("500 of 1,000" in terminal.getvalue()) is shown
-        with _progress.progress_bar("aggregating") as progress:
-            _progress.iterations(progress)(7, -12.5)
-            time.sleep(0.2)
-        assert ("iteration 7, objective -12.5" in terminal.getvalue()) is shown
+    terminal, clock = Terminal(), Clock(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _progress.progress_bar("aggregating") as progress:
+        clock.advance(3)
+        _progress.iterations(progress)(7, -12.5)
+        time.sleep(0.2)
+    assert "iteration 7, objective -12.5" in terminal.getvalue()
 
 
-def test_progress_is_a_line_now_and_then_elsewhere(monkeypatch):
+def test_elsewhere_a_line_is_written_every_ten_seconds_whatever_happens(monkeypatch):
+    clock = Clock(monkeypatch)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.setattr(_progress, "_PERIOD", 0.05)
-    with _progress.progress_bar("simulating") as progress:
-        progress(1, 1000)
-        time.sleep(0.1)
-        progress(2, 1000)
-        progress(3, 1000, "three")
-        time.sleep(0.1)
-        progress(4, 1000, "four")
-    assert sys.stderr.getvalue() == "simulating: 2 of 1,000\nsimulating: four\n"
+    with _progress.progress_lines("report"):
+        clock.advance(9)
+        clock.advance(2)
+        with _progress.progress_bar("simulating") as progress:
+            progress(1, 1000)
+            progress(3, 1000, "three")
+            clock.advance(10)
+        clock.advance(10)
+    lines = ["report: 10 s", "simulating: three", "report: 30 s"]
+    assert sys.stderr.getvalue().splitlines() == lines
     monkeypatch.setenv("RANK", "1")
     with _progress.progress_bar("simulating") as progress:
-        time.sleep(0.1)
         progress(5, 1000)
-    assert sys.stderr.getvalue().count("\n") == 2
+    assert len(sys.stderr.getvalue().splitlines()) == 3
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in OTHER_NAMES])
+def test_every_verb_reports_while_it_works_but_those_that_wait(verb, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        command, "progress_lines", lambda title: seen.append(title) or nullcontext()
+    )
+    with suppress(SystemExit):
+        command.main([verb, "--help"])
+    assert seen == ([] if verb in ("open", "watch") else [verb])
 
 
 def test_a_reader_that_stops_early_is_no_error(answers):

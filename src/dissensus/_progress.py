@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 2.0  # seconds before a bar appears on a terminal
 _PERIOD = 10.0  # seconds between two lines elsewhere
+wait = Event.wait  # until an event, or some seconds
 
 
 class Progress(Protocol):
@@ -22,35 +23,82 @@ class Progress(Protocol):
     def __call__(self, done: float, total: float = 0, message: str = "") -> None: ...
 
 
+class _Reporter:
+    """A thread that reports the last state of some work, however rarely that changes."""
+
+    current: _Reporter | None = None
+
+    def __init__(self, title: str) -> None:
+        self.title, self.ended = title, Event()
+        self.done, self.total, self.message = 0.0, 0.0, ""
+        self.bar: rich.progress.Progress | None = None
+        work = self._show_bar if sys.stderr.isatty() else self._write_lines
+        self.thread = Thread(target=work, args=(sys.stderr,), daemon=True)
+
+    def __call__(self, done: float, total: float = 0, message: str = "") -> None:
+        message = message or (f"{done:,} of {total:,}" if total else f"{done:,}")
+        self.done, self.total, self.message = done, total, message
+        if self.bar is not None:
+            self._update(self.bar)
+
+    def end(self) -> None:
+        self.ended.set()
+        self.thread.join()
+        if self.bar is not None:
+            self.bar.stop()
+
+    def _show_bar(self, _: object) -> None:
+        if wait(self.ended, _PATIENCE):
+            return
+        bar = _bar(self.title)
+        self._update(bar)
+        bar.start()
+        self.bar = bar
+
+    def _update(self, bar: rich.progress.Progress) -> None:
+        total = self.total or None
+        bar.update(bar.task_ids[0], completed=self.done, total=total, message=self.message)
+
+    def _write_lines(self, stream: object) -> None:
+        seconds = 0.0
+        while not wait(self.ended, _PERIOD):
+            seconds += _PERIOD
+            print(f"{self.title}: {self.message or f'{seconds:g} s'}", file=stream, flush=True)  # type: ignore[call-overload]
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a progress callback that reports to standard error.
 
-    On a terminal a bar appears after two seconds; otherwise a line is written every ten seconds.
-    Of several processes only the first reports, and none with `DISSENSUS_PROGRESS=0`.
+    On a terminal a bar appears after two seconds; otherwise a line is written every ten seconds,
+    whether or not there was a call in the meantime. Of several processes only the first reports,
+    and none with `DISSENSUS_PROGRESS=0`.
     """
-    silent = os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0"
-    bar = _bar(title) if sys.stderr.isatty() and not silent else None
-    last = time.monotonic()
+    outer = _Reporter.current
+    if os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0":
+        yield lambda *_, **__: None
+    elif outer is not None:  # a part of other work has its title
+        before, outer.title = outer.title, title
+        try:
+            yield outer
+        finally:
+            outer.title, outer.message = before, ""
+    else:
+        _Reporter.current = reporter = _Reporter(title)
+        reporter.thread.start()
+        try:
+            yield reporter
+        finally:
+            _Reporter.current = None
+            reporter.end()
 
-    def progress(done: float, total: float = 0, message: str = "") -> None:
-        nonlocal last
-        message = message or (f"{done:,} of {total:,}" if total else f"{done:,}")
-        waited = time.monotonic() - last
-        if bar is not None:
-            if waited > _PATIENCE and not bar.live.is_started:
-                bar.start()
-            bar.update(bar.task_ids[0], completed=done, total=total or None, message=message)
-        elif waited > _PERIOD and not silent:
-            last = time.monotonic()
-            sys.stderr.write(f"{title}: {message}\n")
-            sys.stderr.flush()
 
-    try:
-        yield progress
-    finally:
-        if bar is not None:
-            bar.stop()
+def progress_lines(title: str) -> AbstractContextManager[object]:
+    """Return a context in which lines are written as by `progress_bar`, but nothing on a terminal.
+
+    Whatever is printed in it would spoil a bar.
+    """
+    return nullcontext() if sys.stderr.isatty() else progress_bar(title)
 
 
 def iterations(progress: Progress) -> Callable[[int, float], None]:
@@ -69,6 +117,7 @@ def _bar(title: str) -> rich.progress.Progress:
         TimeRemainingColumn(elapsed_when_finished=True),
         console=Console(stderr=True),
         transient=True,
+        redirect_stdout=False,
     )
     bar.add_task(title, total=None, message="")
     return bar

@@ -88,6 +88,7 @@ def _bind(host: str, port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, one))
+            bound.listen(128)  # from now on browsers wait instead of being refused
         except OSError as problem:
             bound.close()
             if port is None and one and problem.errno == errno.EADDRINUSE:

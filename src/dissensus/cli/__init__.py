@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
+from .._progress import progress_lines
 from .._version import __version__
 from ._group import Group
 
@@ -44,9 +47,11 @@ VERBS = {
     "identificationinfo": ("identify", "List the scores of annotators and items."),
     "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
 }
+_WAITING = ("open", "watch")  # verbs that wait for people or files
 OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
 
 
+_GARBAGE = 50_000  # objects before a collection; Python has 700
 # Modules of optional parts, which an error names.
 _EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"}
 _EXTRAS |= {"starlette": "app", "uvicorn": "app"}
@@ -103,13 +108,19 @@ def main(arguments: list[str] | None = None) -> Any:
     from .._files import reason
     from ..errors import DissensusError
 
+    # Imports make many objects that stay: looking for garbage among them takes a fifth of a start.
+    gc.set_threshold(_GARBAGE, 20, 100)
+    atexit.register(gc.freeze)
     # Before NumPy is imported: its threads wait for each other on matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what an encoding cannot write is escaped
             stream.reconfigure(errors="backslashreplace")
+    verb = "".join((sys.argv[1:] if arguments is None else arguments)[:1])
+    reports = verb in VERBS and verb not in _WAITING
     try:
-        cli.main(arguments, prog_name="dissensus", standalone_mode=False)
+        with progress_lines(verb) if reports else nullcontext():
+            cli.main(arguments, prog_name="dissensus", standalone_mode=False)
         sys.stdout.flush()
     except DissensusError as problem:
         _end(str(problem), 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import note
 
@@ -32,16 +33,17 @@ def examine_annotations(
     from ..readers.columns import parse_columns
     from ..readers.reading import examine
 
-    reading = examine(
-        path,
-        format=format_,
-        question=question,
-        columns=parse_columns(columns) if columns else None,
-        classes=[name.strip() for name in classes.split(",")] if classes else None,
-        missing=missing,
-        scale=scale,
-        duplicates=duplicates,
-    )
+    with progress_bar("reading"):
+        reading = examine(
+            path,
+            format=format_,
+            question=question,
+            columns=parse_columns(columns) if columns else None,
+            classes=[name.strip() for name in classes.split(",")] if classes else None,
+            missing=missing,
+            scale=scale,
+            duplicates=duplicates,
+        )
     for sentence in reading.notes:
         note(sentence)
     return with_kinds(reading, models, people)
@@ -76,7 +78,8 @@ def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
     given = {name: value for name, value in reading.items() if name not in others}
     given["format"] = reading.get("format_")
     given["columns"] = parse_columns(reading.get("columns")) or None
-    found = any_kind.examine_answers(path, **given)
+    with progress_bar("reading"):
+        found = any_kind.examine_answers(path, **given)
     if found is not None:
         note(found.answers.summary)
         for sentence in found.notes:
@@ -169,7 +172,8 @@ def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Readin
     """Read the annotations of a data set folder, with options of `readers.examine_folder`."""
     from ..readers.reading import examine_folder, with_scale
 
-    found = examine_folder(path, duplicates=reading["duplicates"], **given)
+    with progress_bar("reading"):
+        found = examine_folder(path, duplicates=reading["duplicates"], **given)
     for sentence in found.notes:
         note(sentence)
     found = with_scale(found, reading["scale"])

@@ -271,7 +271,8 @@ def _aggregate_numbers(
 
     known = {item: float(value) for item, value in gold.items()} if gold else None
     numbers = as_numbers(annotations, path)
-    result = estimate(numbers, strategy, gold=known, authors=authors, seed=seed)
+    with progress_bar("aggregating"):
+        result = estimate(numbers, strategy, gold=known, authors=authors, seed=seed)
     if save:
         result.save(save)
     if output or not as_json:

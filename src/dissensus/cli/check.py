@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import cell, print_table, print_text, show, show_json
 from ._reading import class_options, examine_annotations, examine_answers, read_known
@@ -40,7 +41,8 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     if given is not None:
         if gold:
             raise OptionError(f"--gold is for classes here, and these are {given.answers.kind}")
-        report = checking.check(given.answers)
+        with progress_bar("checking"):
+            report = checking.check(given.answers)
         _show(path, given.format, report, as_json=as_json, strict=strict)
         return
     reading = class_options(path, reading)
@@ -49,7 +51,8 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
             path, **reading | ({"missing": missing} if reading["missing"] == "error" else {})
         )
     )
-    report = checking.check(found, gold=read_known(gold))
+    with progress_bar("checking"):
+        report = checking.check(found, gold=read_known(gold))
     report = replace(report, findings=(*gaps, *report.findings))
     _show(path, found.format, report, as_json=as_json, strict=strict)
 

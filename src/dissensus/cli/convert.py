@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ..errors import OptionError
 from ._cards import card_for
 from ._output import note, show_json
@@ -81,7 +82,8 @@ def convert(
         card = None
         if publishing:
             card = card_for(reading, license, pseudonyms=pseudonyms is not None)
-        write(reading, path, format=layout, card=card)
+        with progress_bar("writing"):
+            write(reading, path, format=layout, card=card)
 
     replace_converted(found, target, to, save, force=force)
     if pseudonyms is not None:
@@ -121,7 +123,8 @@ def _convert(answers: Answers, target: str, to: str | None, *, as_json: bool, fo
     from ..writers import write
 
     def save(what: Any, path: str | Path, layout: str | None) -> None:
-        write(what, path, format=layout)
+        with progress_bar("writing"):
+            write(what, path, format=layout)
 
     replace_converted(answers, target, to, save, force=force)
     save(answers, target, to)

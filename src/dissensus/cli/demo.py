@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .._progress import progress_bar
 from ._output import note, print_table, print_text, show_json
 from ._replacing import replacing
 from .options import options
@@ -42,7 +43,9 @@ def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
     target = Path(folder)
     own = (target / "answers.csv").is_file() and _is_demo(target / "answers.csv", annotations)
     replacing([target / name for name in _FILES], own=own, force=force)
-    page = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
+    with progress_bar("reporting") as progress:
+        named = {"name": "Camera traps (demo)", "truth": truth}
+        page = report(annotations, strategy, **named, progress=progress)
     write(annotations, target / "answers.csv")
     write_truth(truth, target / "truth.csv")
     write(page.result, target / "labels.csv")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._plain import as_plain
+from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._output import interval, note, number, print_scores, print_table, print_text, show_json
 from ._reading import read_annotations, read_known
@@ -117,7 +118,8 @@ def evaluate(
         crowd = read_annotations(annotations, scale=scale)
         crowd.check_classes("a distribution")
         ordered = crowd.scale == "ordinal"
-        soft_scores = evaluate_named(given, crowd, ordered=ordered, **resampling)
+        with progress_bar("resampling"):
+            soft_scores = evaluate_named(given, crowd, ordered=ordered, **resampling)
         show_soft(soft_scores, as_json)
     elif soft or dic:
         raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
@@ -132,7 +134,8 @@ def evaluate(
         from ..readers import read_predictions
 
         given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
-        scores = metrics.evaluate(given, known, **resampling)
+        with progress_bar("resampling"):
+            scores = metrics.evaluate(given, known, **resampling)
         if as_json:
             show_json(scores.as_dict())
             return
@@ -210,7 +213,8 @@ def _evaluate_annotators(
     unknown = _NEED_PROBABILITIES if given.probability is None else set()
     summary = {name: value for name, value in scores.summary().items() if name not in unknown}
     predicted = crowd.with_codes(label=log_probability.argmax(axis=1))
-    spans = dic_interval(crowd, predicted, resamples=repeats // 5, seed=seed, **options)
+    with progress_bar("resampling"):
+        spans = dic_interval(crowd, predicted, resamples=repeats // 5, seed=seed, **options)
     if as_json:
         content = scores.as_dict()
         content["summary"] = {k: v for k, v in content["summary"].items() if k in summary}

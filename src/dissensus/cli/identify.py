@@ -149,7 +149,8 @@ def identify(
         )
         hard.identify(found, asked, output=output, draw=draw, top=top, as_json=as_json)
     elif chosen:
-        scored = scores.score(asked, chosen.name)
+        with progress_bar("scoring"):
+            scored = scores.score(asked, chosen.name)
         draw(lambda pairs: pairs.score_pair(scored, scores.score(asked, _partner(chosen))))
         if folder:
             _write_as_peerannot(path, scored, asked)
@@ -239,7 +240,9 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
     from ..identification.cleaning import clean
     from ..writers import write
 
-    cleaned = clean(asked.annotations, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
+    given = {"result": asked.result, "gold": asked.gold, "seed": asked.seed}
+    with progress_bar("cleaning"):
+        cleaned = clean(asked.annotations, rules, **given)
     if output:
         write(cleaned.annotations, output)
     if as_json:

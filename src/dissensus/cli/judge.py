@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._output import echo, note, number, print_table, show_json, write_table
 from ._reading import examine_annotations, read_known, split_patterns
@@ -95,21 +96,22 @@ def judge(
     annotations = annotations.with_kinds(
         models=split_patterns(models), people=split_patterns(people)
     )
-    found = judging.judge(
-        annotations,
-        by=_item_column(annotations, about, by, "--by"),
-        cluster=_item_column(annotations, about, cluster, "--cluster"),
-        truth=read_known(truth),
-        sampled=sampled,
-        epsilon=epsilon,
-        reference=reference,
-        lengths=_pairs_of(about, _LENGTHS, float),
-        systems=_pairs_of(about, _SYSTEMS, str),
-        budget=None if budget is None else int(budget),
-        resamples=max(repeats, 2),
-        confidence=confidence,
-        seed=seed,
-    )
+    with progress_bar("judging"):
+        found = judging.judge(
+            annotations,
+            by=_item_column(annotations, about, by, "--by"),
+            cluster=_item_column(annotations, about, cluster, "--cluster"),
+            truth=read_known(truth),
+            sampled=sampled,
+            epsilon=epsilon,
+            reference=reference,
+            lengths=_pairs_of(about, _LENGTHS, float),
+            systems=_pairs_of(about, _SYSTEMS, str),
+            budget=None if budget is None else int(budget),
+            resamples=max(repeats, 2),
+            confidence=confidence,
+            seed=seed,
+        )
     if reference is not None and reference not in found.data.groups.tolist():
         raise OptionError(f"--reference {reference}: no such group; --by makes them")
     outcomes = [judging.check_requirement(found, one) for one in wanted]

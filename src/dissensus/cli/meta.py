@@ -181,9 +181,10 @@ def adapt(
     found = examine_annotations(path, **reading)
     model = FewShotCrowd.load(load)
     support, names, others = _inputs(found, inputs, column)
-    task = model.adapt(support, found.annotations)
-    new = task.predict_proba(others) if names else np.zeros((0, found.annotations.n_classes))
-    requests = task.next(int(budget), seed=seed) if budget else None
+    with progress_bar("adapting"):
+        task = model.adapt(support, found.annotations)
+        new = task.predict_proba(others) if names else np.zeros((0, found.annotations.n_classes))
+        requests = task.next(int(budget), seed=seed) if budget else None
     write_table(_labels(task, names, new), output)
     matrices = confusion_columns(task.confusion, task.annotators_, task.classes_)
     write_table(matrices, confusion)

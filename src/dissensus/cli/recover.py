@@ -139,8 +139,9 @@ def predict(
     from ..recovery.estimator import DistributionRecovery
 
     fitted, items = DistributionRecovery.load(model), items_of(inputs, column=column)
-    x = fitted.features(_inputs(inputs, features, items, column))
-    p = fitted.predict_proba(x)
+    with progress_bar("encoding"):
+        x = fitted.features(_inputs(inputs, features, items, column))
+        p = fitted.predict_proba(x)
     label = as_names(fitted.predict(x).tolist())
     columns: dict[str, Any] = {"item": items, "label": label, "confidence": p.max(axis=1)}
     columns |= class_columns(fitted.classes_, p)
@@ -200,7 +201,8 @@ def evaluate(
     if load:
         model = DistributionRecovery.load(load)
         crowd = crowd.recode(model.classes_.tolist())
-        p = model.predict_proba(x)
+        with progress_bar("encoding"):
+            p = model.predict_proba(x)
         scores = evaluate_shares(
             p, crowd.votes(), floor=model.marginal_, seed=settings["seed"],
             **_distances(distance, crowd),
@@ -279,8 +281,8 @@ def _cross_validate(
     methods = [recoverers.create(spec) for spec in specs]
     used = {part for method in methods for part in (*method.needs, *method.uses)}
     parts: Any = {name: name in used for name in ("vectors", "tokens", "raw")}
-    features = features_of(x, encoder, seed=settings["seed"], **parts)
     with progress_bar("cross-validating") as progress:
+        features = features_of(x, encoder, seed=settings["seed"], progress=progress, **parts)
         return cross_validate(features, annotations, specs, progress=progress, **settings)
 
 

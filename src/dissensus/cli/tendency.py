@@ -233,7 +233,8 @@ def evaluate(
     x = read_inputs(inputs, annotations.items, column=column, frames=frames, sound=sound)
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
     if load:
-        scores = _score_model(load, question, annotations, x, options)
+        with progress_bar("encoding"):
+            scores = _score_model(load, question, annotations, x, options)
         title = f"{load} on {len(annotations)} labels, {annotations.n_items} items"
     else:
         train, test = _split(annotations, held_out, seed)

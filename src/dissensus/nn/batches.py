@@ -198,6 +198,14 @@ def by_size(order: Integers, sizes: Integers, batch: int, rng: np.random.Generat
     return np.concatenate([rng.permutation(ordered.reshape(-1, batch)).ravel(), order[full:]])
 
 
+def similar_sizes(x: Tensor | Source, batch: int) -> Iterator[Integers]:
+    """Yield all items, some at a time, those of similar size together where x has sizes."""
+    sizes = getattr(x, "sizes", None)
+    order = np.arange(len(x)) if sizes is None else np.argsort(sizes, kind="stable")
+    for first in range(0, len(order), batch):
+        yield order[first : first + batch]
+
+
 def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
     """Return the inputs of items, by code."""
     return x[torch.from_numpy(np.asarray(items, dtype=np.int64))]

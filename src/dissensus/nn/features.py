@@ -87,6 +87,13 @@ class TokenFeatures:
     def __len__(self) -> int:
         return len(self.values) if self.selected is None else len(self.selected)
 
+    @property
+    def sizes(self) -> Integers:
+        """The number of words or frames of every item: (item)."""
+        mask = np.asarray(self.mask) if self.selected is None else self.mask[self.selected]
+        there = mask.any(axis=tuple(range(2, mask.ndim)))
+        return np.where(there, np.arange(1, there.shape[1] + 1), 0).max(axis=1, initial=0)
+
     def take(self, items: Integers) -> TokenFeatures:
         """Return the token features of items; nothing is loaded."""
         items = np.asarray(items, dtype=np.int64)

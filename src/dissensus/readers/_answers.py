@@ -12,10 +12,10 @@ from .._names import text
 from ..errors import DataError
 from ._marked import MARKS, About, KindAnswers, Pair
 from .columns import NEEDED
-from .exports import MARK, Export, Kind, Question
+from .exports import MARK, NONE, Export, Kind, Question
+from .kinds import as_texts
 from .times import as_times
 
-NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
 _TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
 _FREE = 20  # more different answers than this, most of them different, are free text
@@ -266,12 +266,6 @@ def with_texts(questions: Mapping[str, Question]) -> dict[str, Question]:
     if len(prose) == len(questions):
         return dict(questions)
     return {name: as_texts(one) if name in prose else one for name, one in questions.items()}
-
-
-def as_texts(question: Question) -> Question:
-    """Return a question of classes as one of texts."""
-    values = question.answers["label"].to_list()
-    return Question(question.answers.drop("label"), "texts", gold=question.gold, values=values)
 
 
 def is_free_text(answers: Sequence[str]) -> bool:

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from .._names import text
-from ._answers import NONE, joined, with_texts
-from .exports import Export, Kind, Question
+from ._answers import joined, with_texts
+from .exports import NONE, Export, Kind, Question
 
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")

@@ -19,7 +19,6 @@ from .exports import Head
 from .json_records import load_records
 from .sources import Source
 
-_VALUES = {kind_class(kind).value_key: kind for kind in KINDS}  # value key → kind
 _SHAPES: dict[str, tuple[type[Any], ...]] = {"texts": (str,), "masks": (dict,)}
 _ROW = re.compile(r"^row (\d+): ")
 
@@ -35,7 +34,7 @@ def kind_of_records(head: Head, who: str | None = None) -> str | None:
     roles = [_key(first, role) for role in ("item", "annotator")[: 1 if who else 2]]
     if None in roles or any(plain_name(key) in NEEDED["label"] for key in first):
         return None
-    kinds = [kind for key, kind in _VALUES.items() if key in first]
+    kinds = [kind for kind in KINDS if kind_class(kind).value_key in first]
     if len(kinds) != 1:
         return None
     key, shape = kind_class(kinds[0]).value_key, _SHAPES.get(kinds[0], (list,))

@@ -13,11 +13,9 @@ import polars as pl
 from .._files import is_stream
 from ..annotations import Annotations
 from ..answers import Answers, kind_class
-from ..answers.sets import Sets, split_options
 from ..errors import DataError, OptionError
 from .annotator_files import FILES, read_files
 from .answer_records import answers_from_records, kind_of_records
-from .answer_tables import answers_from
 from .columns import NEEDED, parse_columns, plain_name
 from .exports import TOOLS, Export, head_of, tool, tool_of
 from .frames import as_frame, names_of
@@ -193,6 +191,8 @@ def _from_file(
     layout = find_layout(frame.columns, kind, columns)
     if layout is None or (kind is None and not is_of_kind(frame, *layout)):
         return None
+    from .answer_tables import answers_from
+
     answers, notes = answers_from(frame, *layout, given=columns, source=opened, **options)
     format_ = opened.format if opened.frame is None else opened.name
     return AnswerReading(answers, format_, (*opened.notes, *notes))
@@ -260,6 +260,8 @@ _SEVERAL = "a label may have several options: read as sets; --kind single makes 
 
 def as_sets(reading: Reading) -> AnswerReading:
     """Return labels with several options, `a|b`, as sets."""
+    from ..answers.sets import Sets, split_options
+
     annotations = reading.annotations
     options = [split_options(name) for name in annotations.classes.tolist()]
     answers = Sets.from_values(
@@ -293,6 +295,8 @@ def read_known(
         found = find_layout(frame.columns, kind)
     if found is None:
         raise opened.fail(f"no {kind} in it, by its columns {', '.join(frame.columns)}")
+    from .answer_tables import answers_from
+
     return answers_from(frame, *found, source=opened, who="truth", inputs=inputs)[0]
 
 

@@ -95,6 +95,7 @@ _MOST_ROWS = 200  # of a table
 _MOST_FILES = 10_000  # of a folder
 _CHUNK = 2**16  # characters to begin with
 MARK = "|"  # between the options of one answer with several
+NONE = "(none)"  # several options could be chosen, and none was
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..answers import KINDS, Answers, Points, kind_class
-from ..answers.sets import split_options
-from ._answers import NONE
-from .exports import Question
+from ..answers import KINDS, Answers, kind_class
+from .exports import NONE, Question
 
 
 def has_answers(question: Question) -> bool:
     """Return whether a question has answers of another kind than classes and numbers."""
     return question.kind == "multiple" or question.kind in KINDS
+
+
+def as_texts(question: Question) -> Question:
+    """Return a question of classes as one of texts."""
+    values = question.answers["label"].to_list()
+    return Question(question.answers.drop("label"), "texts", gold=question.gold, values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,9 @@ def answers_of(question: Question) -> Answers:
     >>> answers_of(Question(rows, "spans", values=[[{"start": 0, "end": 2}], []]))
     <spans: 2 items, 1 annotators, 1 marks; 50 % of answers are empty>
     """
+    from ..answers.marks import Points  # where it is used, since most files hold classes
+    from ..answers.sets import split_options
+
     table = question.answers
     item, annotator = table["item"].to_list(), table["annotator"].to_list()
     values: Any = question.values

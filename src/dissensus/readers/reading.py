@@ -12,7 +12,6 @@ import polars as pl
 from ..annotations import Annotations, Scale
 from ..answers import KINDS
 from ..errors import DataError
-from ._answers import as_texts
 from .annotator_files import FILES, read_files
 from .columns import (
     CARRIED,
@@ -27,7 +26,7 @@ from .columns import (
 from .dataset_folders import FOLDER, is_dataset
 from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame, one_answer_each
-from .kinds import KindReading, answers_of
+from .kinds import KindReading, answers_of, as_texts
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
 from .tables import column_names, read_columns

@@ -101,7 +101,7 @@ class NetworkMethod(RecoveryMethod):
     steps
         Minimum number of steps: with few items there are more epochs.
     patience
-        Epochs without an improvement of any member, after which training stops.
+        Epochs without an improvement of the members' mean, after which training stops.
     batch
         Batch size.
     lr

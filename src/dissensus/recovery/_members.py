@@ -19,10 +19,10 @@ from .._progress import Progress
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..nn import Features, Learner, Training, train
-from ..nn.batches import Batch, Examples, Source
+from ..nn.batches import Batch, Examples, Source, inputs_of, similar_sizes
 from ..nn.devices import torch_seed
 
-_BATCH = 1024
+_BATCH = 64
 
 
 class Members(Learner):
@@ -35,7 +35,8 @@ class Members(Learner):
     n_labels: Tensor  # (item)
     best_score: Tensor  # (member)
     best_epoch: Tensor  # (member)
-    last_epoch: Tensor  # ()
+    best_mean: Tensor  # (): of the scores of all members in one epoch
+    since_best: Tensor  # (): epochs
 
     def __init__(self, n: int, width: int, n_classes: int, *, seed: int = 0, **more: Any) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ class Members(Learner):
         self.keep_best(examples, epoch)
 
     def should_stop(self) -> bool:
-        return self.patience > 0 and int((self.last_epoch - self.best_epoch).min()) >= self.patience
+        return 0 < self.patience <= int(self.since_best)
 
     def prepare(self, sample_weight: Tensor, n_labels: Tensor, soft_labels: Tensor) -> None:
         """Allocate the buffers of training."""
@@ -96,7 +97,8 @@ class Members(Learner):
         self.register_buffer("n_labels", n_labels)
         self.register_buffer("best_score", torch.full((self.n,), -torch.inf))
         self.register_buffer("best_epoch", torch.zeros(self.n, dtype=torch.long))
-        self.register_buffer("last_epoch", torch.zeros((), dtype=torch.long))
+        self.register_buffer("best_mean", torch.tensor(-torch.inf))
+        self.register_buffer("since_best", torch.zeros((), dtype=torch.long))
         for name, value in list(self.named_parameters()):
             self.register_buffer(f"best_{name}", value.detach().clone())
 
@@ -110,13 +112,17 @@ class Members(Learner):
             return
         held_out = (self.sample_weight == 0).to(self.mean)  # (member, item)
         total = self.mean.new_zeros(self.n)
-        for batch in examples.batches(_BATCH, 0, 0, shuffle=False):
+        for items in similar_sizes(examples.x, _BATCH):
+            batch = examples.batch(items)
             total += (held_out[:, batch.item] * self.item_log_likelihood(batch)).sum(dim=1)
         size = held_out.sum(dim=1)
         score = torch.where(size > 0, total / size.clamp(min=1), float(epoch))
         better = score > self.best_score
         self.best_score[better], self.best_epoch[better] = score[better], epoch
-        self.last_epoch.fill_(epoch)
+        # The mean is less noisy than the score of one member, which some epoch improves by luck.
+        improved = bool(score.mean() > self.best_mean)
+        self.best_mean = torch.maximum(self.best_mean, score.mean())
+        self.since_best.copy_(torch.tensor(0 if improved else int(self.since_best) + 1))
         for name, value in self.named_parameters():
             self.get_buffer(f"best_{name}")[better] = value[better]
 
@@ -131,13 +137,10 @@ class Members(Learner):
     @torch.no_grad()
     def proba(self, x: Tensor | Source) -> Floats:
         """Return the probabilities of every member: (member, item, class)."""
-        p = [
-            self.log_proba(x[torch.arange(start, min(start + _BATCH, len(x)))]).double().exp()
-            for start in range(0, len(x), _BATCH)
-        ]
-        if not p:
-            return np.zeros((self.n, 0, self.settings["n_classes"]))
-        return torch.cat(p, dim=1).numpy()
+        p = np.zeros((self.n, len(x), self.settings["n_classes"]))
+        for items in similar_sizes(x, _BATCH):
+            p[:, items] = self.log_proba(inputs_of(x, items)).double().exp().numpy()
+        return p
 
     def sample_proba(self, x: Tensor | Source, passes: int) -> Floats:
         """Return probabilities of Monte-Carlo passes in training mode: (pass, item, class)."""
@@ -221,7 +224,7 @@ def train_members(
     members.prepare(
         sample_weight.to(members.mean), n_labels, torch.from_numpy(soft).to(members.mean)
     )
-    examples = Examples(x, annotations)
+    examples = Examples(x, annotations, sizes=getattr(x, "sizes", None))
     training = Training(held_out=0.0, seed=seed, **settings)
     history = train(members, examples, training, progress=progress)
     members.restore_best(examples, len(history.rows))

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..nn.batches import Source
+from ..nn.batches import Source, chunks
 from ..nn.features import Features, TokenFeatures
 from ..nn.standardize import standardization
 from ..params import Count
@@ -26,6 +26,7 @@ from .method import FitInputs
 
 _MASKED = -1e9
 _STANDARDIZED = 2048  # items by which token features are standardized
+_BATCH = 64
 
 
 class TokenSource:
@@ -33,6 +34,7 @@ class TokenSource:
 
     def __init__(self, tokens: TokenFeatures) -> None:
         self.tokens = tokens
+        self.sizes = tokens.sizes
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -55,19 +57,21 @@ class AttentionPooling(Heads):
         return TokenSource(features.tokens)
 
     def standardize(self, x: Tensor | Source) -> None:
-        some = x[torch.arange(min(len(x), _STANDARDIZED))]
-        self.mean, self.scale = standardization(some[..., :-1][some[..., -1] > 0])
+        some = chunks(x, _BATCH, min(len(x), _STANDARDIZED))
+        tokens = torch.cat([each[each[..., -1] > 0][:, :-1] for each in some])
+        self.mean, self.scale = standardization(tokens)
 
     def attend(self, x: Tensor) -> Tensor:
         """Return the attention of every member: (member, item, token)."""
-        # The scaled query has the same softmax as scaled tokens.
-        query = self.query[:, :, 0] * self.scale
-        score = torch.einsum("itf,mf->mit", x[..., :-1], query)
+        # The scaled query has the same softmax as scaled tokens. It has a zero for the mask, so
+        # that nothing has to be copied.
+        query = nn.functional.pad(self.query[:, :, 0] * self.scale, (0, 1))
+        score = (x @ query.T).movedim(2, 0)
         return score.masked_fill(x[..., -1] == 0, _MASKED).softmax(dim=-1)
 
     def log_proba(self, x: Tensor) -> Tensor:
-        pooled = torch.einsum("mit,itf->mif", self.attend(x), x[..., :-1])
-        return super().log_proba(pooled)
+        pooled = self.attend(x).transpose(0, 1) @ x  # (item, member, feature + 1)
+        return super().log_proba(pooled[..., :-1].transpose(0, 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,7 @@ class AttentionHeads(NetworkMethod):
     dropout: Fraction = 0.3
     epochs: Count = 12
     steps: Count = 300
-    patience: Count = 4
+    patience: Count = 2
 
     def _fit(self, features: Features, context: FitInputs) -> Networks:
         assert features.tokens is not None

@@ -39,7 +39,7 @@ from .marginal import Marginal
 from .method import FitInputs, Mixture, RecoveryMethod, State
 from .seedbert import SeedBert
 
-_EPOCHS, _PATIENCE = 12, 4  # of heads, which peak after a few epochs where items are many
+_EPOCHS, _PATIENCE = 12, 2  # of heads, which peak after a few epochs where items are many
 _COST = {"marginal": 0, "ridge": 0, "heads": 2, "attention": 3, "tuned": 15}  # relative times
 _WITHOUT_MEMBERS = ("marginal",)
 
