@@ -41,7 +41,7 @@ from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
 # One or two of every kind: votes, one accuracy per annotator, hard items, spamming, confusion
-# matrices of individuals, of all, of clusters, and for easy and hard items.
+# matrices of individuals, of all, of clusters, for easy and hard items, and by annotators and items.
 MEMBERS = (
     "wawa",
     "iwmv",
@@ -52,8 +52,11 @@ MEMBERS = (
     "hierarchical[pooled=1,estimate=True]",
     "dswc-vb",
     "two-level[strength=16]",
+    "crossed-effects[max_iter=12]",
 )
 ORDERED_MEMBERS = ("ordinal-split", "ordinal-distance")  # beside them, where classes are ordered
+_SMALL_MEMBERS = ("crossed-effects[max_iter=12]",)  # not for more than
+_CELLS = 2_000_000  # annotations times squared number of classes
 _EQUAL = 0.3  # of the weights, for all members alike
 _SCALE = 2.5  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
@@ -124,11 +127,10 @@ class Auto(Aggregator):
 
     params_type: ClassVar[type] = Pool
 
-    folds: Folds = 5
+    folds: Folds = 3
 
     def infer(self, fit: FitContext) -> Aggregation:
-        annotations, ordered = fit.annotations, fit.annotations.scale == "ordinal"
-        specs = MEMBERS + ORDERED_MEMBERS * (ordered and annotations.n_classes > 2)
+        annotations, specs = fit.annotations, members_of(fit.annotations)
         members = [stopped_early(aggregators.create(spec)) for spec in specs]
         by_gold = fit.n_gold >= ENOUGH_GOLD
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
@@ -163,7 +165,8 @@ class Auto(Aggregator):
         return None  # members are tempered
 
     def n_floats(self, annotations: Annotations) -> int:
-        return sum(aggregators.create(spec).n_floats(annotations) for spec in MEMBERS)
+        members = map(aggregators.create, members_of(annotations))
+        return sum(member.n_floats(annotations) for member in members)
 
     def posterior(self, fit: FitContext, params: Pool) -> Floats:
         members = zip(params.members, params.params, strict=True)
@@ -172,6 +175,14 @@ class Auto(Aggregator):
 
     def quality(self, params: Pool, agreement: Floats) -> Floats:
         return np.where(np.isnan(agreement), np.nan, params.quality)
+
+
+def members_of(annotations: Annotations) -> tuple[str, ...]:
+    """Return the specifications of the members for some annotations."""
+    ordered = annotations.scale == "ordinal" and annotations.n_classes > 2
+    small = len(annotations) * annotations.n_classes**2 <= _CELLS
+    members = MEMBERS + ORDERED_MEMBERS * ordered
+    return tuple(one for one in members if small or one not in _SMALL_MEMBERS)
 
 
 def pooled(weight: Floats, posteriors: list[Floats], n_labels: Integers) -> Floats:
