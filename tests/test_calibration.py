@@ -92,7 +92,7 @@ def test_the_pool_is_the_weighted_mean_of_tempered_members():
     result = aggregate(annotations, "auto")
     assert result.params.members == MEMBERS
     assert result.params.weight.sum() == pytest.approx(1)
-    assert result.params.weight.min() >= 0.3 / len(MEMBERS) - 1e-12
+    assert result.params.weight.min() >= 0.1 / len(MEMBERS) - 1e-12
     temperature = label_temperature(annotations.labels_per_item, 2.5)
     members = [
         aggregators.create(spec).predict(result_of(annotations, spec, own), annotations).posterior

@@ -4,7 +4,7 @@ No score without truth selects the best method reliably, and the best one differ
 data set. So members of every kind are fitted, and their posteriors are averaged: a member that is
 sure and wrong cannot veto. Every posterior is first tempered, since annotators share errors (see
 `calibration`). The weights maximize the likelihood of held-out annotations under the mixture of
-members; three tenths of them are shared equally, because this evidence is weak. With fifty gold
+tempered members; a tenth of them is shared equally, because this evidence is weak. With fifty gold
 items or more, half of the evidence is the likelihood of gold under members fitted without it, and
 one more temperature is fitted to gold; the members are then fitted again with gold. Members are
 stopped early: their labels hardly change after that.
@@ -41,7 +41,7 @@ from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
 # One or two of every kind: votes, one accuracy per annotator, hard items, spamming, confusion
-# matrices of individuals, of all, of clusters, for easy and hard items, and by annotators and items.
+# matrices of individuals, of all, of clusters, for easy and hard items, of annotators and items.
 MEMBERS = (
     "wawa",
     "iwmv",
@@ -49,15 +49,15 @@ MEMBERS = (
     "glad",
     "mace[prevalence=estimated]",
     "dawid-skene-map",
-    "hierarchical[pooled=1,estimate=True]",
+    "hierarchical[max_iter=20,pooled=1,estimate=True]",
     "dswc-vb",
-    "two-level[strength=16]",
+    "two-level[max_iter=20,strength=16]",
     "crossed-effects[max_iter=12]",
 )
 ORDERED_MEMBERS = ("ordinal-split", "ordinal-distance")  # beside them, where classes are ordered
 _SMALL_MEMBERS = ("crossed-effects[max_iter=12]",)  # not for more than
 _CELLS = 2_000_000  # annotations times squared number of classes
-_EQUAL = 0.3  # of the weights, for all members alike
+_EQUAL = 0.1  # of the weights, for all members alike
 _SCALE = 2.5  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
 _SAMPLE = 20_000  # annotations that the weights are found on: more changes nothing
@@ -135,7 +135,7 @@ class Auto(Aggregator):
         by_gold = fit.n_gold >= ENOUGH_GOLD
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
         sample = content_sample(annotations, _SAMPLE, fit.seed)
-        evidence = held_out(sample, members, folds=self.folds, seed=fit.seed)
+        evidence = held_out(sample, members, folds=self.folds, seed=fit.seed, scale=_SCALE)
         weight, factor, wrong = mixture_weights(evidence.probability), 1.0, 0
         if by_gold:
             free, truth = _gold_evidence(fit, results)

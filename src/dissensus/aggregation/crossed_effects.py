@@ -213,9 +213,10 @@ def _expand(piece: Part, odds: Floats, params: Effects) -> Expanded:
     by_item, item = params.by_item[piece.start : piece.stop], piece.item
     each = odds.take(piece.annotator, 0)
     totals = _totals(each, np.exp(by_item).take(item, 0))
-    log_given = params.by_annotator[piece.annotator, :, piece.label]
-    log_given = log_given + by_item[item, :, piece.label] - np.log(totals)
-    joint = np.log(params.prior) + _sum_by_item(piece) @ log_given
+    votes, n_classes = piece.votes(), piece.n_classes
+    own = params.by_annotator.swapaxes(1, 2).reshape(-1, n_classes)  # (annotator and label, true)
+    joint = np.log(params.prior) + piece.labels @ own + np.einsum("ig,itg->it", votes, by_item)
+    joint -= _sum_by_item(piece) @ np.log(totals)
     return Expanded(*log_normalize(joint, piece.allowed), each, totals)
 
 
