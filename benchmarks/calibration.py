@@ -36,7 +36,7 @@ CROWDS = (
 )
 SIZES = ((200, 20, 3, 2), (500, 40, 5, 4), (1000, 100, 8, 3))  # items, annotators, labels, classes
 GRID = list(
-    product((1.5, 2.0, 2.5, 3.0), (0.2, 0.32, 0.45, 0.6), (0.1, 0.3))
+    product((2.0, 2.5, 3.0, 3.5), (0.2, 0.32, 0.45, 0.6), (0.1, 0.3))
 )  # scale, exponent, equal
 SINGLE_GRID = list(product((2.5, 3.0, 3.5, 4.0, 4.5), (0.2, 0.32, 0.45, 0.6)))
 DRAWS = 20

@@ -58,7 +58,7 @@ ORDERED_MEMBERS = ("ordinal-split", "ordinal-distance")  # beside them, where cl
 _SMALL_MEMBERS = ("crossed-effects[max_iter=12]",)  # not for more than
 _CELLS = 2_000_000  # annotations times squared number of classes
 _EQUAL = 0.1  # of the weights, for all members alike
-_SCALE = 2.5  # of the members' temperatures; a pool needs less than a single method
+_SCALE = 3.0  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
 _SAMPLE = 20_000  # annotations that the weights are found on: more changes nothing
 _LARGE = 300_000  # annotations from which a fit has all cores

@@ -265,8 +265,9 @@ def _totals(odds: Floats, items: Floats) -> Floats:
 
 def _add_up(groups: Any, weight: Floats, values: Floats) -> Floats:
     """Return weighted sums of the values of annotations: (group, true class, given class)."""
-    each = (weight[:, :, None] * values).reshape(len(values), -1)
-    return (groups @ each).reshape(-1, *values.shape[1:])
+    n, *shape = values.shape
+    each = (weight[:, :, None] * values).reshape(n, shape[0] * shape[1])
+    return (groups @ each).reshape(groups.shape[0], *shape)
 
 
 def _sum_by_item(part: Part) -> Any:
