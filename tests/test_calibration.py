@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from dissensus import Annotations, aggregate, aggregators, simulate
 from dissensus._content import content_folds, content_sample
+from dissensus.aggregation import auto
 from dissensus.aggregation.auto import MEMBERS, ORDERED_MEMBERS
 from dissensus.calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
+from dissensus.heldout import held_out, stopped_early
 from dissensus.label_errors import checks_needed, doubts, label_errors
 from tests.support import annotation_rows, relation, shared, shared_truth
 
@@ -92,8 +94,8 @@ def test_the_pool_is_the_weighted_mean_of_tempered_members():
     result = aggregate(annotations, "auto")
     assert result.params.members == MEMBERS
     assert result.params.weight.sum() == pytest.approx(1)
-    assert result.params.weight.min() >= 0.3 / len(MEMBERS) - 1e-12
-    temperature = label_temperature(annotations.labels_per_item, 2.5)
+    assert result.params.weight.min() >= 0.1 / len(MEMBERS) - 1e-12
+    temperature = label_temperature(annotations.labels_per_item, 3.0)
     members = [
         aggregators.create(spec).predict(result_of(annotations, spec, own), annotations).posterior
         for spec, own in zip(MEMBERS, result.params.params, strict=True)
@@ -116,6 +118,28 @@ def test_ordered_classes_have_ordered_members():
     assert aggregate(annotations, "auto").params.members == MEMBERS
     ordered = aggregate(annotations.with_scale("ordinal"), "auto")
     assert ordered.params.members == (*MEMBERS, *ORDERED_MEMBERS)
+
+
+def test_large_data_go_without_effects_of_items(monkeypatch):
+    annotations = crowd().annotations
+    monkeypatch.setattr(auto, "_CELLS", len(annotations))
+    members = aggregate(annotations, "auto").params.members
+    assert members == tuple(one for one in MEMBERS if not one.startswith("crossed-effects"))
+
+
+def test_the_held_out_likelihood_of_tempered_posteriors_is_that_of_the_mixture_they_make():
+    annotations = crowd().annotations
+    method = [aggregators.create("dawid-skene-map")]
+    plain, tempered = (held_out(annotations, method, scale=scale) for scale in (None, 1e9))
+    assert not np.allclose(plain.probability, tempered.probability)
+    fold = content_folds(annotations, 5, 0)
+    for number in range(5):
+        out = plain.annotation[fold[plain.annotation] == number]
+        params = stopped_early(method[0]).fit(annotations.keep(fold != number)).params
+        given = params.confusion[annotations.annotator[out], :, annotations.label[out]]
+        even = 0.99 * given.mean(axis=1) + 0.01 / annotations.n_classes
+        found = tempered.probability[0, np.isin(tempered.annotation, out)]
+        np.testing.assert_allclose(found, even, atol=1e-6)
 
 
 def test_the_pool_does_not_depend_on_names():

@@ -10,7 +10,7 @@ from scipy.special import expit, logsumexp, psi
 from scipy.stats import spearmanr
 
 from dissensus import Aggregation, Annotations, DataError, aggregate, evaluate, simulate
-from dissensus.aggregation import glad, minimax_entropy
+from dissensus.aggregation import crossed_effects, glad, minimax_entropy
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 TABLES = {  # the published simulations: 200 items, 5 classes, seed 0
@@ -319,6 +319,53 @@ def test_chunks_of_annotations_do_not_matter(monkeypatch):
 def test_minimax_entropy_says_when_labels_are_few():
     assert "2 labels" in aggregate(crowd(feedback=2), "minimax-entropy").notes[0]
     assert not aggregate(crowd(), "minimax-entropy").notes
+
+
+# Crossed effects
+
+
+def test_the_posterior_of_crossed_effects_is_that_of_its_model():
+    annotations = crowd(n_items=20)
+    result = aggregate(annotations, "crossed-effects")
+    joint = np.tile(np.log(result.params.prior), (20, 1))
+    for item, who, label in answers(annotations):
+        x = result.params.by_annotator[who] + result.params.by_item[item]
+        joint[item] += x[:, label] - logsumexp(x, axis=1)
+    np.testing.assert_allclose(
+        result.posterior, np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), atol=1e-12
+    )
+
+
+def test_at_the_end_of_crossed_effects_labels_and_penalties_pull_alike():
+    annotations = crowd(n_items=20)
+    result = aggregate(annotations, "crossed-effects[tol=1e-12,max_iter=5000]")
+    params, pull, on_items = result.params, np.zeros((8, 3, 3)), np.zeros((20, 3, 3))
+    for item, who, label in answers(annotations):
+        x = params.by_annotator[who] + params.by_item[item]
+        probability = np.exp(x - logsumexp(x, axis=1, keepdims=True))
+        change = result.posterior[item][:, None] * (np.eye(3)[label] - probability)
+        pull[who] += change
+        on_items[item] += change
+    np.testing.assert_allclose(pull, 2 * (params.by_annotator - params.common), atol=1e-5)
+    np.testing.assert_allclose(on_items, 4 * params.by_item, atol=1e-5)
+
+
+def test_pieces_of_annotations_do_not_matter(monkeypatch):
+    annotations = crowd()
+    whole = aggregate(annotations, "crossed-effects")
+    monkeypatch.setattr(crossed_effects, "_CELLS", 60)
+    np.testing.assert_allclose(
+        aggregate(annotations, "crossed-effects").posterior, whole.posterior, atol=1e-9
+    )
+
+
+def test_crossed_effects_are_weaker_the_stronger_their_priors():
+    annotations = crowd()
+    loose = aggregate(annotations, "crossed-effects").params
+    tight = aggregate(annotations, "crossed-effects[item_strength=100,strength=100]").params
+    assert np.abs(tight.by_item).max() < 0.2 * np.abs(loose.by_item).max()
+    spread = [np.abs(one.by_annotator - one.common).max() for one in (loose, tight)]
+    assert spread[1] < 0.5 * spread[0]
 
 
 # Learning from crowds

@@ -25,6 +25,7 @@ from ._relation import Floats, Integers
 from .aggregation import Aggregator
 from .aggregation.dawid_skene_map import pseudo_counts
 from .annotations import Annotations
+from .calibration import label_temperature, temper
 from .engine import Local
 from .params import describe_fields
 from .result import Aggregation
@@ -61,9 +62,11 @@ def held_out(
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    scale: float | None = None,
 ) -> HeldOut:
     """Return the predicted probability of held-out annotations.
 
+    With a `scale`, posteriors are tempered first (see `calibration`).
     Every fit starts from the votes: a start from a fit to all annotations would be faster, but it
     has seen the held-out labels.
     """
@@ -85,6 +88,9 @@ def held_out(
         method = stopped_early(methods[position])
         result = method.fit(trains[number], engine=Local(1))
         left = tests[number]
+        if scale is not None:
+            temperature = label_temperature(trains[number].labels_per_item, scale)
+            result = replace(result, posterior=temper(result.posterior, temperature))
         probability[position, left] = predicted_probability(method, result, annotations, left)
 
     cores = Local(threads).cores

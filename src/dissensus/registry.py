@@ -218,8 +218,8 @@ aggregators: Registry[Aggregator] = Registry(
         auto majority naive-soft two-thirds weighted gold-majority wawa iwmv log-odds zbs
         plantnet kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc one-coin diagonal
         fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
-        minimax-entropy vi-mf vi-bp multidimensional lfc ordinal-distance ordinal-split
-        ordinal-latent
+        minimax-entropy crossed-effects vi-mf vi-bp multidimensional lfc ordinal-distance
+        ordinal-split ordinal-latent
         """,
     )
     | _table("judging", "judge-pool"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .catd import Catd as Catd
     from .cbcc import Cbcc as Cbcc
     from .crh import Crh as Crh
+    from .crossed_effects import CrossedEffects as CrossedEffects
     from .dawid_skene import DawidSkene as DawidSkene
     from .dawid_skene_map import DawidSkeneMap as DawidSkeneMap
     from .diagonal import Diagonal as Diagonal

@@ -4,7 +4,7 @@ No score without truth selects the best method reliably, and the best one differ
 data set. So members of every kind are fitted, and their posteriors are averaged: a member that is
 sure and wrong cannot veto. Every posterior is first tempered, since annotators share errors (see
 `calibration`). The weights maximize the likelihood of held-out annotations under the mixture of
-members; three tenths of them are shared equally, because this evidence is weak. With fifty gold
+tempered members; a tenth of them is shared equally, because this evidence is weak. With fifty gold
 items or more, half of the evidence is the likelihood of gold under members fitted without it, and
 one more temperature is fitted to gold; the members are then fitted again with gold. Members are
 stopped early: their labels hardly change after that.
@@ -41,7 +41,7 @@ from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
 # One or two of every kind: votes, one accuracy per annotator, hard items, spamming, confusion
-# matrices of individuals, of all, of clusters, and for easy and hard items.
+# matrices of individuals, of all, of clusters, for easy and hard items, of annotators and items.
 MEMBERS = (
     "wawa",
     "iwmv",
@@ -49,13 +49,16 @@ MEMBERS = (
     "glad",
     "mace[prevalence=estimated]",
     "dawid-skene-map",
-    "hierarchical[pooled=1,estimate=True]",
+    "hierarchical[max_iter=20,pooled=1,estimate=True]",
     "dswc-vb",
-    "two-level[strength=16]",
+    "two-level[max_iter=20,strength=16]",
+    "crossed-effects[max_iter=12]",
 )
 ORDERED_MEMBERS = ("ordinal-split", "ordinal-distance")  # beside them, where classes are ordered
-_EQUAL = 0.3  # of the weights, for all members alike
-_SCALE = 2.5  # of the members' temperatures; a pool needs less than a single method
+_SMALL_MEMBERS = ("crossed-effects[max_iter=12]",)  # not for more than
+_CELLS = 2_000_000  # annotations times squared number of classes
+_EQUAL = 0.1  # of the weights, for all members alike
+_SCALE = 3.0  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
 _SAMPLE = 20_000  # annotations that the weights are found on: more changes nothing
 _LARGE = 300_000  # annotations from which a fit has all cores
@@ -124,16 +127,15 @@ class Auto(Aggregator):
 
     params_type: ClassVar[type] = Pool
 
-    folds: Folds = 5
+    folds: Folds = 3
 
     def infer(self, fit: FitContext) -> Aggregation:
-        annotations, ordered = fit.annotations, fit.annotations.scale == "ordinal"
-        specs = MEMBERS + ORDERED_MEMBERS * (ordered and annotations.n_classes > 2)
+        annotations, specs = fit.annotations, members_of(fit.annotations)
         members = [stopped_early(aggregators.create(spec)) for spec in specs]
         by_gold = fit.n_gold >= ENOUGH_GOLD
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
         sample = content_sample(annotations, _SAMPLE, fit.seed)
-        evidence = held_out(sample, members, folds=self.folds, seed=fit.seed)
+        evidence = held_out(sample, members, folds=self.folds, seed=fit.seed, scale=_SCALE)
         weight, factor, wrong = mixture_weights(evidence.probability), 1.0, 0
         if by_gold:
             free, truth = _gold_evidence(fit, results)
@@ -163,7 +165,8 @@ class Auto(Aggregator):
         return None  # members are tempered
 
     def n_floats(self, annotations: Annotations) -> int:
-        return sum(aggregators.create(spec).n_floats(annotations) for spec in MEMBERS)
+        members = map(aggregators.create, members_of(annotations))
+        return sum(member.n_floats(annotations) for member in members)
 
     def posterior(self, fit: FitContext, params: Pool) -> Floats:
         members = zip(params.members, params.params, strict=True)
@@ -172,6 +175,14 @@ class Auto(Aggregator):
 
     def quality(self, params: Pool, agreement: Floats) -> Floats:
         return np.where(np.isnan(agreement), np.nan, params.quality)
+
+
+def members_of(annotations: Annotations) -> tuple[str, ...]:
+    """Return the specifications of the members for some annotations."""
+    ordered = annotations.scale == "ordinal" and annotations.n_classes > 2
+    small = len(annotations) * annotations.n_classes**2 <= _CELLS
+    members = MEMBERS + ORDERED_MEMBERS * ordered
+    return tuple(one for one in members if small or one not in _SMALL_MEMBERS)
 
 
 def pooled(weight: Floats, posteriors: list[Floats], n_labels: Integers) -> Floats:
