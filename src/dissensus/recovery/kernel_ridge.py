@@ -13,6 +13,9 @@ s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
 
 Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays bounded.
 Noise is large against rounding errors, so a fit computes and decomposes kernels in 32 bits.
+
+When it fails: Where distances between vectors say little about the label, as with raw counts of
+many words. Beyond `most` items it works with landmarks and loses detail.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ classifier, batches of 32 items, and a validation split of a tenth of the items,
 with the highest mean accuracy over annotators is chosen. With these widths, ten annotators, six
 classes and the tokens of ViT-G there are 106.02 million parameters, as published.
 
+When it fails: With the paper's sizes on a few thousand labels it overfits, and needs a GPU.
+Attention maps show where the model attends, which need not be why a person decided.
+
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
 """

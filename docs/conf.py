@@ -1,0 +1,78 @@
+"""How Sphinx builds the site; `docs/build.py` calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import scipy.stats  # noqa: F401  before torch is mocked, of which SciPy would ask the type
+
+from dissensus import __version__
+
+ROOT = Path(__file__).parents[1]
+
+project = "Dissensus"
+author = "the authors of Dissensus"
+copyright = "the authors of Dissensus"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "numpydoc",
+]
+nitpicky = True
+nitpick_ignore_regex = [(r"py:.*", r".*")]  # types of other libraries; links of pages are checked
+default_role = "code"
+highlight_language = "none"
+exclude_patterns = ["README.md"]
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+
+templates_path = [str(ROOT / "docs" / "_templates")]
+autosummary_generate = True
+autodoc_typehints = "signature"
+autodoc_mock_imports = ["torch", "lightning_fabric", "safetensors", "transformers", "PIL"]
+autodoc_default_options = {"members": False}
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": [str(ROOT / "examples")],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "copyfile_regex": r"",
+    "abort_on_example_error": True,
+    "reset_modules": ("matplotlib",),
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "plot_gallery": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"Dissensus {release}"
+html_static_path = [str(ROOT / "docs" / "_static")]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "Dissensus"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "switcher": {"json_url": "_static/versions.json", "version_match": release},
+    "check_switcher": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+}
