@@ -18,6 +18,7 @@ from sphinx.cmd.build import main as sphinx
 
 import method_pictures
 from dissensus import __version__
+from site_links import broken
 from generate import PICTURE
 
 ROOT = Path(__file__).parents[1]
@@ -86,8 +87,10 @@ def gather() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
     for path in PAGES.rglob("*.md"):
-        if path not in wanted and "gallery" not in path.parts:
+        if path not in wanted:
             path.unlink()
+    for written in ("gallery", "api"):  # by Sphinx
+        shutil.rmtree(PAGES / written, ignore_errors=True)
 
 
 def main() -> int:
@@ -99,6 +102,9 @@ def main() -> int:
     if not failed:
         versions = [{"version": __version__, "name": __version__, "url": "./", "preferred": True}]
         (HTML / "_static" / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
+        dead = broken(HTML)
+        print("\n".join(dead))
+        failed = int(bool(dead))
         (HTML / ".nojekyll").touch()  # else GitHub leaves out folders that begin with "_"
         print(f"The site is in {HTML.relative_to(ROOT)}: open index.html in a browser.")
     return failed

@@ -35,6 +35,10 @@ myst_heading_anchors = 4
 templates_path = [str(ROOT / "docs" / "_templates")]
 autosummary_generate = True
 autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+_ALIASES = ("Array", "Floats", "Integers", "Codes", "Bools", "Names", "Table")  # of annotations
+autodoc_type_aliases = {name: name for name in _ALIASES}
+python_maximum_signature_line_length = 88
 autodoc_mock_imports = ["torch", "lightning_fabric", "safetensors", "transformers", "PIL"]
 autodoc_default_options = {"members": False}
 numpydoc_show_class_members = False
@@ -51,6 +55,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib",),
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # its page would fetch scripts from outside
     "show_signature": False,
     "plot_gallery": True,
 }
@@ -59,12 +64,15 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"Dissensus {release}"
 html_static_path = [str(ROOT / "docs" / "_static")]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_copy_source = False
+html_sidebars = {page: [] for page in ("index", "start", "choose", "how_it_works")}
 html_theme_options = {
     "logo": {"text": "Dissensus"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": True,
