@@ -18,8 +18,8 @@ from sphinx.cmd.build import main as sphinx
 
 import method_pictures
 from dissensus import __version__
-from site_links import broken
 from generate import PICTURE
+from site_links import broken
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -64,8 +64,25 @@ def with_site_parts(text: str, page: str, pictures: dict[str, str]) -> str:
             PICTURE, f"![What was measured of {name}]({name}.svg)\n\n{pictures[page]}"
         )
     if page == "benchmarks/README.md":
-        text += "\n```{toctree}\n:hidden:\n:glob:\n\n[A-Z]*\n```\n"
+        text += tree(":glob:\n\n[A-Z]*")
+    if page == "more.md" and unlisted():
+        text += tree("\n" + "\n".join(unlisted()))
     return text
+
+
+def tree(inside: str) -> str:
+    """Return pages for the site's navigation."""
+    return f"\n```{{toctree}}\n:hidden:\n{inside}\n```\n"
+
+
+def unlisted() -> list[str]:
+    """Return the pages of docs/ that no page lists: they are below "More"."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+    trees = re.findall(
+        r"^```{toctree}\n(.*?)^```", "\n".join(texts.values()), re.DOTALL | re.MULTILINE
+    )
+    listed = {line.strip() for one in trees for line in one.splitlines()}
+    return sorted(name for name in texts if name not in {*listed, "index", "README"})
 
 
 def gather() -> None:
