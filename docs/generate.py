@@ -179,8 +179,8 @@ SITUATIONS = {
     ),
     "rare class": (
         "One class is rare",
-        "Methods with a uniform prevalence (`vi-mf`, `vi-bp`, `minimax-entropy`) and `mace` fall far "
-        "below a vote.",
+        "Methods with a uniform prevalence (`vi-mf`, `vi-bp`, `minimax-entropy`) and `mace` fall "
+        "far below a vote.",
     ),
     "many classes": (
         "Twenty classes, few labels per annotator",
