@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import scipy.stats  # noqa: F401  before torch is mocked, of which SciPy would ask the type
 
@@ -37,6 +39,7 @@ autosummary_generate = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 _ALIASES = ("Array", "Floats", "Integers", "Codes", "Bools", "Names", "Table")  # of annotations
+_ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 autodoc_type_aliases = {name: name for name in _ALIASES}
 python_maximum_signature_line_length = 88
 autodoc_mock_imports = ["torch", "lightning_fabric", "safetensors", "transformers", "PIL"]
@@ -63,6 +66,8 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"Dissensus {release}"
 html_static_path = [str(ROOT / "docs" / "_static")]
+html_favicon = str(ROOT / "docs" / "_static" / "favicon.svg")
+html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_show_sourcelink = False
@@ -84,3 +89,15 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
+
+
+def plain_aliases(*given: Any) -> tuple[str | None, str | None]:
+    """Return a signature in which aliases below other types are plain names, too."""
+    signature, returned = given[-2:]
+    found = [text and _ALIAS.sub(r"\1", text) for text in (signature, returned)]
+    return found[0], found[1]
+
+
+def setup(app: Any) -> None:
+    """Connect it."""
+    app.connect("autodoc-process-signature", plain_aliases)
