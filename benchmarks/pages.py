@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from crowds import OUT
+from openings import write_opening
 
 __all__ = ["Section", "Table", "number"]
 
@@ -164,3 +165,4 @@ def _refresh(page: Path, name: str, text: str) -> None:
     rest = rest.partition(end)[2]
     whole = before + section + rest if found else f"{whole}\n{section}"
     page.write_text(whole, encoding="utf-8")
+    write_opening(page)

@@ -1,16 +1,19 @@
-"""Write the pictures of reports on answers, from simulated data: docs/images/answers-*.png.
+"""Write the pictures of reports on answers and of the workbench: docs/images/*.png.
 
 python docs/pictures.py      needs playwright and Chromium
 """
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 import dissensus as ds
 
@@ -73,7 +76,35 @@ def main() -> None:
             )
             page.evaluate("document.querySelector('#disputed').scrollIntoView()")
             page.screenshot(path=IMAGES / f"answers-{kind}.png")
+        workbench(folder, browser.new_page(viewport={"width": 1100, "height": 760}))
         browser.close()
+
+
+def workbench(folder: Path, page: Page) -> None:
+    """Write the pictures of the workbench, on the demo data."""
+    data, truth = ds.demo()
+    ds.write(data, folder / "answers.csv")
+    line = [sys.executable, "-m", "dissensus", "open", "answers.csv", "--no-browser", "--port", "0"]
+    running = subprocess.Popen(line, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    links = (re.search(r"http://\S+token=\S+", text) for text in running.stderr)
+    page.goto(next(found[0] for found in links if found))
+    page.click("text=Review the next item")
+    classes = data.classes.tolist()
+    for _ in range(6):
+        item = page.wait_for_selector("#decide input[name=item]", state="attached")
+        assert item is not None
+        name = item.get_attribute("value") or ""
+        page.keyboard.press(str(classes.index(truth[name]) + 1))
+        page.wait_for_selector(f"#decide input[name=item]:not([value='{name}'])", state="attached")
+    page.screenshot(path=IMAGES / "workbench-review.png")
+    page.click("nav >> text=What if")
+    page.check("input[name=leave] >> nth=0")
+    page.click("text=Show the effect")
+    page.wait_for_selector("text=mean certainty")
+    page.screenshot(path=IMAGES / "workbench-what-if.png")
+    running.terminate()
+    running.wait()
 
 
 if __name__ == "__main__":

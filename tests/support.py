@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dissensus import Annotations, read, read_truth
 from dissensus.cli import main
 
+SHIPPED = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -44,11 +45,16 @@ def rows_of(annotations: Annotations) -> list[tuple[str, str, str]]:
 
 
 def shared_path(name: str) -> Path:
-    """Return a folder of the shared data sets; skip where they are not beside the project."""
-    path = SHARED / name
+    """Return the folder of a data set; skip if it neither comes with the tests nor lies beside."""
+    path = SHIPPED / name if (SHIPPED / name).exists() else SHARED / name
     if not path.exists():
-        pytest.skip(f"the shared data sets are not beside the project (no data/{name})")
+        pytest.skip(f"{name} may not be shipped, and ../shared/data does not have it")
     return path
+
+
+def shared_files(pattern: str) -> list[Path]:
+    """Return the files of all data sets that are here."""
+    return sorted(path for home in (SHIPPED, SHARED) for path in home.glob(pattern))
 
 
 def shared(name: str) -> Annotations:

@@ -374,9 +374,10 @@ def test_a_result_is_plain_for_json_with_none_for_nan():
         found["cohen"]
 
 
-def test_alpha_of_real_data_is_that_of_the_package_krippendorff():
+@pytest.mark.parametrize("name", ["bluebirds", "rte"])
+def test_alpha_of_real_data_is_that_of_the_package_krippendorff(name):
     krippendorff = pytest.importorskip("krippendorff")
-    annotations = shared("rte")
+    annotations = shared(name)
     expected = krippendorff.alpha(value_counts=annotations.votes(), level_of_measurement="nominal")
     assert krippendorff_alpha(annotations) == pytest.approx(expected, abs=1e-9)
 

@@ -583,8 +583,9 @@ def test_masks_of_cells_are_found():
     assert mask_overlaps(ds.aggregate(answers).consensus, gold).mean() >= 0.87
 
 
-def test_an_annotator_who_marks_nothing_changes_little():
-    answers, _ = read_shared("boxes_people")
+@pytest.mark.parametrize("name", ["simulated", "boxes_people"])
+def test_an_annotator_who_marks_nothing_changes_little(name):
+    answers = made("boxes", drawn("boxes", 1)) if name == "simulated" else read_shared(name)[0]
     names = answers.items.tolist()
     silent = Boxes.from_columns(names, ["silent"] * len(names), *[[None] * len(names)] * 4)
     before, after = (ds.aggregate(one) for one in (answers, answers.merge(silent)))

@@ -252,6 +252,21 @@ def test_agreement_within_given_groups_exceeds_that_between():
 
 
 def test_flags_on_one_group_are_a_warning():
+    rng = np.random.default_rng(0)
+    party = np.repeat(["republican", "democrat", None], [20, 70, 5])
+    labels = (rng.random((60, 95)) < 0.4).astype(int)
+    flagged = np.zeros(95, dtype=bool)
+    flagged[[*range(9), *range(20, 24)]] = True  # 9 of 20, and 4 of 70
+    found = group_differences(Annotations.from_matrix(labels), {"party": party}, flagged)
+    flags = {one.group: one for one in found.columns[0].flags}
+    assert flags["republican"][1:5] == (9, 20, 4, 70)
+    expected = stats.fisher_exact([[9, 11], [4, 66]]).pvalue
+    assert flags["republican"].p_value == pytest.approx(expected)
+    assert len(found.warnings) == 1
+    assert found.warnings[0].startswith("Verdicts fall on party = republican more than on others")
+
+
+def test_flags_on_one_party_of_gwsd_are_a_warning():
     annotations = shared("gwsd")
     table = read_attributes(shared_path("gwsd") / "workers.csv.gz", annotations.annotators)
     party = [

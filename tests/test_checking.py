@@ -13,7 +13,16 @@ from dissensus.checking.labels import _loosely, like_one
 from dissensus.checking.streams import Streams, _with_most
 from dissensus.checking.times import seconds
 from dissensus.readers import Reading, examine
-from tests.support import SHARED, annotation_rows, relation, rows_of, run, shared, shared_truth
+from tests.support import (
+    annotation_rows,
+    relation,
+    rows_of,
+    run,
+    shared,
+    shared_files,
+    shared_path,
+    shared_truth,
+)
 
 
 def found(what, code, **options):
@@ -348,13 +357,13 @@ OTHER_KINDS = {
     "rank_dots": "rankings",
     "relations_sets": "sets",
 }
-SETS = {path.parent.name for path in SHARED.glob("*/answers.csv.gz")} or {"bluebirds"}
+SETS = {path.parent.name for path in shared_files("*/answers.csv.gz")}
 
 
 @pytest.mark.parametrize("name", sorted(SETS - OTHER_KINDS.keys()))
 def test_every_shared_set_is_checked_without_surprise(name):
     annotations = shared(name)
-    gold = shared_truth(name) if (SHARED / name / "truth.csv.gz").exists() else None
+    gold = shared_truth(name) if (shared_path(name) / "truth.csv.gz").exists() else None
     summary = check(annotations, gold=gold)
     codes = {one.code for one in summary.findings}
     serious = {one.code for one in summary.serious}
@@ -364,10 +373,10 @@ def test_every_shared_set_is_checked_without_surprise(name):
     assert ("contradictions" in serious) == (name in SETS_IN_ROWS)
 
 
-@pytest.mark.parametrize("name", sorted(SETS & OTHER_KINDS.keys()))
+@pytest.mark.parametrize("name", OTHER_KINDS)
 def test_answers_of_other_kinds_are_recognised_and_checked(name):
-    tasks = SHARED / name / "tasks.csv.gz"
-    answers = read(SHARED / name / "answers.csv.gz", inputs=tasks if tasks.exists() else None)
+    tasks = shared_path(name) / "tasks.csv.gz"
+    answers = read(shared_path(name) / "answers.csv.gz", inputs=tasks if tasks.exists() else None)
     summary = check(answers)
     assert summary.kind == OTHER_KINDS[name]
     serious = {one.code for one in summary.serious}

@@ -134,9 +134,12 @@ def test_what_is_missing_is_reported():
         DawidSkene().fit(data).predict(data.assign(label="new"))
 
 
-def test_cells_that_were_once_zero_may_rise_again():
+@pytest.mark.parametrize("name", ["simulated", "labelme"])
+def test_cells_that_were_once_zero_may_rise_again(name):
     """As in crowd-kit, counts have a floor; on sparse data that finds a better end than none."""
-    annotations = shared("labelme")
+    crowd = {"n_items": 400, "n_annotators": 40, "n_classes": 8, "feedback": 3, "seed": 0}
+    simulated = name == "simulated"
+    annotations = simulate("one-coin", **crowd).annotations if simulated else shared(name)
     data = pd.DataFrame(rows_of(annotations), columns=["task", "worker", "label"])
     floored = DawidSkene(n_iter=400, tol=0.0).fit(data).loss_history_[-1]
     bare = aggregate(annotations, "dawid-skene[smoothing=0,max_iter=400,tol=0]").trace[-1]

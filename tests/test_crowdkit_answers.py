@@ -199,10 +199,28 @@ def test_words_with_most_votes_win(given, expected):
     assert (found.name, found.index.name) == ("agg_text", "task")
 
 
-def test_rover_has_fewer_wrong_words_than_its_workers():
-    path = shared_path("crowdspeech_dev_clean")
-    data = pd.read_csv(path / "answers.csv.gz", keep_default_na=False)
-    known = pd.read_csv(path / "truth.csv.gz", keep_default_na=False).set_index("task")["label"]
+def transcripts() -> tuple[pd.DataFrame, pd.Series]:
+    """Return sentences of five workers who mishear a word in six, and the true ones."""
+    random = np.random.default_rng(0)
+    words = [f"word{k}" for k in range(50)]
+    known = pd.Series([" ".join(random.choice(words, 9)) for _ in range(20)], name="label")
+    rows = [
+        (task, who, " ".join(w if random.random() < 5 / 6 else "what" for w in text.split()))
+        for task, text in known.items()
+        for who in range(5)
+    ]
+    return pd.DataFrame(rows, columns=["task", "worker", "label"]), known
+
+
+@pytest.mark.parametrize("name", ["simulated", "crowdspeech_dev_clean"])
+def test_rover_has_fewer_wrong_words_than_its_workers(name):
+    if name == "simulated":
+        data, known = transcripts()
+    else:
+        path = shared_path(name)
+        data = pd.read_csv(path / "answers.csv.gz", keep_default_na=False)
+        known = pd.read_csv(path / "truth.csv.gz", keep_default_na=False)
+        known = known.set_index("task")["label"]
     some = data[data["task"] < 20].assign(text=data["label"].str.lower())
     found = rover().fit_predict(some)
     joint = np.mean([_errors(found[task], known[task]) for task in found.index])

@@ -44,8 +44,10 @@ def test_commands_on_real_data_print_what_the_page_shows(page, tmp_path):
         check_commands(blocks(page, f"console {name}"), tmp_path / name)
 
 
-def check_commands(given: list[str], folder: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def check_commands(
+    given: list[str], folder: Path, programs: Path = Path(sys.executable).parent
+) -> None:
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "COLUMNS": "80", "TERM": "dumb"}
     environment["DISSENSUS_PROGRESS"] = "0"  # a slow machine would print more
     for block in given:

@@ -231,7 +231,7 @@ def test_difficulties_that_were_drawn_are_found(seed):
     assert share_of(scores, "hard", difficulty == "random") > 0.9
 
 
-@pytest.mark.parametrize("name", ["rte", "d_possent", "weather_amt", "medrel_treat"])
+@pytest.mark.parametrize("name", ["bluebirds", "rte", "d_possent", "weather_amt", "medrel_treat"])
 def test_on_real_data_labels_of_odd_items_are_wrong_more_often(name):
     annotations, truth = shared(name), shared_truth(name)
     scores = item_scores(annotations, difficulty=False)

@@ -57,18 +57,44 @@ def test_probabilities_of_options_are_checked():
             multilabel_manhattan(wrong, annotations)
 
 
-def rows_of_file(name):
-    path = shared_path(name) / "answers.csv.gz"
+def drawn_sets():
+    """Return rows of one to three options each, four annotators per item."""
+    random, options = np.random.default_rng(0), ["contradiction", "entailment", "neutral"]
+    return [
+        (f"i{item}", f"a{who}", str(one))
+        for item in range(60)
+        for who in range(4)
+        for one in random.choice(options, random.integers(1, 4), replace=False)
+    ]
+
+
+def ratings(folder):
+    """Write a table of ratings from 1 to 5 near the grades of items; return its path."""
+    random = np.random.default_rng(2)
+    lines = [
+        f"i{item},a{who},{int(np.clip(random.normal(grade, 1), 1, 5))}"
+        for item, grade in enumerate(random.uniform(1, 6, 80))
+        for who in random.choice(12, 4, replace=False)
+    ]
+    path = folder / "answers.csv.gz"
+    path.write_bytes(gzip.compress(("task,worker,label\n" + "\n".join(lines) + "\n").encode()))
+    return path
+
+
+def rows_of_file(path):
     with gzip.open(path, "rt", newline="") as lines:
         return [(row["task"], row["worker"], row["label"]) for row in csv.DictReader(lines)]
 
 
 @pytest.mark.parametrize(
-    ("name", "scale"), [("lewidi_csc", range(1, 7)), ("lewidi_paraphrase", range(-5, 6))]
+    ("name", "scale"),
+    [("simulated", range(1, 6)), ("lewidi_csc", range(1, 7)), ("lewidi_paraphrase", range(-5, 6))],
 )
 def test_the_command_gives_what_scipy_gives_on_the_task_data(name, scale, tmp_path):
     """Soft labels and predictions of single annotators, recomputed item by item."""
-    rows, random = rows_of_file(name), np.random.default_rng(0)
+    simulated = name == "simulated"
+    answers = ratings(tmp_path) if simulated else shared_path(name) / "answers.csv.gz"
+    rows, random = rows_of_file(answers), np.random.default_rng(0)
     votes = defaultdict(list)
     for item, annotator, label in rows:
         votes[item].append((annotator, int(label)))
@@ -93,7 +119,6 @@ def test_the_command_gives_what_scipy_gives_on_the_task_data(name, scale, tmp_pa
     for file, table in (("soft.csv", soft), ("each.csv", each)):
         lines = [",".join(map(str, row)) for row in table]
         (tmp_path / file).write_text("\n".join(lines) + "\n")
-    answers = shared_path(name) / "answers.csv.gz"
     options = ("--annotations", str(answers), "--scale", "ordinal", "--json", "--repeats", "0")
     done = run("evaluate", "soft.csv", "--soft", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -107,8 +132,11 @@ def test_the_command_gives_what_scipy_gives_on_the_task_data(name, scale, tmp_pa
     assert found["summary"]["anad"] == pytest.approx(np.mean(anad), abs=1e-9)
 
 
-def test_options_of_varierrnli_are_scored_as_recomputed():
-    rows, random = rows_of_file("lewidi_varierrnli"), np.random.default_rng(1)
+@pytest.mark.parametrize("name", ["simulated", "lewidi_varierrnli"])
+def test_options_are_scored_as_recomputed(name):
+    simulated = name == "simulated"
+    rows = drawn_sets() if simulated else rows_of_file(shared_path(name) / "answers.csv.gz")
+    random = np.random.default_rng(1)
     options = ["contradiction", "entailment", "neutral"]
     annotations = Annotations.from_columns(*zip(*rows, strict=True), classes=options)
     sets = defaultdict(lambda: defaultdict(set))

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dissensus import Annotations, DataError, OptionError, aggregate, estimate, evaluate, write
+from dissensus import (
+    Annotations,
+    DataError,
+    Numbers,
+    OptionError,
+    aggregate,
+    estimate,
+    evaluate,
+    write,
+)
 from dissensus._names import as_names, numbered
 from dissensus.metrics import _classes, _numbers
 from dissensus.readers import as_numbers, read_predictions
@@ -315,6 +324,22 @@ def test_a_truth_that_is_no_number_is_reported():
         evaluate(summary, {"a": 1, "b": "cat"})
     with pytest.raises(DataError, match="nothing to score"):
         evaluate(summary, {"c": 1})
+
+
+def test_an_estimation_is_scored_by_its_errors(tmp_path):
+    random = np.random.default_rng(0)
+    truth = {f"i{k}": float(value) for k, value in enumerate(random.normal(0, 10, 50))}
+    rows = [(item, who, random.normal(value, 4)) for item, value in truth.items() for who in "xyz"]
+    result = estimate(Numbers.from_columns(*zip(*rows, strict=True)), "mean")
+    wrong = np.array(
+        [np.mean([n for i, _, n in rows if i == item]) - truth[item] for item in truth]
+    )
+    found = evaluate(result, truth)
+    assert found.scores["mae"].value == pytest.approx(np.abs(wrong).mean())
+    assert found.scores["rmse"].value == pytest.approx(np.sqrt((wrong**2).mean()))
+    write(result, tmp_path / "values.csv")
+    again = evaluate(read_predictions(tmp_path / "values.csv"), truth)
+    assert again.scores["spearman"].value == pytest.approx(found.scores["spearman"].value)
 
 
 def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):

@@ -564,9 +564,15 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path):
         assert done.stderr.count(b"\n") == 1
 
 
-def test_replayed_labels_of_a_real_crowd_are_saved():
-    full, truth = shared("rte"), shared_truth("rte")
-    right = np.array([int(truth[name]) for name in full.items.tolist()])
+@pytest.mark.parametrize("name", ["one-coin", "rte"])
+def test_replayed_labels_of_a_crowd_are_saved(name):
+    if name == "rte":
+        full, truth = shared(name), shared_truth(name)
+        right = np.array([int(truth[item]) for item in full.items.tolist()])
+    else:
+        made = simulate(name, n_items=200, n_annotators=30, n_classes=2, feedback=10, seed=1)
+        full, right = made.annotations, made.truth
+    n = full.n_items
     keys = full.item.astype(np.int64) * full.n_annotators + full.annotator
     accuracy = {}
     for policy in ("joint", "random"):
@@ -574,7 +580,7 @@ def test_replayed_labels_of_a_real_crowd_are_saved():
         for turn in range(11):  # the first label of every item, then a fifth of the items
             found = plan(
                 annotations,
-                budget=800 if turn == 0 else 160,
+                budget=n if turn == 0 else n // 5,
                 policy=policy if turn else "random",
                 per_item=1,
                 available=full,
@@ -586,6 +592,6 @@ def test_replayed_labels_of_a_real_crowd_are_saved():
                 keys, annotations.item.astype(np.int64) * full.n_annotators + annotations.annotator
             )
             annotations = full.keep(bought | kept)
-        assert len(annotations) == 2400
+        assert len(annotations) == 3 * n
         accuracy[policy] = (fit(annotations).label == right).mean()
     assert accuracy["joint"] > accuracy["random"] + 0.03

@@ -12,7 +12,8 @@ from dissensus import DataError
 from dissensus.readers import examine
 from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
 from dissensus.readers.sources import Source, open_source
-from tests.support import benchmark, rows_of, shared
+from dissensus.simulation.judges import simulate_judges
+from tests.support import benchmark, rows_of
 from tests.test_readers_json import FIXTURES, OURS, column, export_of, rows, write_json
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -396,8 +397,8 @@ def as_inspect(answers, folder):
 
 
 @pytest.mark.parametrize("write", [as_alt_test, as_mlflow, as_inspect])
-def test_a_published_set_is_the_same_in_every_log(write, tmp_path):
-    answers = rows_of(shared("alt_framing"))
+def test_people_and_models_are_the_same_in_every_log(write, tmp_path):
+    answers = rows_of(simulate_judges(n_items=100, n_people=4, n_judges=6, seed=1).annotations)
     found = examine(write(answers, tmp_path))
     assert sorted(rows_of(found.annotations)) == sorted(answers)
     sources = found.annotations.columns["source"].tolist()

@@ -17,7 +17,7 @@ from dissensus.readers import examine
 from dissensus.readers.columns import NEEDED
 from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
 from dissensus.readers.sources import open_source
-from tests.support import SHARED, annotation_rows, relation, rows_of, run
+from tests.support import annotation_rows, relation, rows_of, run, shared_files
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MINE = {
@@ -68,10 +68,7 @@ def test_the_name_of_a_file_does_not_matter(name, tmp_path):
 
 
 def test_no_shared_table_is_taken_for_an_export():
-    files = sorted(SHARED.glob("*/*.csv.gz"))
-    if not files:
-        pytest.skip("the shared data sets are not beside the project")
-    taken = {str(path): tool_of(head_of(open_source(path))) for path in files}
+    taken = {str(path): tool_of(head_of(open_source(path))) for path in shared_files("*/*.csv.gz")}
     odd = {path: name for path, name in taken.items() if name is not None}
     assert {Path(path).name for path in odd} <= {"votes.csv.gz"}
     assert set(odd.values()) <= {"votes"}

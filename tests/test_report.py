@@ -757,8 +757,15 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):
 # Real data
 
 
-def test_labelme_is_reported_with_its_truth():
-    truth = shared_truth("labelme")
-    summary = report(shared("labelme"), "majority", truth=truth)
-    assert "59 annotators gave 2547 labels to 1000 items" in summary.sentences[0]
-    assert "Of the 1000 items whose label is known" in summary.sentences[1]
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("bluebirds", "39 annotators gave 4212 labels to 108 items"),
+        ("labelme", "59 annotators gave 2547 labels to 1000 items"),
+    ],
+)
+def test_real_data_are_reported_with_their_truth(name, counts):
+    annotations = shared(name)
+    summary = report(annotations, "majority", truth=shared_truth(name))
+    assert counts in summary.sentences[0]
+    assert f"Of the {annotations.n_items} items whose label is known" in summary.sentences[1]

@@ -235,7 +235,8 @@ def test_agreement_follows_the_scale():
 
 
 @pytest.mark.parametrize(
-    ("name", "scale"), [("lewidi_csc", "ordinal"), ("politeness_wikipedia", "interval")]
+    ("name", "scale"),
+    [("anesthesia", "ordinal"), ("lewidi_csc", "ordinal"), ("politeness_wikipedia", "interval")],
 )
 def test_agreement_of_shared_ratings_is_that_of_their_scale(name, scale):
     path = shared_path(name) / "answers.csv.gz"
@@ -351,6 +352,7 @@ def test_watch_refuses_numbers_unless_they_are_declared(tmp_path):
 
 
 def test_training_refuses_a_slider_before_anything_is_learned(tmp_path):
+    pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
     columns = ratings(n_classes=25, n_items=30)
     write_table(tmp_path, columns)
     lines = "".join(f"{item},a text about {item}\n" for item in range(30))

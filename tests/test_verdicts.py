@@ -254,6 +254,7 @@ def test_nobody_of_labelme_is_flagged():
 @pytest.mark.parametrize(
     ("name", "scale"),
     [
+        ("anesthesia", "ordinal"),
         ("politeness_wikipedia", "interval"),
         ("lewidi_csc", "ordinal"),
         ("adult3", "ordinal"),

@@ -12,26 +12,39 @@ Where there are more or fewer errors than stated, low doubts change more than hi
 labels had another temperature: so are the errors outside a list of the least certain labels
 computed. On the same sets, the true number differed from that by a factor whose logarithm has the
 standard deviation `LEFT_SD`, besides the spread of counts.
+
+Where labels were checked one by one, each with the doubt that was stated before, stated doubts are
+calibrated by them, whatever the order of the checks was, as long as it followed the doubts:
+
+    logit P(wrong) = a + b logit(doubt),   a ~ N(0, SHIFT_SD²),   log b ~ N(0, SLOPE_SD²)
+
+The spread of a and b is that over the same sets.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit, ndtr
 
 from ._relation import Floats
 
 LOG_SD = 0.47
 LEFT_SD = 0.3
+SHIFT_SD, SLOPE_SD = 0.4, 0.45
 COVERAGE = 0.9  # of intervals
 _REACH = 1.645  # standard deviations of such an interval
 _FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
 _LOG_POWERS = (-6.0, 4.0)  # of odds, searched
+_SHIFTS = np.linspace(-4, 4, 33) * SHIFT_SD
+_LOG_SLOPES = np.linspace(-4, 4, 33) * SLOPE_SD
+_SUREST, _BINS, _NUMBERS = 1e-6, 140, 300
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,57 @@ def label_errors(
     ends = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
     expected, low, high = np.minimum(np.exp([left[0], *ends]), n_left).tolist()
     return LabelErrors(n_left, expected, low, high, n_checked)
+
+
+class Checked(NamedTuple):
+    """Labels that were checked: the doubt about each that was stated before, and the result."""
+
+    doubt: Floats
+    wrong: npt.NDArray[np.bool_]
+
+
+def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
+    """Return how many labels are wrong that nobody checked, from those that were.
+
+    Parameters
+    ----------
+    confidence
+        Confidence in labels that nobody checked: (item).
+    checked
+        Checked labels, chosen by their doubt or at random; their doubts and this confidence are
+        calibrated alike.
+
+    Examples
+    --------
+    >>> half = Checked(np.full(80, 0.1), np.arange(80) < 4)  # half as many errors as stated
+    >>> errors = checked_errors(np.full(1000, 0.9), half)
+    >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
+    [54, 22, 105]
+    """
+    n_items = len(confidence)
+    shift, slope = _SHIFTS[:, None, None], np.exp(_LOG_SLOPES)[:, None]
+    log_density = -((_SHIFTS[:, None] / SHIFT_SD) ** 2 + (_LOG_SLOPES / SLOPE_SD) ** 2) / 2
+    for is_wrong, sign in ((checked.wrong, 1), (~checked.wrong, -1)):
+        centre, count = _binned(checked.doubt[is_wrong])
+        log_density = log_density + log_expit(sign * (shift + slope * centre)) @ count
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    centre, count = _binned(1 - confidence)
+    rate = expit(shift + slope * centre)
+    mean, variance = rate @ count, (rate * (1 - rate)) @ count  # (shift, slope)
+    deviation = np.sqrt(variance + 1 / 12)  # a count is a whole number
+    numbers = np.linspace(0, n_items, _NUMBERS) ** 2 / max(n_items, 1)
+    upto = np.array([(density * ndtr((x + 0.5 - mean) / deviation)).sum() for x in numbers])
+    quantiles = np.array([0.5, (1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    expected, low, high = np.interp(quantiles, upto, numbers).tolist()
+    return LabelErrors(n_items, expected, low, high, len(checked.doubt))
+
+
+def _binned(doubt: Floats) -> tuple[Floats, Floats]:
+    """Return the centres of bins of log odds, and how many doubts are in each."""
+    odds = logit(np.clip(doubt, _SUREST, 1 - _SUREST))
+    count, edges = np.histogram(odds, _BINS, (logit(_SUREST), -logit(_SUREST)))
+    return (edges[1:] + edges[:-1]) / 2, count.astype(np.float64)
 
 
 def doubts(confidence: Floats, wrong: float) -> Floats:

@@ -19,6 +19,7 @@ __all__ = ["cli", "main"]
 VERBS = {
     "demo": ("demo", "Try dissensus on a data set that comes with it."),
     "report": ("report", "Write a report about a data set."),
+    "open": ("open", "Open the workbench: settle disagreement in the browser."),
     "aggregate": ("aggregate", "Estimate the true label of every item."),
     "watch": ("watch", "Keep labels up to date while annotations arrive."),
     "compare": ("compare", "Compare methods, with or without known labels."),
@@ -47,7 +48,9 @@ OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
 
 
 # Modules of optional parts, which an error names.
-_EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"} | dict.fromkeys(
+_EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"}
+_EXTRAS |= {"starlette": "app", "uvicorn": "app"}
+_EXTRAS |= dict.fromkeys(
     ("torch", "safetensors", "sklearn", "lightning_fabric", "PIL", "transformers"), "deep"
 )
 

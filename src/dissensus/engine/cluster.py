@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._extras import install_command
 from ..errors import OptionError
 from .dask import Dask
+from .local import Local
 
 if TYPE_CHECKING:
     from ..sharded.chunks import Chunks
@@ -45,7 +45,7 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
             with client:
                 yield Dask(client)
             return
-        count = workers or len(os.sched_getaffinity(0))
+        count = workers or Local().cores
         local = LocalCluster(
             count, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
         )

@@ -8,8 +8,22 @@ from ..answers import Answers
 from .answers import AnswerPlan, plan_on_answers
 from .curve import Curve, Point
 from .planner import Plan, plan_labels
+from .review import DRAWN_EVERY, Review, errors_left, plan_review, random_order
 
-__all__ = ["AnswerPlan", "Curve", "Plan", "Point", "plan", "plan_labels", "plan_on_answers"]
+__all__ = [
+    "DRAWN_EVERY",
+    "AnswerPlan",
+    "Curve",
+    "Plan",
+    "Point",
+    "Review",
+    "errors_left",
+    "plan",
+    "plan_labels",
+    "plan_on_answers",
+    "plan_review",
+    "random_order",
+]
 
 
 @overload

@@ -154,6 +154,8 @@ def _labels(report: Report) -> list[Action]:
 
 def _further_checks(report: Report) -> int | None:
     """Return how many further checks with as few errors would show that the target is reached."""
+    if report.checked is not None:
+        return None
     confidence, checks = report.certainty[report.unchecked], report.checks
     while checks["n_checked"] < len(confidence):
         checks = {name: 2 * count for name, count in checks.items()}

@@ -37,11 +37,12 @@ from ..identification import (
 from ..identification.items import item_causes
 from ..identification.verdicts import FLAGGED, LEFT_OUT
 from ..judging import Judging, judge
-from ..label_errors import LabelErrors, doubts, label_errors
+from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
 from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_attributes, read_texts
+from ..registry import aggregators
 from ..result import Aggregation, Table
 from .actions import actions
 from .answer_report import AnswerReport, report_answers
@@ -118,6 +119,8 @@ class Report(DataReport):
         Results of `tendency evaluate`, if given.
     judging
         Results of `judge`, where people and models labelled.
+    checked
+        Labels that were checked one by one, where gold is no random sample.
     """
 
     name: str
@@ -139,6 +142,7 @@ class Report(DataReport):
     folder: Path | None = None
     predictions: Predictions | None = None
     judging: Judging | None = None
+    checked: Checked | None = None
 
     @property
     def annotations(self) -> Annotations:
@@ -177,9 +181,20 @@ class Report(DataReport):
         """Confidence in every label; that it is right within one step, if classes are ordered."""
         if self.annotations.scale != "ordinal":
             return self.result.confidence
-        probabilities = np.pad(self.result.probabilities, ((0, 0), (1, 1)))
-        near = probabilities[:, :-2] + probabilities[:, 1:-1] + probabilities[:, 2:]
-        return near[np.arange(len(near)), np.maximum(self.result.label, 0)]
+        return _within_one_step(self.result.probabilities, self.result.label)
+
+    @cached_property
+    def certainty_without_gold(self) -> Floats:
+        """The same, without the factor that gold gives its temperature: alike in all fits."""
+        result = self.result
+        if not result.n_gold:
+            return self.certainty
+        method = aggregators.create(result.method)
+        temperature = method.temperature(self.annotations.labels_per_item)
+        plain = replace(result, temperature=temperature)
+        if self.annotations.scale == "ordinal":
+            return _within_one_step(plain.probabilities, plain.label)
+        return plain.confidence
 
     @cached_property
     def unchecked(self) -> Integers:
@@ -192,6 +207,8 @@ class Report(DataReport):
     @cached_property
     def errors(self) -> LabelErrors:
         """How many labels are wrong."""
+        if self.checked is not None:
+            return checked_errors(self.certainty_without_gold[self.unchecked], self.checked)
         return label_errors(self.certainty[self.unchecked], **self.checks)
 
     @property
@@ -215,6 +232,9 @@ class Report(DataReport):
     def errors_after(self) -> LabelErrors:
         """How many labels are wrong outside the list to label again."""
         n_listed = len(self.to_relabel)
+        if self.checked is not None:
+            rest = self.unchecked[n_listed:]
+            return checked_errors(self.certainty_without_gold[rest], self.checked)
         return label_errors(self.certainty[self.unchecked], n_listed, **self.checks)
 
     @property
@@ -275,6 +295,13 @@ class Report(DataReport):
         }
 
 
+def _within_one_step(probabilities: Floats, label: Integers) -> Floats:
+    """Return the probability that labels are right within one step: (item)."""
+    padded = np.pad(probabilities, ((0, 0), (1, 1)))
+    near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
+    return near[np.arange(len(near)), np.maximum(label, 0)]
+
+
 @overload
 def report(source: Answers | AnswerReading, method: str = ..., **settings: Any) -> AnswerReport: ...
 
@@ -316,6 +343,7 @@ def report_labels(
     target: float = TARGET,
     tendency: str | Path | None = None,
     folder: Path | None = None,
+    checked: Checked | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
@@ -347,6 +375,8 @@ def report_labels(
         Output of `dissensus tendency evaluate --json`, as a file.
     folder
         Where images that texts name are looked for; by default the folder of the file.
+    checked
+        Labels that were checked one by one; by default gold is taken for a random sample.
     seed
         Random seed.
     progress
@@ -376,7 +406,7 @@ def report_labels(
     reading = replace(reading, gold=known or {})
     truth = None if truth is None else as_truth(truth)
     annotations.check_classes("report", "`report_numbers` reports on numbers")
-    checked = check(reading, gold=known)
+    findings = check(reading, gold=known)
     progress(1, _STEPS)
     samples: tuple[str, ...] = ()
     if method == "auto" and len(annotations) > _ONE_METHOD:
@@ -423,7 +453,7 @@ def report_labels(
         name or ("annotations" if path is None else path.name),
         reading,
         result,
-        checked,
+        findings,
         agreement,
         pairs if pairs is not None and pairs.known.any() else None,
         camped,
@@ -439,4 +469,5 @@ def report_labels(
         place.parent if place is not None and place.is_file() else folder,
         predictions,
         judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
+        checked,
     )

@@ -1,0 +1,133 @@
+"""What if: annotators left out, classes merged or renamed, another method, and the effect of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._relation import Integers
+from ..aggregation import aggregate
+from ..agreement import krippendorff_alpha
+from ..annotations import Annotations
+from ..errors import DataError, OptionError
+from ..registry import aggregators
+from ..result import Aggregation
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How the annotations that are fitted differ from those in the file.
+
+    Attributes
+    ----------
+    left_out
+        Annotators without a vote.
+    renamed
+        Classes under another name; two under the same name are merged.
+    method
+        The method; empty for that of the command.
+    """
+
+    left_out: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    method: str = ""
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Changes:
+        """Return the changes that `to_dict` made plain."""
+        renamed = dict(stored.get("renamed", {}))
+        return cls(tuple(stored.get("left_out", ())), renamed, str(stored.get("method", "")))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.left_out or self.renamed or self.method)
+
+    def name(self, label: str) -> str:
+        """Return the present name of a class."""
+        return self.renamed.get(label, label)
+
+    def apply(self, annotations: Annotations) -> Annotations:
+        """Return the annotations with these changes.
+
+        >>> annotations = Annotations.from_columns("aaa", "xyz", ["cat", "cats", "dog"])
+        >>> Changes(("z",), {"cats": "cat"}).apply(annotations)
+        <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
+        """
+        if self.left_out:
+            known = annotations.annotators.tolist()
+            missing = set(self.left_out).difference(known)
+            if missing:
+                raise DataError(f"no annotator {sorted(missing)[0]!r}")
+            kept = ~np.isin(known, list(self.left_out))
+            if not kept.any():
+                raise OptionError("all annotators are left out; keep at least one")
+            annotations = annotations.subset(annotators=kept)
+        if not self.renamed:
+            return annotations
+        missing = set(self.renamed).difference(annotations.classes.tolist())
+        if missing:
+            raise DataError(f"no class {sorted(missing)[0]!r}")
+        new = [self.name(label) for label in annotations.classes.tolist()]
+        names = list(dict.fromkeys(new))
+        table = np.array([names.index(name) for name in new])
+        return annotations.with_codes(
+            label=table[annotations.label], classes=names, **annotations.columns
+        )
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is changed, a sentence each."""
+        out = []
+        if self.left_out:
+            out.append(f"Left out: {', '.join(self.left_out)}.")
+        out += [f"Class {old} counts as {new}." for old, new in self.renamed.items()]
+        if self.method:
+            out.append(f"Labels are inferred by {self.method}.")
+        return out
+
+
+class Effect(NamedTuple):
+    """What changes do to labels, certainty and agreement."""
+
+    changed: Integers  # items by code, whose label is another
+    before: list[str]  # their labels
+    after: list[str]
+    certainty: tuple[float, float]  # mean, before and after
+    alpha: tuple[float, float]
+    n_items: int
+
+
+def effect(
+    annotations: Annotations,
+    present: Aggregation,
+    changes: Changes,
+    *,
+    method: str,
+    gold: Mapping[str, str] | None,
+    seed: int,
+) -> Effect:
+    """Return the effect of changes to annotations, compared with the present result."""
+    aggregators.create(method)  # fails early
+    changed = changes.apply(annotations)
+    classes = set(changed.classes.tolist())
+    known = {item: changes.name(label) for item, label in (gold or {}).items()}
+    known = {item: label for item, label in known.items() if label in classes}
+    result = aggregate(changed, method, gold=known or None, seed=seed)
+    was = ["undecided" if one is None else one for one in present.labels.tolist()]
+    now = ["undecided" if one is None else one for one in result.labels.tolist()]
+    new_name = {name: changes.name(name) for name in set(was)}
+    differs = [k for k, (a, b) in enumerate(zip(was, now, strict=True)) if new_name[a] != b]
+    return Effect(
+        np.array(differs, dtype=np.int64),
+        [was[k] for k in differs],
+        [now[k] for k in differs],
+        (float(present.confidence.mean()), float(result.confidence.mean())),
+        (krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
+        annotations.n_items,
+    )

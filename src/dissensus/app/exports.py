@@ -1,0 +1,210 @@
+"""What people take home: labels, decisions, lists, the report, and a script that repeats it.
+
+All of it comes from one finished fit.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from ..annotations import Annotations
+from ..errors import OptionError
+from ..reporting.class_tables import downloads
+from ..writers import write
+from ..writers.targets import TARGETS
+from .decisions import Decisions
+from .fits import Fit
+from .journal import Entry
+
+
+class Taken(NamedTuple):
+    """A file to take home."""
+
+    name: str
+    kind: str  # media type
+    body: bytes
+
+
+_CSV, _HTML, _ZIP = "text/csv; charset=utf-8", "text/html; charset=utf-8", "application/zip"
+_READ_ME = """This folder repeats what the workbench showed.
+
+sh reproduce.sh writes labels-again.csv, which has the labels of labels.csv.
+decisions.csv has the known labels: decisions of reviewers, and those in the file.
+reviews.csv has every reviewer's decision, as annotations; `dissensus agree reviews.csv` compares
+the reviewers. journal.csv has every entry, also those that were taken back.
+"""
+
+
+def formats() -> list[str]:
+    """Return the formats in which results can be written."""
+    return [name for name, target in TARGETS.items() if target.results]
+
+
+def labels(fit: Fit, format_: str = "long") -> Taken:
+    """Return the labels in a format; a folder comes as a zip file."""
+    if format_ not in formats():
+        raise OptionError(f"no format {format_!r}; there are {', '.join(formats())}")
+    kind = TARGETS[format_].kinds[0]
+    reading = replace(fit.report.reading, annotations=fit.annotations)
+    with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
+        if kind == "folder":
+            path = Path(folder) / "labels"
+            write(fit.report.result, f"{path}/", format=format_, reading=reading)
+            return Taken("labels.zip", _ZIP, _zipped(path))
+        path = Path(folder) / f"labels.{kind}"
+        write(fit.report.result, path, format=format_, reading=reading)
+        types = {"csv": _CSV, "json": "application/json"}
+        return Taken(path.name, types.get(kind, "application/octet-stream"), path.read_bytes())
+
+
+def decisions_table(fit: Fit) -> Taken:
+    """Return all known labels: those decided, and those in the file."""
+    known = fit.report.reading.gold
+    rows = [
+        (item, label, "decision" if item in fit.gold else "file") for item, label in known.items()
+    ]
+    return _table("decisions.csv", rows, ("item", "label", "source"))
+
+
+def reviews_table(decisions: Decisions) -> Taken:
+    """Return every reviewer's decisions, as annotations."""
+    rows = [(one.item, one.reviewer, _word(one), one.at, one.comment) for one in decisions.all]
+    return _table("reviews.csv", rows, ("item", "annotator", "label", "time", "comment"))
+
+
+def _word(entry: Entry) -> str:
+    return entry.value if entry.kind == "label" else f"({entry.kind})"
+
+
+def journal_table(entries: list[Entry]) -> Taken:
+    """Return every entry of the journal."""
+    return _table("journal.csv", entries, Entry._fields)
+
+
+def relabel_table(fit: Fit) -> Taken:
+    """Return the items to label again."""
+    columns = downloads(fit.report)["relabel"].columns
+    frame = pl.DataFrame({name: list(values) for name, values in columns.items()}, strict=False)
+    return Taken("relabel.csv", _CSV, _csv(frame))
+
+
+def report_page(fit: Fit) -> Taken:
+    """Return the report."""
+    return Taken("report.html", _HTML, fit.report.page().encode())
+
+
+def annotations_table(fit: Fit) -> Taken:
+    """Return the annotations with the changes."""
+    with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
+        path = Path(folder) / "annotations.csv"
+        write(fit.annotations, path)
+        return Taken(path.name, _CSV, path.read_bytes())
+
+
+def command(fit: Fit) -> list[str]:
+    """Return the command that gives the same labels."""
+    annotations = fit.annotations
+    words = ["dissensus", "aggregate", "annotations.csv"]
+    if fit.report.reading.gold:
+        words += ["--gold", "decisions.csv"]
+    words += ["--strategy", fit.report.result.method, "--scale", annotations.scale]
+    if not any("," in name or name != name.strip() for name in annotations.classes.tolist()):
+        words += ["--classes", ",".join(annotations.classes.tolist())]
+    return [*words, "--seed", str(fit.report.seed), "--output", "labels-again.csv"]
+
+
+def script(fit: Fit) -> Taken:
+    """Return a shell script that repeats the fit."""
+    text = f"#!/bin/sh\nset -e\n{shlex.join(command(fit))}\n"
+    return Taken("reproduce.sh", "text/x-shellscript; charset=utf-8", text.encode())
+
+
+def notebook(fit: Fit) -> Taken:
+    """Return a notebook that repeats the fit."""
+    annotations: Annotations = fit.annotations
+    read = f"classes={annotations.classes.tolist()!r}, scale={annotations.scale!r}"
+    gold = "'decisions.csv'" if fit.report.reading.gold else "None"
+    lines = [
+        ("markdown", f"# Labels of {fit.report.name}\n\n{' '.join(fit.changes.sentences)}".strip()),
+        ("code", f"import dissensus as ds\n\nannotations = ds.read('annotations.csv', {read})"),
+        (
+            "code",
+            f"result = ds.aggregate(\n    annotations, {fit.report.result.method!r}, "
+            f"gold={gold}, seed={fit.report.seed}\n)\nresult.to_pandas()",
+        ),
+        ("code", f"ds.report(annotations, {fit.report.result.method!r}, gold={gold})"),
+    ]
+    cells: list[dict[str, Any]] = [
+        {
+            "cell_type": kind,
+            "id": f"cell-{position}",
+            "metadata": {},
+            "source": source,
+            **({"execution_count": None, "outputs": []} if kind == "code" else {}),
+        }
+        for position, (kind, source) in enumerate(lines)
+    ]
+    body = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return Taken("reproduce.ipynb", "application/x-ipynb+json", json.dumps(body).encode())
+
+
+def everything(fit: Fit, decisions: Decisions, entries: list[Entry]) -> Taken:
+    """Return all files in one."""
+    parts = [
+        labels(fit),
+        decisions_table(fit),
+        reviews_table(decisions),
+        journal_table(entries),
+        relabel_table(fit),
+        report_page(fit),
+        annotations_table(fit),
+        script(fit),
+        notebook(fit),
+        Taken("README.txt", "text/plain", _READ_ME.encode()),
+    ]
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in parts:
+            archive.writestr(one.name, one.body)
+    return Taken("workbench.zip", _ZIP, held.getvalue())
+
+
+# What the page offers: title, and what makes it of a fit.
+OF_FIT: dict[str, tuple[str, Callable[[Fit], Taken]]] = {
+    "decisions": ("Decisions, as gold", decisions_table),
+    "relabel": ("Items to label again", relabel_table),
+    "report": ("The report", report_page),
+    "annotations": ("The annotations, with the changes", annotations_table),
+    "script": ("A script that repeats the fit", script),
+    "notebook": ("A notebook that repeats the fit", notebook),
+}
+
+
+def _table(name: str, rows: Any, columns: tuple[str, ...]) -> Taken:
+    frame = pl.DataFrame([*rows], schema=columns, orient="row", infer_schema_length=None)
+    return Taken(name, _CSV, _csv(frame))
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    held = io.BytesIO()
+    frame.write_csv(held)
+    return held.getvalue()
+
+
+def _zipped(folder: Path) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder).as_posix())
+    return held.getvalue()

@@ -1,0 +1,235 @@
+"""A finished fit, and the present state: the fit with the decisions that came after it.
+
+A decision shows at once. The label of its item becomes the decided class, and the mean posterior
+probability of the labels of an annotator a, the accuracy that pages show, moves by
+
+    (1[label of a on the item = decided] - posterior of that label) / number of labels of a
+
+until the next fit knows the decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .._relation import Floats, Integers
+from ..annotations import Annotations
+from ..label_errors import Checked
+from ..planning import Review, plan_review, random_order
+from ..readers import Reading
+from ..reporting.report import Report, report_labels
+from .changes import Changes
+from .decisions import OPEN, Decisions
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A finished fit.
+
+    Attributes
+    ----------
+    report
+        Everything that is known about the annotations with these changes and decisions.
+    number
+        Of the last entry of the journal that it knows.
+    changes
+        The changes to the annotations.
+    gold
+        Known labels from decisions; those of the file are in the report.
+    unknown
+        Decided items whose class or item is not there any more.
+    """
+
+    report: Report
+    number: int
+    changes: Changes
+    gold: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def annotations(self) -> Annotations:
+        """The annotations with the changes."""
+        return self.report.annotations
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """Items by name."""
+        return {name: code for code, name in enumerate(self.annotations.items.tolist())}
+
+    @cached_property
+    def people(self) -> dict[str, int]:
+        """Annotators by name."""
+        return {name: code for code, name in enumerate(self.annotations.annotators.tolist())}
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """Classes by name."""
+        return {name: code for code, name in enumerate(self.annotations.classes.tolist())}
+
+    @cached_property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Which items have labels and no known label in the file."""
+        in_file = set(self.report.reading.gold).difference(self.gold)
+        known = [item in in_file for item in self.annotations.items.tolist()]
+        return (self.annotations.labels_per_item > 0) & ~np.array(known, dtype=bool)
+
+    @cached_property
+    def random_order(self) -> Integers:
+        """Items in the order in which they are drawn."""
+        return random_order(self.annotations.items.tolist(), self.report.seed)
+
+    @cached_property
+    def split_votes(self) -> npt.NDArray[np.bool_]:
+        """Which items have labels of more than one class."""
+        label, index = self.annotations.label, self.annotations.index
+        first = label[np.repeat(index[:-1].clip(max=max(len(label) - 1, 0)), np.diff(index))]
+        differs = np.concatenate([[0], np.cumsum(label != first)])
+        return np.asarray(differs[index[1:]] > differs[index[:-1]])
+
+    def plan(self, seconds: Floats | None, checked: Checked | None) -> Review:
+        """Return which labels to check."""
+        known = np.zeros(self.annotations.n_items, dtype=bool)
+        known[[self.codes[item] for item in self.gold]] = True
+        return plan_review(
+            self.report.certainty_without_gold,
+            self.labelled & ~known,
+            n_items=int(self.labelled.sum()),
+            seconds=seconds,
+            checked=checked,
+            target=self.report.target,
+        )
+
+
+def fit(
+    reading: Reading,
+    decisions: Decisions,
+    *,
+    name: str,
+    method: str,
+    target: float,
+    seed: int,
+    checked: Checked | None = None,
+    folder: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Fit:
+    """Return a fit of what was read, with the changes and decisions so far."""
+    changes, number = decisions.changes, decisions.number
+    annotations = changes.apply(reading.annotations)
+    classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
+    decided = {item: changes.name(label) for item, label in decisions.gold().items()}
+    gold = {k: label for k, label in decided.items() if label in classes and k in items}
+    in_file = {k: changes.name(label) for k, label in reading.gold.items()}
+    report = report_labels(
+        replace(reading, annotations=annotations),
+        changes.method or method,
+        name=name,
+        gold={**in_file, **gold},
+        target=target,
+        folder=folder,
+        checked=checked,
+        seed=seed,
+        progress=progress,
+    )
+    return Fit(report, number, changes, gold, tuple(k for k in decided if k not in gold))
+
+
+@dataclass(frozen=True, eq=False)
+class Present:
+    """The present state of every item and annotator.
+
+    Attributes
+    ----------
+    label, certainty
+        Of every item: (item).
+    status
+        Positions in `STATUSES`: (item).
+    provisional
+        Which items no fit knows yet as they are: (item).
+    accuracy
+        Mean probability that the labels of every annotator are right: (annotator).
+    touched
+        Which annotators no fit knows yet as they are: (annotator).
+    """
+
+    fit: Fit
+    label: Integers
+    certainty: Floats
+    status: npt.NDArray[np.uint8]
+    provisional: npt.NDArray[np.bool_]
+    accuracy: Floats
+    touched: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, fit: Fit, decisions: Decisions) -> Present:
+        """Return the state after a fit and the decisions that it may not know."""
+        annotations, result = fit.annotations, fit.report.result
+        nothing = np.zeros(annotations.n_items, dtype=bool)
+        nobody = np.zeros(annotations.n_annotators, dtype=bool)
+        status = np.full(annotations.n_items, OPEN, dtype=np.uint8)
+        present = cls(
+            fit, result.label, fit.report.certainty, status, nothing, result.agreement, nobody
+        )
+        present = present.copy()
+        for item in {*decisions.items, *fit.gold}:
+            present.put(item, decisions)
+        return present
+
+    def copy(self) -> Present:
+        """Return a copy whose arrays can be changed."""
+        names = ("label", "certainty", "status", "provisional", "accuracy", "touched")
+        return replace(self, **{name: getattr(self, name).copy() for name in names})
+
+    def after(self, item: str, decisions: Decisions) -> Present:
+        """Return the state after the decisions on an item have changed."""
+        present = self.copy()
+        present.put(item, decisions)
+        return present
+
+    def put(self, item: str, decisions: Decisions) -> None:
+        """Update an item of a copy, and its annotators."""
+        code = self.fit.codes.get(item)
+        if code is None:
+            return
+        fit, result = self.fit, self.fit.report.result
+        self.status[code] = decisions.status(item)
+        decided = decisions.label(item)
+        known = None if decided is None else fit.classes.get(fit.changes.name(decided))
+        fitted = fit.classes.get(fit.gold.get(item, ""))
+        label, certainty = int(result.label[code]), float(fit.report.certainty[code])
+        if known != fitted and known is not None:
+            label, certainty = known, 1.0
+        elif known != fitted:  # what the fit knew was taken back
+            label, certainty = self._before(code)
+        self._move(code, label if known != fitted else None)
+        self.label[code], self.certainty[code] = label, certainty
+        self.provisional[code] = known != fitted
+
+    def _before(self, code: int) -> tuple[int, float]:
+        """Return the most frequent label of an item, which no decision holds any more."""
+        votes = self.votes(code)
+        return int(votes.argmax()), float(votes.max() / max(votes.sum(), 1))
+
+    def votes(self, code: int) -> Integers:
+        """Return how often every class was given to an item."""
+        annotations = self.fit.annotations
+        given = annotations.label[annotations.index[code] : annotations.index[code + 1]]
+        return np.bincount(given, minlength=annotations.n_classes)
+
+    def _move(self, code: int, label: int | None) -> None:
+        """Update the annotators of an item, whose label is another than in the fit, or none."""
+        annotations, result = self.fit.annotations, self.fit.report.result
+        rows = slice(annotations.index[code], annotations.index[code + 1])
+        people, given = annotations.annotator[rows], annotations.label[rows]
+        stated = result.posterior[code, given]
+        size = annotations.labels_per_annotator[people]
+        before, now = self.provisional[code], label is not None
+        was = (given == self.label[code]) - stated if before else np.zeros(len(given))
+        new = (given == label) - stated if now else np.zeros(len(given))
+        np.add.at(self.accuracy, people, (new - was) / size)
+        self.touched[people] |= now

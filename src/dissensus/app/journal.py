@@ -1,0 +1,177 @@
+"""The journal of a workbench: every decision, undo and change, one row each, never changed.
+
+It is one SQLite file. An entry is on the disk before `add` returns. The same request is never
+entered twice: a browser that repeats one gets the entry of the first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from .._files import reason
+from ..errors import DataError, OutputError
+
+VERDICTS = ("label", "split", "unclear")  # of a decision
+KINDS = (*VERDICTS, "undo", "change", "arbiter")
+_APPLICATION = 0x44697373  # marks the file as one of ours
+_VERSION = 1
+_PATIENCE = 1.0  # seconds to wait for a lock
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    reviewer TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    item TEXT NOT NULL,
+    value TEXT NOT NULL,
+    comment TEXT NOT NULL,
+    inferred TEXT NOT NULL,
+    certainty REAL,
+    drawn INTEGER NOT NULL,
+    seconds REAL,
+    request TEXT UNIQUE
+);
+CREATE UNIQUE INDEX IF NOT EXISTS one_undo ON entries (value) WHERE kind = 'undo';
+CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON entries
+BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
+CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON entries
+BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
+CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+class Entry(NamedTuple):
+    """An entry of the journal.
+
+    The value is the class of a decision, the number of the entry that an undo takes back, the
+    changes as JSON, or the name of the arbiter. Of a decision, the label and certainty that the
+    last fit had are kept, whether the item was drawn at random, and how long it took.
+    """
+
+    number: int
+    at: str  # ISO 8601, UTC
+    reviewer: str
+    kind: str
+    item: str = ""
+    value: str = ""
+    comment: str = ""
+    inferred: str = ""
+    certainty: float | None = None
+    drawn: bool = False
+    seconds: float | None = None
+
+
+_COLUMNS = ", ".join(Entry._fields)
+
+
+class Journal:
+    """Entries in a SQLite file, made if it is not there."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = Lock()
+        try:
+            self.path.touch(mode=0o600)
+            self._connection = sqlite3.connect(
+                path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+            )
+        except (OSError, sqlite3.Error) as problem:
+            raise OutputError(f"{path}: {reason(problem)}; give another --state FILE") from None
+        try:
+            self._prepare()
+        except sqlite3.Error as problem:
+            self._connection.close()
+            raise self._failed(problem) from None
+        except DataError:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")  # one workbench at a time
+        (mark,) = run("PRAGMA application_id").fetchone()
+        tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if mark != _APPLICATION and tables:
+            raise DataError(f"{self.path}: a database of another program; give another --state")
+        (version,) = run("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise DataError(f"{self.path}: written by a newer version of dissensus; install that")
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = FULL")
+        self._connection.executescript(_SCHEMA)
+        run(f"PRAGMA application_id = {_APPLICATION}")
+        run(f"PRAGMA user_version = {_VERSION}")
+
+    def _failed(self, problem: sqlite3.Error) -> DataError | OutputError:
+        if "locked" in str(problem):
+            return DataError(f"{self.path}: open in another workbench; use that, or close it")
+        if "not a database" in str(problem):
+            return DataError(f"{self.path}: not a state of the workbench; give another --state")
+        return OutputError(f"{self.path}: {problem}; give another --state FILE")
+
+    def add(
+        self,
+        reviewer: str,
+        kind: str,
+        *,
+        item: str = "",
+        value: str = "",
+        comment: str = "",
+        inferred: str = "",
+        certainty: float | None = None,
+        drawn: bool = False,
+        seconds: float | None = None,
+        request: str | None = None,
+    ) -> tuple[Entry, bool]:
+        """Return the new entry, once it is on the disk, and whether the request is a new one."""
+        if kind not in KINDS:
+            raise DataError(f"no kind of entry {kind!r}")
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        row = (at, reviewer, kind, item, value, comment, inferred, certainty, drawn, seconds)
+        marks = ", ".join("?" * (len(row) + 1))
+        insert = (
+            f"INSERT INTO entries ({_COLUMNS.removeprefix('number, ')}, request) VALUES ({marks}) "
+            "ON CONFLICT DO NOTHING"
+        )
+        with self._lock:
+            try:
+                cursor = self._connection.execute(insert, (*row, request))
+                if cursor.rowcount:
+                    return Entry(int(cursor.lastrowid or 0), *row), True
+                where, known = ("request = ?", request)
+                found = self._select(where, known)
+                if not found:  # the same undo under another request
+                    found = self._select("kind = 'undo' AND value = ?", value)
+                return found[0], False
+            except sqlite3.Error as problem:
+                raise self._failed(problem) from None
+
+    def entries(self, after: int = 0) -> list[Entry]:
+        """Return the entries after a number, the oldest first."""
+        with self._lock:
+            return self._select("number > ? ORDER BY number", after)
+
+    def _select(self, where: str, *values: object) -> list[Entry]:
+        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM entries WHERE {where}", values)
+        return [Entry(*row)._replace(drawn=bool(row[9])) for row in rows]
+
+    def secret(self, name: str) -> str | None:
+        """Return a secret that was kept, such as the hash of a password."""
+        with self._lock:
+            rows = self._connection.execute("SELECT value FROM secrets WHERE name = ?", (name,))
+            row = rows.fetchone()
+        return None if row is None else str(row[0])
+
+    def keep_secret(self, name: str, value: str) -> None:
+        """Keep a secret; only the owner can read the file."""
+        with self._lock:
+            self._connection.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, value))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()

@@ -1,0 +1,378 @@
+"""The pages of the workbench: what each shows, from the present state."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from .._version import __version__
+from ..agreement import krippendorff_alpha
+from ..annotations import Annotations
+from ..errors import DataError, DissensusError
+from ..registry import aggregators
+from ..reporting import embedding
+from ..reporting.sentences import amount, percent
+from ..reporting.tables import MAX_ANNOTATORS
+from . import exports
+from .browse import SORTS, VOTES, Catalogue, Filter, detail
+from .changes import Changes
+from .decisions import DISPUTED, STATUSES
+from .fits import Fit
+from .journal import Entry
+from .media import media_of
+from .sessions import Session
+from .workbench import Workbench
+
+_SHOWN = 100  # items in lists of changes
+_CHARTS = ("classes", "confidence", "annotators")
+Query = Mapping[str, str]
+
+
+@dataclass
+class Pages:
+    """Pages as HTML, for one workbench."""
+
+    workbench: Workbench
+
+    def __post_init__(self) -> None:
+        self._catalogue = Catalogue(self.workbench.present.fit)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The items of the present fit."""
+        fit = self.workbench.present.fit
+        if self._catalogue.fit is not fit:
+            self._catalogue = Catalogue(fit)
+        return self._catalogue
+
+    def fill(self, template: str, session: Session, **values: Any) -> str:
+        """Return a page."""
+        return (
+            _environment()
+            .get_template(template)
+            .render(
+                session=session,
+                name=self.workbench.name,
+                status=self.status(),
+                version=__version__,
+                request=secrets.token_urlsafe(12),
+                **values,
+            )
+        )
+
+    # Looking.
+
+    def overview(self, session: Session, _query: Query) -> str:
+        """Return what is known, and what to do."""
+        report = self.workbench.present.fit.report
+        charts = {name: one for name, one in report.charts.items() if name in _CHARTS}
+        specs = {
+            name: {**one.spec, "description": f"{one.title}. {one.words}"}
+            for name, one in charts.items()
+        }
+        return self.fill(
+            "overview.html",
+            session,
+            report=report,
+            charts=charts,
+            data=embedding.as_json(specs),
+            progress=self.workbench.progress(),
+            reviewers=self.reviewers(),
+        )
+
+    def items(self, session: Session, query: Query) -> str:
+        """Return the list of items."""
+        wanted, present = Filter.of(query), self.workbench.present
+        if session.blind:
+            wanted = Filter(wanted.q, status=wanted.status, sort="item", page=wanted.page)
+        catalogue = self.catalogue
+        found = catalogue.find(present, wanted)
+        return self.fill(
+            "items.html",
+            session,
+            wanted=wanted._replace(page=found.page),
+            found=found,
+            classes=present.fit.annotations.classes.tolist(),
+            causes=catalogue.causes,
+            statuses=STATUSES,
+            votes=VOTES,
+            sorts=SORTS,
+            texts=bool(present.fit.report.texts),
+        )
+
+    def item(self, session: Session, query: Query) -> str:
+        """Return an item, to look at and to decide on."""
+        name = query.get("name", "")
+        self.workbench.reserve(session.reviewer, name)
+        return self._item(session, name, origin="item")
+
+    def review(self, session: Session, query: Query) -> str:
+        """Return the next item of the queue."""
+        if "skip" in query:
+            session.skipped.add(query["skip"])
+        shown = self.workbench.next_item(session.reviewer, frozenset(session.skipped))
+        if shown is None:
+            return self.fill("done.html", session, progress=self.workbench.progress())
+        return self._item(session, shown.item, origin="review", drawn=shown.drawn)
+
+    def _item(self, session: Session, name: str, *, origin: str, drawn: bool = False) -> str:
+        workbench, present = self.workbench, self.workbench.present
+        code = present.fit.codes.get(name)
+        if code is None:
+            raise DataError(f"no item {name!r}")
+        one = detail(self.catalogue, present, code)
+        media = media_of(one.text, workbench.folder)
+        made = workbench.decisions.of(name)
+        return self.fill(
+            "item.html",
+            session,
+            one=one,
+            origin=origin,
+            drawn=drawn,
+            media=None if media is None else media.kind.partition("/")[0],
+            classes=present.fit.annotations.classes.tolist(),
+            mine=made.get(session.reviewer),
+            others=[each for each in made.values() if each.reviewer != session.reviewer],
+            arbiter=workbench.decisions.arbiter,
+            disputed=present.status[code] == DISPUTED,
+            progress=workbench.progress(),
+            can_undo=workbench.decisions.last(session.reviewer) is not None,
+        )
+
+    def annotators(self, session: Session, query: Query) -> str:
+        """Return the list of annotators, the worst first."""
+        present = self.workbench.present
+        scores, annotations = present.fit.report.annotator_scores, present.fit.annotations
+        word = query.get("q", "").strip().lower()[:200]
+        verdict = query.get("verdict", "")
+        worst, verdicts = scores.worst, scores.verdict
+        columns = (
+            annotations.annotators[worst].tolist(),
+            annotations.labels_per_annotator[worst].tolist(),
+            present.accuracy[worst].tolist(),
+            present.touched[worst].tolist(),
+            verdicts[worst].tolist(),
+        )
+        rows = [
+            row
+            for row in zip(*columns, strict=True)
+            if row[1] and word in row[0].lower() and verdict in ("", row[4])
+        ]
+        return self.fill(
+            "annotators.html",
+            session,
+            rows=rows[:MAX_ANNOTATORS],
+            n_found=len(rows),
+            verdicts=sorted(set(verdicts.tolist())),
+            word=query.get("q", ""),
+            verdict=verdict,
+            left_out=present.fit.changes.left_out,
+        )
+
+    def annotator(self, session: Session, query: Query) -> str:
+        """Return an annotator: the verdict, its evidence, and labels that differ."""
+        name = query.get("name", "")
+        present = self.workbench.present
+        annotations, report = present.fit.annotations, present.fit.report
+        code = present.fit.people.get(name)
+        if code is None and name in present.fit.changes.left_out:
+            return self.fill("annotator.html", session, who=name, left_out=True)
+        if code is None:
+            raise DataError(f"no annotator {name!r}")
+        rows = np.flatnonzero(annotations.annotator == code)
+        items, given = annotations.item[rows], annotations.label[rows]
+        differs = (present.label[items] != given) & (present.label[items] >= 0)
+        surest = np.argsort(-present.certainty[items[differs]], kind="stable")[:_SHOWN]
+        shown = [
+            (str(annotations.items[item]), str(annotations.classes[label]), present.label[item])
+            for item, label in zip(
+                items[differs][surest].tolist(), given[differs][surest].tolist(), strict=True
+            )
+        ]
+        return self.fill(
+            "annotator.html",
+            session,
+            who=name,
+            left_out=False,
+            verdict=str(report.annotator_scores.verdict[code]),
+            evidence=report.annotator_scores.evidence[code],
+            accuracy=float(present.accuracy[code]),
+            touched=bool(present.touched[code]),
+            n_labels=len(rows),
+            n_differs=int(differs.sum()),
+            differs=[(item, said, str(annotations.classes[now])) for item, said, now in shown],
+        )
+
+    # What if.
+
+    def what_if(self, session: Session, query: Query, lists: Mapping[str, list[str]]) -> str:
+        """Return a form for changes, and their effect where some are asked for."""
+        workbench = self.workbench
+        kept, original = workbench.decisions.changes, workbench.reading.annotations
+        asked = _changes_of(lists, original) if query.get("try") else kept
+        effect, problem = None, ""
+        if query.get("try"):
+            try:
+                effect = workbench.what_if(asked)
+            except DissensusError as error:
+                problem = str(error)
+        names = original.annotators.tolist()
+        worst = [str(one) for one in _worst(workbench.present.fit)]
+        listed = list(dict.fromkeys([*asked.left_out, *worst[:MAX_ANNOTATORS]]))
+        return self.fill(
+            "what_if.html",
+            session,
+            kept=kept,
+            last=workbench.decisions.last_change,
+            asked=asked,
+            query=_query_of(asked),
+            differs=asked != kept,
+            effect=effect,
+            problem=problem,
+            rows=_changed_rows(workbench.present.fit, effect),
+            listed=[one for one in listed if one in set(names)],
+            n_annotators=len(names),
+            classes=original.classes.tolist(),
+            methods=[aggregators.describe(aggregators.create(one)) for one in _METHODS],
+            method=workbench.method,
+        )
+
+    def changes_asked(self, lists: Mapping[str, list[str]]) -> Changes:
+        """Return the changes that a form asks for."""
+        return _changes_of(lists, self.workbench.reading.annotations)
+
+    # Taking home.
+
+    def take_home(self, session: Session, _query: Query) -> str:
+        """Return what can be exported."""
+        fit = self.workbench.present.fit
+        return self.fill(
+            "take_home.html",
+            session,
+            settled=self.workbench.settled,
+            waiting=self.workbench.decisions.number - fit.number,
+            formats=exports.formats(),
+            of_fit={name: title for name, (title, _) in exports.OF_FIT.items()},
+            command=" ".join(exports.command(fit)),
+            n_decided=len(fit.gold),
+            unknown=fit.unknown,
+            reviewers=self.reviewers(),
+        )
+
+    # About everybody.
+
+    def status(self) -> dict[str, Any]:
+        """Return what happens in the background."""
+        workbench = self.workbench
+        waiting = workbench.decisions.number - workbench.present.fit.number
+        return {
+            "fitting": workbench.fitting,
+            "waiting": waiting,
+            "settled": workbench.settled,
+            "problem": workbench.problem,
+            "message": workbench.messages[-1] if workbench.messages else "",
+        }
+
+    def reviewers(self) -> dict[str, Any]:
+        """Return who decided how much, and how well reviewers agree."""
+        decisions = self.workbench.decisions
+        entries = decisions.all
+        counts: dict[str, int] = {}
+        for one in entries:
+            counts[one.reviewer] = counts.get(one.reviewer, 0) + 1
+        disputed = [item for item in decisions.items if decisions.status(item) == DISPUTED]
+        alpha = _reviewer_alpha(entries)
+        return {"counts": counts, "disputed": len(disputed), "alpha": alpha}
+
+    def login(self, problem: str = "") -> str:
+        """Return the form for a name and a password."""
+        page = _environment().get_template("login.html")
+        return page.render(name=self.workbench.name, problem=problem, version=__version__)
+
+    def failed(self, session: Session | None, problem: str) -> str:
+        """Return a page about an error."""
+        if session is None:
+            return problem
+        return self.fill("problem.html", session, problem=problem)
+
+
+_METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
+
+
+def _reviewer_alpha(entries: list[Entry]) -> float | None:
+    """Return the agreement of reviewers; `None` where no two decided on the same item."""
+    by_item: dict[str, int] = {}
+    for one in entries:
+        by_item[one.item] = by_item.get(one.item, 0) + 1
+    if not any(count > 1 for count in by_item.values()):
+        return None
+    words = [one.value if one.kind == "label" else f"({one.kind})" for one in entries]
+    items, people = [one.item for one in entries], [one.reviewer for one in entries]
+    value = krippendorff_alpha(Annotations.from_columns(items, people, words))
+    return None if np.isnan(value) else value
+
+
+def _worst(fit: Fit) -> list[str]:
+    return fit.annotations.annotators[fit.report.annotator_scores.worst].tolist()
+
+
+def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Changes:
+    """Return the changes of a form: `leave` annotators, `class-k` new names, `method`."""
+    left_out = tuple(dict.fromkeys(lists.get("leave", [])))
+    renamed = {}
+    for position, name in enumerate(annotations.classes.tolist()):
+        (new,) = lists.get(f"class-{position}", [name])[:1]
+        new = " ".join(new.split())[:200]
+        if new and new != name:
+            renamed[name] = new
+    method = lists.get("method", [""])[0]
+    return Changes(left_out, renamed, method)
+
+
+def _query_of(changes: Changes) -> list[tuple[str, str]]:
+    """Return the fields of a form that asks for changes; classes go by name."""
+    pairs = [("leave", name) for name in changes.left_out]
+    return [*pairs, ("method", changes.method)] if changes.method else pairs
+
+
+def _changed_rows(fit: Fit, effect: Any) -> list[tuple[str, str, str]]:
+    if effect is None:
+        return []
+    codes = effect.changed[:_SHOWN].tolist()
+    names = fit.annotations.items[codes].tolist() if codes else []
+    return list(zip(names, effect.before[:_SHOWN], effect.after[:_SHOWN], strict=True))
+
+
+@lru_cache
+def _environment() -> Any:
+    """Return the templates of the app, and those of the report that they share."""
+    from jinja2 import Environment, FunctionLoader
+
+    def load(name: str) -> str | None:
+        own = files(__package__).joinpath("templates", name)
+        return own.read_text(encoding="utf-8") if own.is_file() else embedding.resource(name)
+
+    environment = Environment(loader=FunctionLoader(load), autoescape=True, trim_blocks=True)
+    environment.filters["percent"] = percent
+    environment.filters["amount"] = amount
+    environment.globals["link"] = _link
+    environment.globals["markup"] = _markup
+    return environment
+
+
+def _link(path: str, **query: str) -> str:
+    """Return the address of a page about a name."""
+    return f"{path}?{urlencode(query)}"
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)

@@ -1,0 +1,268 @@
+"""The web server: addresses, and what each answers."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.routing import Route
+
+from .._files import reason
+from ..errors import DissensusError
+from ..reporting import embedding
+from . import exports
+from .guard import Guard, Hosts
+from .media import media_of
+from .pages import Pages
+from .sessions import Session, Sessions, clean_name, is_password
+from .workbench import Workbench
+
+_MAX_BODY = 200_000  # bytes of a form
+_MAX_COMMENT = 2000  # characters
+_WAIT = 120.0  # seconds that an export waits for a fit
+_SLOW = 1.0  # seconds after a wrong password
+_STATIC = {
+    "app.css": "text/css",
+    "report.css": "text/css",
+    "app.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "vega.js": "text/javascript",
+}
+
+
+class Asked(NamedTuple):
+    """What a request asks: fields by name, and all values of repeated ones."""
+
+    session: Session
+    lists: dict[str, list[str]]
+
+    @property
+    def one(self) -> dict[str, str]:
+        """The last value of every field."""
+        return {name: values[-1] for name, values in self.lists.items()}
+
+
+Handler = Callable[[Asked], Response]
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlette:
+    """Return the web app of a workbench."""
+    pages, journal = Pages(workbench), workbench.journal
+
+    def shown(page: Callable[[Session, dict[str, str]], str]) -> Handler:
+        return lambda asked: HTMLResponse(page(asked.session, asked.one))
+
+    def decide(asked: Asked) -> Response:
+        given, session = asked.one, asked.session
+        kind = given.get("kind", "label")
+        workbench.decide(
+            session.reviewer,
+            given.get("item", ""),
+            kind,
+            given.get("value", "") if kind == "label" else "",
+            comment=given.get("comment", "").strip()[:_MAX_COMMENT],
+            drawn=given.get("drawn") == "1",
+            request=given.get("request", "")[:80] or None,
+        )
+        if given.get("origin") == "review":
+            return _go("/review")
+        return _go("/items/one", name=given.get("item", ""))
+
+    def undo(asked: Asked) -> Response:
+        taken = workbench.undo(asked.session.reviewer)
+        return _go("/items/one", name=taken.item)
+
+    def keep(asked: Asked) -> Response:
+        changes = pages.changes_asked(asked.lists)
+        workbench.keep(asked.session.reviewer, changes, asked.one.get("request", "")[:80] or None)
+        return _go("/what-if")
+
+    def take_back(asked: Asked) -> Response:
+        last = workbench.decisions.last_change
+        if last is not None:
+            workbench.undo(asked.session.reviewer, last.number)
+        return _go("/what-if")
+
+    def reviewer(asked: Asked) -> Response:
+        session, given = asked.session, asked.one
+        session.reviewer = clean_name(given.get("name", "")) or session.reviewer
+        session.blind = given.get("blind") == "1"
+        return _go("/review")
+
+    def what_if(asked: Asked) -> Response:
+        return HTMLResponse(pages.what_if(asked.session, asked.one, asked.lists))
+
+    def status(asked: Asked) -> Response:
+        return HTMLResponse(pages.fill("status_only.html", asked.session))
+
+    def report(_asked: Asked) -> Response:
+        policy = "frame-ancestors 'none'"  # the page has its own, with the hashes of its scripts
+        body = workbench.present.fit.report.page()
+        return HTMLResponse(body, headers={"content-security-policy": policy})
+
+    def export(asked: Asked) -> Response:
+        if not workbench.settled and not workbench.settle(_WAIT):
+            return PlainTextResponse(f"The fit is not finished: {workbench.problem}\n", 503)
+        fit, what = workbench.present.fit, asked.one.get("what", "labels")
+        if what == "labels":
+            taken = exports.labels(fit, asked.one.get("format", "long"))
+        elif what == "all":
+            taken = exports.everything(fit, workbench.decisions, journal.entries())
+        elif what == "reviews":
+            taken = exports.reviews_table(workbench.decisions)
+        elif what == "journal":
+            taken = exports.journal_table(journal.entries())
+        elif what in exports.OF_FIT:
+            taken = exports.OF_FIT[what][1](fit)
+        else:
+            return PlainTextResponse("There is no such export.\n", 404)
+        headers = {"content-disposition": f'attachment; filename="{taken.name}"'}
+        return Response(taken.body, media_type=taken.kind, headers=headers)
+
+    def media(asked: Asked) -> Response:
+        text = workbench.present.fit.report.texts.get(asked.one.get("item", ""))
+        found = media_of(text, workbench.folder)
+        if found is None:
+            return PlainTextResponse("This item has no file.\n", 404)
+        return FileResponse(found.path, media_type=found.kind)
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            return PlainTextResponse("There is no such file.\n", 404)
+        body = await run_in_threadpool(_static, name)
+        headers = {"cache-control": "no-cache" if name != "vega.js" else "max-age=86400"}
+        return Response(body, media_type=_STATIC[name], headers=headers)
+
+    async def enter(request: Request) -> Response:
+        if not sessions.is_token(request.query_params.get("token", "")):
+            return PlainTextResponse("This link has expired. Use the newest one.\n", 401)
+        return _welcome(request, sessions.enter(_user()))
+
+    async def login(request: Request) -> Response:
+        if not hosts.team:
+            return PlainTextResponse("Open the link that `dissensus open` printed.\n", 401)
+        if request.method != "POST":
+            return HTMLResponse(pages.login())
+        given = {name: values[-1] for name, values in (await _form(request)).items()}
+        right = await run_in_threadpool(is_password, journal, given.get("password", ""))
+        if not right or not clean_name(given.get("name", "")):
+            await asyncio.sleep(_SLOW)
+            words = "Give a name." if right else "This is not the password."
+            return HTMLResponse(pages.login(words), 403)
+        return _welcome(request, sessions.enter(given["name"]))
+
+    def _welcome(request: Request, cookie: str) -> Response:
+        answer = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            sessions.cookie, cookie, httponly=True, samesite="strict", secure=secure, path="/"
+        )
+        return answer
+
+    def route(path: str, handler: Handler, method: str = "GET") -> Route:
+        return Route(path, _answering(handler, pages), methods=[method])
+
+    routes = [
+        route("/", shown(pages.overview)),
+        route("/items", shown(pages.items)),
+        route("/items/one", shown(pages.item)),
+        route("/review", shown(pages.review)),
+        route("/annotators", shown(pages.annotators)),
+        route("/annotators/one", shown(pages.annotator)),
+        route("/what-if", what_if),
+        route("/take-home", shown(pages.take_home)),
+        route("/status", status),
+        route("/report", report),
+        route("/export", export),
+        route("/file", media),
+        route("/decide", decide, "POST"),
+        route("/undo", undo, "POST"),
+        route("/changes", keep, "POST"),
+        route("/changes/undo", take_back, "POST"),
+        route("/reviewer", reviewer, "POST"),
+        Route("/static/{name}", static),
+        Route("/enter", enter),
+        Route("/login", login, methods=["GET", "POST"]),
+    ]
+    guard = Middleware(Guard, sessions=sessions, hosts=hosts)
+    return Starlette(routes=routes, middleware=[guard])
+
+
+def _answering(handler: Handler, pages: Pages) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that runs a handler in a thread and shows its errors as pages."""
+
+    async def answer(request: Request) -> Response:
+        session: Session = request.scope["session"]
+        try:
+            posted = request.method == "POST"
+            lists = await _form(request) if posted else _fields(request.url.query)
+            return await run_in_threadpool(handler, Asked(session, lists))
+        except _TooLargeError:
+            return PlainTextResponse("The form is too large.\n", 413)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except DissensusError as problem:
+            words = str(problem)
+        except OSError as problem:
+            words = reason(problem)
+        page = await run_in_threadpool(pages.failed, session, words)
+        return HTMLResponse(page, 400)
+
+    return answer
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY:
+            raise _TooLargeError
+    return _fields(body.decode("utf-8", "replace"))
+
+
+def _fields(text: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(text, keep_blank_values=True, errors="replace", max_num_fields=5000)
+    except ValueError:  # too many
+        return {}
+
+
+def _go(path: str, **query: str) -> RedirectResponse:
+    return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
+
+
+@lru_cache
+def _static(name: str) -> str:
+    if name == "vega.js":
+        return embedding.bundle()
+    if name == "report.css":
+        return embedding.resource(name)
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "reviewer"

@@ -1,0 +1,463 @@
+"""The workbench without a browser: journal, decisions, fits, the queue, what if, exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from itertools import count
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissensus import aggregate, demo, read
+from dissensus.annotations import Annotations
+from dissensus.app import exports
+from dissensus.app.browse import Catalogue, Filter
+from dissensus.app.changes import Changes
+from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Decisions
+from dissensus.app.fits import Present
+from dissensus.app.journal import Entry, Journal
+from dissensus.app.media import media_of
+from dissensus.app.workbench import Workbench
+from dissensus.errors import DataError, OptionError, OutputError
+from dissensus.label_errors import SHIFT_SD, SLOPE_SD, Checked, checked_errors
+from dissensus.planning import plan_review
+from dissensus.readers import examine
+
+_REVIEWERS = ("ann", "bob", "cat")
+
+
+def small(n_items: int = 60) -> Annotations:
+    annotations, _ = demo()
+    return annotations.subset(items=annotations.items[:n_items].tolist())
+
+
+@pytest.fixture
+def bench(tmp_path):
+    annotations = small()
+    journal = Journal(tmp_path / "state")
+    workbench = Workbench(
+        lambda: examine(annotations), journal, name="small", method="dawid-skene-map"
+    )
+    yield workbench
+    workbench.close()
+
+
+def test_an_entry_is_there_after_opening_the_journal_again(tmp_path):
+    journal = Journal(tmp_path / "state")
+    entry, new = journal.add("ann", "label", item="a", value="cat", comment="sure", drawn=True)
+    journal.close()
+    assert new
+    again = Journal(tmp_path / "state")
+    assert again.entries() == [entry]
+    assert again.entries(after=entry.number) == []
+    again.close()
+
+
+def test_the_same_request_is_entered_once(tmp_path):
+    journal = Journal(tmp_path / "state")
+    first = journal.add("ann", "label", item="a", value="cat", request="r")
+    second = journal.add("ann", "label", item="a", value="cat", request="r")
+    assert (first[0], False) == second
+    assert len(journal.entries()) == 1
+    journal.close()
+
+
+def test_entries_cannot_be_changed_or_deleted(tmp_path):
+    import sqlite3
+
+    journal = Journal(tmp_path / "state")
+    journal.add("ann", "label", item="a", value="cat")
+    journal.close()
+    with sqlite3.connect(tmp_path / "state") as connection:
+        for statement in ("UPDATE entries SET value = 'dog'", "DELETE FROM entries"):
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                connection.execute(statement)
+    connection.close()
+
+
+def test_a_state_that_is_no_state_is_refused(tmp_path):
+    (tmp_path / "text").write_text("item,label\n" * 200)
+    with pytest.raises(DataError, match="not a state of the workbench"):
+        Journal(tmp_path / "text")
+    with pytest.raises(OutputError, match="--state"):
+        Journal(tmp_path / "nowhere" / "state")
+
+
+def test_one_workbench_at_a_time_has_a_state(tmp_path):
+    journal = Journal(tmp_path / "state")
+    with pytest.raises(DataError, match="another workbench"):
+        Journal(tmp_path / "state")
+    journal.close()
+    Journal(tmp_path / "state").close()
+
+
+def test_only_the_owner_can_read_the_state(tmp_path):
+    journal = Journal(tmp_path / "state")
+    journal.close()
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+
+
+_ENTRIES = st.lists(
+    st.tuples(
+        st.sampled_from(_REVIEWERS),
+        st.sampled_from(["label", "split", "unclear", "undo"]),
+        st.sampled_from("ab"),
+        st.sampled_from(["x", "y"]),
+    ),
+    max_size=20,
+)
+
+
+def _journal_of(rows) -> list[Entry]:
+    """Return entries in which an undo takes back the reviewer's last decision."""
+    entries: list[Entry] = []
+    open_entries: dict[str, list[int]] = {name: [] for name in _REVIEWERS}
+    numbers = count(1)
+    for reviewer, kind, item, value in rows:
+        number = next(numbers)
+        if kind == "undo":
+            if open_entries[reviewer]:
+                last = open_entries[reviewer].pop()
+                entries.append(Entry(number, "", reviewer, "undo", value=str(last)))
+            continue
+        open_entries[reviewer].append(number)
+        entries.append(Entry(number, "", reviewer, kind, item, value if kind == "label" else ""))
+    return entries
+
+
+@settings(max_examples=200, deadline=None)
+@given(_ENTRIES, st.sampled_from(["", "ann"]))
+def test_gold_is_what_a_plain_replay_gives(rows, arbiter):
+    entries = _journal_of(rows)
+    decisions = Decisions(entries)
+    decisions.arbiter = arbiter
+    undone = {int(one.value) for one in entries if one.kind == "undo"}
+    last: dict[tuple[str, str], tuple[str, str]] = {}
+    for one in entries:
+        if one.kind != "undo" and one.number not in undone:
+            last[one.item, one.reviewer] = (one.kind, one.value)
+    expected = {}
+    for item in "ab":
+        made = {who: what for (of, who), what in last.items() if of == item}
+        counts = {made[arbiter]} if arbiter in made else set(made.values())
+        if len(counts) == 1 and next(iter(counts))[0] == "label":
+            expected[item] = next(iter(counts))[1]
+    assert decisions.gold() == expected
+
+
+def test_a_decision_shows_at_once_and_moves_its_annotators_by_the_formula(bench):
+    before = bench.present
+    item = bench.next_item("ann").item
+    code = before.fit.codes[item]
+    other = str(before.fit.annotations.classes[(before.label[code] + 1) % 5])
+    bench.decide("ann", item, "label", other)
+    after = bench.present
+    assert after.certainty[code] == 1
+    assert after.fit.annotations.classes[after.label[code]] == other
+    assert after.provisional[code]
+    assert after.status[code] == DECIDED
+    annotations, posterior = before.fit.annotations, before.fit.report.result.posterior
+    expected = before.accuracy.copy()
+    for row in range(annotations.index[code], annotations.index[code + 1]):
+        who, label = annotations.annotator[row], annotations.label[row]
+        right = annotations.classes[label] == other
+        expected[who] += (right - posterior[code, label]) / annotations.labels_per_annotator[who]
+    np.testing.assert_allclose(after.accuracy, expected, atol=1e-12)
+
+
+def test_undo_brings_back_the_state_before(bench):
+    before = bench.present
+    item = bench.next_item("ann").item
+    bench.decide("ann", item, "label", "fox")
+    bench.undo("ann")
+    for name in ("label", "certainty", "status", "provisional"):
+        np.testing.assert_array_equal(getattr(bench.present, name), getattr(before, name))
+    np.testing.assert_allclose(bench.present.accuracy, before.accuracy, atol=1e-12)
+    with pytest.raises(OptionError, match="nothing to undo"):
+        bench.undo("ann")
+
+
+def test_only_the_reviewer_who_decided_can_undo(bench):
+    entry = bench.decide("ann", bench.next_item("ann").item, "split")
+    with pytest.raises(OptionError, match="only the reviewer"):
+        bench.undo("bob", entry.number)
+
+
+def test_a_fit_has_decisions_as_gold_and_the_same_labels_as_aggregate(bench):
+    for value in ("fox", "deer", "boar"):
+        bench.decide("ann", bench.next_item("ann").item, "label", value)
+    bench.decide("ann", bench.next_item("ann").item, "split")
+    assert not bench.settled
+    assert bench.settle()
+    fit = bench.present.fit
+    assert len(fit.gold) == 3
+    alone = aggregate(bench.reading.annotations, "dawid-skene-map", gold=fit.gold)
+    assert alone.labels.tolist() == fit.report.result.labels.tolist()
+    assert not bench.present.provisional.any()
+    assert "accuracy" in bench.messages[-1] or "label" in bench.messages[-1]
+
+
+def test_where_reviewers_differ_the_arbiter_decides(bench):
+    item = bench.next_item("ann").item
+    code = bench.present.fit.codes[item]
+    bench.decide("ann", item, "label", "fox")
+    bench.decide("bob", item, "label", "deer")
+    assert bench.present.status[code] == DISPUTED
+    assert bench.decisions.gold() == {}
+    bench.name_arbiter("ann", "eve")
+    assert bench.next_item("eve").item == item
+    bench.decide("eve", item, "label", "deer")
+    assert bench.decisions.gold() == {item: "deer"}
+    bench.decide("eve", item, "split")
+    assert bench.present.status[code] == SPLIT
+    assert bench.decisions.gold() == {}
+
+
+def test_two_reviewers_get_different_items(bench):
+    assert bench.next_item("ann").item != bench.next_item("bob").item
+
+
+def test_with_two_reviews_a_second_reviewer_gets_the_same_item(tmp_path):
+    journal = Journal(tmp_path / "state")
+    bench = Workbench(lambda: examine(small()), journal, name="s", method="majority", reviews=2)
+    item = bench.next_item("ann").item
+    bench.decide("ann", item, "label", "fox")
+    assert bench.next_item("ann").item != item
+    assert bench.next_item("bob").item == item
+    bench.close()
+
+
+def test_the_queue_begins_with_the_least_certain_and_every_fifth_is_drawn(bench):
+    certainty, drawn = [], []
+    for _ in range(10):
+        shown = bench.next_item("ann")
+        certainty.append(bench.present.fit.report.certainty[bench.present.fit.codes[shown.item]])
+        drawn.append(shown.drawn)
+        bench.decide("ann", shown.item, "label", "fox", drawn=shown.drawn)
+    assert drawn == [False] * 4 + [True] + [False] * 4 + [True]
+    chosen = [value for value, random in zip(certainty, drawn, strict=True) if not random]
+    assert chosen == sorted(chosen)
+    assert chosen[0] == bench.present.fit.report.certainty.min()
+
+
+def test_checked_labels_calibrate_the_doubts_about_the_others():
+    sure, unsure = np.full(900, 0.01), np.full(100, 0.4)
+    confidence = 1 - sure
+    rng = np.random.default_rng(0)
+    as_stated = Checked(
+        np.concatenate([unsure, sure[:200]]), rng.random(300) < np.concatenate([unsure, sure[:200]])
+    )
+    stated = checked_errors(confidence, as_stated)
+    assert stated.low <= 9 <= stated.high
+    many = Checked(sure[:200], np.arange(200) < 20)  # ten times as many errors as stated
+    assert checked_errors(confidence, many).low > stated.high
+    none = Checked(np.concatenate([unsure, sure]), np.zeros(1000, dtype=bool))
+    assert checked_errors(confidence, none).high < stated.high
+
+
+def test_the_interval_holds_as_often_as_it_says_where_its_model_holds():
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        doubt = 1 / (1 + np.exp(rng.normal(2.5, 1.5, 400)))
+        shift, slope = rng.normal(0, SHIFT_SD), np.exp(rng.normal(0, SLOPE_SD))
+        rate = 1 / (1 + np.exp(-(shift + slope * np.log(doubt / (1 - doubt)))))
+        wrong = rng.random(400) < rate
+        first = np.argsort(-doubt)[:60]  # chosen by doubt, and a few at random
+        chosen = np.union1d(first, rng.choice(400, 15, replace=False))
+        rest = np.setdiff1d(np.arange(400), chosen)
+        errors = checked_errors(1 - doubt[rest], Checked(doubt[chosen], wrong[chosen]))
+        held += errors.low - 0.5 <= wrong[rest].sum() <= errors.high + 0.5
+    assert 0.84 <= held / 200 <= 0.97
+
+
+def test_a_review_states_how_many_to_check_and_when_to_stop():
+    certainty = np.concatenate([np.full(50, 0.5), np.full(950, 0.995)])
+    review = plan_review(certainty, np.ones(1000, dtype=bool), target=0.98)
+    assert set(review.order[:50].tolist()) == set(range(50))
+    assert 0 < review.n_needed <= 50
+    assert not review.stop
+    rest = plan_review(certainty, certainty > 0.9, n_items=1000, target=0.98)
+    assert rest.stop
+    slow = np.where(np.arange(1000) < 25, 100.0, 1.0)
+    assert plan_review(certainty, np.ones(1000, dtype=bool), seconds=slow).order[0] == 25
+
+
+def test_a_what_if_is_what_a_fit_of_the_changed_annotations_gives(bench):
+    annotations = bench.reading.annotations
+    name = str(annotations.annotators[3])
+    effect = bench.what_if(Changes((name,), {"fox": "deer"}, "majority"))
+    kept = annotations.subset(
+        annotators=[one for one in annotations.annotators.tolist() if one != name]
+    )
+    rows = zip(
+        kept.items[kept.item].tolist(),
+        kept.annotators[kept.annotator].tolist(),
+        ["deer" if one == "fox" else one for one in kept.classes[kept.label].tolist()],
+        strict=True,
+    )
+    item, who, label = zip(*rows, strict=True)
+    alone = aggregate(
+        Annotations.from_columns(
+            item, who, label, items=kept.items, classes=["badger", "boar", "deer", "empty"]
+        ),
+        "majority",
+    )
+    now = bench.present.fit.report.result.labels.tolist()
+    differs = sum(
+        ("deer" if a == "fox" else a) != b for a, b in zip(now, alone.labels.tolist(), strict=True)
+    )
+    assert len(effect.changed) == differs > 0
+    assert bench.decisions.changes == Changes()
+
+
+def test_kept_changes_are_fitted_and_can_be_taken_back(bench):
+    name = str(bench.reading.annotations.annotators[0])
+    item = bench.next_item("ann").item
+    bench.decide("ann", item, "label", "fox")
+    entry = bench.keep("ann", Changes((name,), {"fox": "red fox"}))
+    bench.settle()
+    assert name not in bench.present.fit.annotations.annotators.tolist()
+    assert bench.present.fit.gold == {item: "red fox"}
+    bench.undo("bob", entry.number)
+    bench.settle()
+    assert bench.present.fit.gold == {item: "fox"}
+    assert name in bench.present.fit.annotations.annotators.tolist()
+
+
+def test_changes_that_are_not_possible_are_refused(bench):
+    everybody = tuple(bench.reading.annotations.annotators.tolist())
+    for changes, words in (
+        (Changes(everybody), "keep at least one"),
+        (Changes(("nobody",)), "no annotator"),
+        (Changes((), {"cow": "deer"}), "no class"),
+    ):
+        with pytest.raises((DataError, OptionError), match=words):
+            bench.keep("ann", changes)
+    assert bench.journal.entries() == []
+
+
+def test_filters_and_searches_find_what_a_loop_over_the_rows_finds(bench):
+    bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+    catalogue, present = Catalogue(bench.present.fit), bench.present
+    everything = [catalogue.row(present, code) for code in range(present.fit.annotations.n_items)]
+    for wanted, keep in (
+        (Filter(label="deer"), lambda row: row.label == "deer"),
+        (Filter(status="decided"), lambda row: row.status == "decided"),
+        (Filter(q="IMG_00"), lambda row: "img_00" in row.item.lower()),
+        (Filter(votes="split"), lambda row: ", " in row.votes),
+        (Filter(votes="unanimous"), lambda row: ", " not in row.votes),
+        (Filter(cause=everything[0].cause), lambda row: row.cause == everything[0].cause),
+    ):
+        found = catalogue.find(present, wanted)
+        assert found.n_items == sum(map(keep, everything)), wanted
+        assert all(map(keep, found.rows))
+    down = catalogue.find(present, Filter(down=True)).rows
+    assert [row.certainty for row in down] == sorted((row.certainty for row in down), reverse=True)
+
+
+def test_labels_that_arrive_are_taken_up(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(
+        "item,annotator,label\n"
+        + "".join(f"i{k},a{j},{k % 2}\n" for k in range(9) for j in range(3))
+    )
+    bench = Workbench(
+        lambda: examine(path), Journal(tmp_path / "s"), name="x", source=path, method="majority"
+    )
+    with path.open("a") as file:
+        file.write("new,a0,1\nnew,a1,1\n")
+    bench._look_at_file()
+    assert "+2 labels" in bench.messages[-1]
+    bench.settle()
+    assert "new" in bench.present.fit.codes
+    path.write_text("item,annotator\n1,2\n")
+    bench._look_at_file()
+    assert "cannot be read" in bench.messages[-1]
+    assert "new" in bench.present.fit.codes
+    bench.close()
+
+
+def test_the_background_thread_fits_what_was_decided(bench):
+    bench.start()
+    bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+    assert bench.settle(60)
+    assert len(bench.present.fit.gold) == 1
+
+
+def test_everything_taken_home_repeats_the_labels(bench, tmp_path):
+    for value in ("fox", "deer", "fox"):
+        bench.decide("ann", bench.next_item("ann").item, "label", value, comment='=1+1, "x"')
+    bench.decide("bob", bench.next_item("bob").item, "unclear")
+    bench.keep("ann", Changes(("Zoe",), {"empty": "nothing"}))
+    bench.settle()
+    taken = exports.everything(bench.present.fit, bench.decisions, bench.journal.entries())
+    with zipfile.ZipFile(io.BytesIO(taken.body)) as archive:
+        archive.extractall(tmp_path / "home")
+    home = tmp_path / "home"
+    line = (
+        (home / "reproduce.sh")
+        .read_text()
+        .splitlines()[-1]
+        .replace("dissensus", f"{sys.executable} -m dissensus", 1)
+    )
+    subprocess.run(["sh", "-c", line], cwd=home, check=True, capture_output=True)
+    with (home / "labels.csv").open() as one, (home / "labels-again.csv").open() as two:
+        first, second = (
+            {row["item"]: row["label"] for row in csv.DictReader(each)} for each in (one, two)
+        )
+    assert first == second
+    reviews = read(home / "reviews.csv")
+    assert sorted(reviews.annotators.tolist()) == ["ann", "bob"]
+    assert "(unclear)" in reviews.classes.tolist()
+    assert json.loads((home / "reproduce.ipynb").read_text())["nbformat"] == 4
+    assert len((home / "journal.csv").read_text().splitlines()) == 6
+    assert "<html" in (home / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", exports.formats())
+def test_labels_are_written_in_every_format_of_results(bench, name):
+    assert exports.labels(bench.present.fit, name).body
+
+
+def test_files_of_items_come_from_their_folder_only(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(b"\x89PNG")
+    (folder / "b.svg").write_text("<svg onload='x()'/>")
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG")
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    assert media_of("a.png", folder).kind == "image/png"
+    for bad in (
+        "../secret.png",
+        str(tmp_path / "secret.png"),
+        "link.png",
+        "b.svg",
+        "a.png\0",
+        "x" * 500 + ".png",
+        "none.png",
+    ):
+        assert media_of(bad, folder) is None, bad
+
+
+def test_the_state_after_many_random_decisions_is_that_of_a_fresh_start(bench):
+    rng = np.random.default_rng(0)
+    classes = bench.present.fit.annotations.classes.tolist()
+    for _ in range(60):
+        who = str(rng.choice(_REVIEWERS))
+        if rng.random() < 0.3 and bench.decisions.last(who) is not None:
+            bench.undo(who)
+        else:
+            item = str(rng.choice(bench.present.fit.annotations.items.tolist()))
+            kind = str(rng.choice(["label", "label", "split"]))
+            bench.decide(who, item, kind, str(rng.choice(classes)) if kind == "label" else "")
+    fresh = Present.of(bench.present.fit, Decisions(bench.journal.entries()))
+    for name in ("label", "certainty", "status", "provisional", "accuracy"):
+        np.testing.assert_allclose(getattr(bench.present, name), getattr(fresh, name), atol=1e-9)

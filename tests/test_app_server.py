@@ -1,0 +1,315 @@
+"""The workbench over HTTP: who is let in, what hostile requests and names do, what pages show."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from dissensus.annotations import Annotations
+from dissensus.app.guard import POLICY, Hosts
+from dissensus.app.journal import Journal
+from dissensus.app.server import make_app
+from dissensus.app.sessions import Sessions, is_password, set_password
+from dissensus.app.workbench import Workbench
+from dissensus.errors import OptionError
+from dissensus.readers import examine
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7 * 7 }}",
+    "../../etc/passwd",
+    "..",
+    "a/b?c=d&e#f",
+    "' OR 1=1 --",
+    "\u202eabc",
+    "%2e%2e",
+    "javascript:alert(1)",
+    "=HYPERLINK(0)",
+)
+PAGES = ("/", "/items", "/review", "/annotators", "/what-if", "/take-home", "/status", "/report")
+ORIGIN = "http://127.0.0.1"
+
+
+def crowd() -> Annotations:
+    """Return annotations whose items, annotators and classes have hostile names."""
+    rows = [
+        (item, who, HOSTILE[(i + j * (i % 3 == 0)) % 4])
+        for i, item in enumerate(HOSTILE)
+        for j, who in enumerate(HOSTILE[:6])
+    ]
+    item, annotator, label = zip(*rows, strict=True)
+    return Annotations.from_columns(item, annotator, label)
+
+
+class Served:
+    """A workbench behind a test client."""
+
+    def __init__(self, folder, host: str = "127.0.0.1") -> None:
+        texts = pl.DataFrame({"item": HOSTILE, "text": ["<b>bold</b> " + one for one in HOSTILE]})
+        reading = examine(crowd())
+        object.__setattr__(reading, "texts", texts)
+        self.folder = folder
+        self.bench = Workbench(
+            lambda: reading,
+            Journal(folder / "state"),
+            name="<i>hostile</i>",
+            method="majority",
+            folder=folder,
+        )
+        self.sessions = Sessions(80)
+        app = make_app(self.bench, self.sessions, Hosts(host))
+        self.client = TestClient(app, base_url=ORIGIN, follow_redirects=False)
+
+    def enter(self) -> TestClient:
+        answer = self.client.get(f"/enter?token={self.sessions.token}")
+        assert answer.status_code == 303
+        return self.client
+
+    def post(self, path: str, **fields: str):
+        return self.client.post(path, data=fields, headers={"origin": ORIGIN})
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    one = Served(tmp_path_factory.mktemp("app"))
+    one.enter()
+    yield one
+    one.bench.close()
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    one = Served(tmp_path)
+    yield one
+    one.bench.close()
+
+
+def test_without_the_token_nothing_is_shown_or_done(fresh):
+    for path in (*PAGES, "/export?what=all", "/file?item=a", "/items/one?name=.."):
+        assert fresh.client.get(path).status_code == 401, path
+    for path in ("/decide", "/undo", "/changes", "/changes/undo", "/reviewer"):
+        assert fresh.post(path, item="..", kind="split").status_code == 401
+    assert fresh.client.get("/enter?token=guess").status_code == 401
+    assert fresh.bench.journal.entries() == []
+
+
+def test_the_cookie_is_http_only_and_strict(fresh):
+    answer = fresh.client.get(f"/enter?token={fresh.sessions.token}")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil", "[::2]", "10.0.0.1"]
+)
+def test_another_host_is_refused(served, host):
+    assert served.client.get("/", headers={"host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:80", "127.0.0.1", "[::1]:80"])
+def test_names_of_this_machine_are_known(served, host):
+    assert served.client.get("/status", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:9"]
+)
+def test_a_form_from_another_site_is_refused(served, origin):
+    answer = served.client.post(
+        "/decide", data={"item": "..", "kind": "split"}, headers={"origin": origin}
+    )
+    assert answer.status_code == 403
+
+
+def test_a_cross_site_form_without_an_origin_is_refused(served):
+    answer = served.client.post("/undo", headers={"sec-fetch-site": "cross-site"})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, "/items/one?name=..", "/annotators/one?name=..", "/nowhere"]
+)
+def test_every_answer_has_the_policy(served, path):
+    answer = served.client.get(path)
+    policy = answer.headers["content-security-policy"]
+    assert policy == POLICY or path == "/report"
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text_on_every_page(served, name):
+    for path in (
+        "/items?" + urlencode({"q": name}),
+        "/items?" + urlencode({"label": name, "annotator": name}),
+        "/items/one?" + urlencode({"name": name}),
+        "/annotators/one?" + urlencode({"name": name}),
+        "/annotators?" + urlencode({"q": name}),
+        "/what-if?" + urlencode({"try": "1", "leave": name, "class-0": name, "method": name}),
+    ):
+        answer = served.client.get(path)
+        assert answer.status_code in (200, 400)
+        assert "<script>alert" not in answer.text
+        assert "<img src=x" not in answer.text
+        assert "<b>bold" not in answer.text
+        assert "49" not in re.findall(r">\s*(\d+)\s*<", answer.text) or name != "{{ 7 * 7 }}"
+
+
+def test_every_item_and_annotator_has_a_page_under_its_name(served):
+    for name in HOSTILE:
+        assert served.client.get("/items/one", params={"name": name}).status_code == 200
+    for name in HOSTILE[:6]:
+        assert served.client.get("/annotators/one", params={"name": name}).status_code == 200
+
+
+def test_a_decision_goes_to_the_journal_and_on_to_the_next_item(fresh):
+    fresh.enter()
+    page = fresh.client.get("/review").text
+    item = "a/b?c=d&e#f"
+    assert 'id="decide"' in page
+    answer = fresh.post(
+        "/decide", item=item, value=HOSTILE[0], comment="why", origin="review", request="1"
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, "/review")
+    fresh.post("/decide", item=item, value=HOSTILE[0], request="1")
+    (entry,) = fresh.bench.journal.entries()
+    assert (entry.item, entry.value, entry.comment) == (item, HOSTILE[0], "why")
+    assert "provisional" in fresh.client.get("/items/one", params={"name": item}).text
+    assert fresh.post("/undo").status_code == 303
+    assert fresh.bench.decisions.gold() == {}
+
+
+def test_a_decision_that_is_not_possible_is_refused_in_words(fresh):
+    fresh.enter()
+    for fields, words in (
+        ({"item": "none", "value": HOSTILE[0]}, "no item"),
+        ({"item": "..", "value": "cow"}, "no class"),
+        ({"item": "..", "kind": "maybe"}, "a decision is"),
+    ):
+        answer = fresh.post("/decide", **fields)
+        assert answer.status_code == 400
+        assert words in answer.text
+    assert fresh.bench.journal.entries() == []
+
+
+def test_blind_pages_show_no_votes_and_no_names(fresh):
+    fresh.enter()
+    fresh.post("/reviewer", name="ann", blind="1")
+    page = fresh.client.get("/items/one", params={"name": ".."}).text
+    assert "<caption>All labels" not in page
+    assert "probability" not in page
+    assert "certainty" not in fresh.client.get("/items?sort=certainty&label=x").text
+
+
+def test_only_the_file_of_an_item_is_served(tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "ok.png").write_bytes(b"\x89PNG")
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG")
+    (tmp_path / "images" / "out.png").symlink_to(tmp_path / "secret.png")
+    names = ["ok.png", "../secret.png", "out.png", str(tmp_path / "secret.png")]
+    reading = examine(Annotations.from_columns(list("abcd"), list("xxxx"), list("0101")))
+    object.__setattr__(reading, "texts", pl.DataFrame({"item": list("abcd"), "text": names}))
+    bench = Workbench(
+        lambda: reading,
+        Journal(tmp_path / "s"),
+        name="n",
+        method="majority",
+        folder=tmp_path / "images",
+    )
+    sessions = Sessions(80)
+    client = TestClient(make_app(bench, sessions, Hosts("127.0.0.1")), base_url=ORIGIN)
+    client.get(f"/enter?token={sessions.token}")
+    found = [client.get("/file", params={"item": item}).status_code for item in "abcde"]
+    assert found == [200, 404, 404, 404, 404]
+    for path in (
+        "/static/../server.py",
+        "/static/%2e%2e/server.py",
+        "/static/journal.py",
+        "/file/../../etc/passwd",
+    ):
+        assert client.get(path).status_code == 404
+    bench.close()
+
+
+def test_a_large_form_is_refused(served):
+    answer = served.post("/decide", item="..", comment="x" * 300_000)
+    assert answer.status_code == 413
+
+
+_TEXTS = st.one_of(
+    st.sampled_from([*HOSTILE, "", "1", "-1", "label", "split"]), st.text(max_size=30)
+)
+_FIELDS = st.sampled_from(
+    ["name", "q", "label", "cause", "status", "votes", "annotator", "sort", "down", "page"]
+) | st.sampled_from(
+    ["try", "leave", "class-0", "method", "what", "format", "item", "kind", "value", "comment"]
+)
+_PATHS = st.one_of(
+    st.sampled_from(
+        [
+            *PAGES,
+            "/items/one",
+            "/annotators/one",
+            "/export",
+            "/file",
+            "/decide",
+            "/undo",
+            "/changes",
+        ]
+    ),
+    st.text(
+        st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="?#\\"), max_size=20
+    ).map("/".__add__),
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(_PATHS, st.dictionaries(_FIELDS, _TEXTS, max_size=5), st.booleans())
+def test_no_request_ends_in_a_fault_of_the_server(served, path, fields, posted):
+    if path.startswith("//") or path == "/report":
+        return
+    query = urlencode({name: text.encode("utf-8", "replace") for name, text in fields.items()})
+    if posted:
+        headers = {"origin": ORIGIN, "content-type": "application/x-www-form-urlencoded"}
+        answer = served.client.post(path, content=query, headers=headers)
+    else:
+        answer = served.client.get(f"{path}?{query}")
+    assert answer.status_code < 500
+    assert "<script>alert" not in answer.text
+
+
+def test_a_team_needs_the_password(tmp_path):
+    one = Served(tmp_path, host="0.0.0.0")
+    with pytest.raises(OptionError, match="at least 8"):
+        set_password(one.bench.journal, "short")
+    set_password(one.bench.journal, "long enough")
+    assert b"long enough" not in (tmp_path / "state").read_bytes()
+    assert is_password(one.bench.journal, "long enough")
+    assert "Password" in one.client.get("/").text
+    assert one.client.get("/items").status_code == 401
+    assert one.post("/login", name="ann", password="wrong").status_code == 403
+    assert one.post("/login", name="ann", password="long enough").status_code == 303
+    assert one.client.get("/items").status_code == 200
+    one.bench.close()
+
+
+def test_exports_wait_for_a_finished_fit(fresh):
+    fresh.enter()
+    fresh.post("/decide", item="..", value=HOSTILE[0])
+    assert not fresh.bench.settled
+    answer = fresh.client.get("/export?what=decisions")
+    assert fresh.bench.settled
+    assert answer.text.splitlines()[1].startswith("..,")
+    for what in ("labels", "all", "reviews", "journal", "relabel", "report", "script", "notebook"):
+        assert fresh.client.get(f"/export?what={what}").status_code == 200
+    assert fresh.client.get("/export?what=../state").status_code == 404
