@@ -4,7 +4,7 @@
 # make lint    only format, lint and types
 # make wheel   build the wheel and the source distribution into dist/
 # make bench   install the peers and run the benchmarks
-# make docs    write the generated pages again
+# make docs    write the generated pages again, and build the site in docs/_build/html
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -51,8 +51,9 @@ browser:
 		echo "no chromium: run 'sudo apt-get install chromium', or tests of pages are skipped"; \
 	fi
 
-docs: $(VENV)/.core
+docs: $(VENV)/.docs
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/build.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
@@ -72,6 +73,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install -e .
+	touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install -e '.[docs]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python

@@ -1,4 +1,4 @@
-"""Write what the docs take from the code: the methods page and every verb's options.
+"""Write what the docs take from the code and from benchmarks/: methods, options, and the choice.
 
 python docs/generate.py           write the pages again
 python docs/generate.py --check   only say which are not as they should be
@@ -7,64 +7,270 @@ python docs/generate.py --check   only say which are not as they should be
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import click
 
 from dissensus.answers import KINDS
-from dissensus.catalogue import Entry, catalogue
+from dissensus.catalogue import Entry, catalogue, outlines
 from dissensus.cli import VERBS, cli
 from dissensus.identification.scores import SCORES
 from dissensus.readers.exports import TOOL_KINDS, TOOLS, tool
+from dissensus.registry import aggregators, split_spec
 from dissensus.writers.targets import ANSWER_TARGETS
+from measurements import tables
 
 DOCS = Path(__file__).parent
+BEGIN_SITUATIONS, END_SITUATIONS = "<!-- situations: generated -->", "<!-- /situations -->"
+BEGIN_REAL, END_REAL = "<!-- real: generated -->", "<!-- /real -->"
+BEGIN_NUMBERS, END_NUMBERS = "<!-- numbers: generated -->", "<!-- /numbers -->"
+BEGIN_LEARNING, END_LEARNING = "<!-- learning: generated -->", "<!-- /learning -->"
 BEGIN_KINDS, END_KINDS = "<!-- kinds: generated -->", "<!-- /kinds -->"
 BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
+PICTURE = "<!-- picture -->"  # where docs/build.py puts what was measured
 TITLES = {
-    "aggregate": "Aggregating",
+    "aggregate": "Classes",
     "consensus": "Answers of every kind",
-    "estimate": "Estimating",
+    "estimate": "Numbers",
+    "aggregate-deep": "Learning from inputs",
+    "tendency fit": "Predicting each annotator",
+    "recover fit": "Recovering distributions",
+    "meta": "Small tasks",
     "simulate": "Simulating",
+    "next": "Planning",
 }
-TITLES |= {"aggregate-deep": "Learning", "next": "Planning", "recover fit": "Recovering"}
-TITLES |= {"tendency fit": "Predicting annotators", "meta": "Adapting to small tasks"}
+PAGES = {family.split()[0]: family.split()[0] for family in TITLES}  # family → command
+PAGES |= {"consensus": "aggregate", "estimate": "aggregate"}
 
 
 def methods_page() -> str:
-    """Return the page of all methods, from the registry."""
+    """Return the list of all methods, from the registry."""
     lines = [
         "# Methods",
         "",
-        "Generated from the registry by `make docs`; the same is printed by `dissensus methods`.",
-        "A method is written `name[setting=value,…]`; case, `-` and `_` make no difference.",
+        "A page for each method: its model, formula, settings, paper, and when it fails. Which "
+        "one to take is",
+        "on [Choose a method](choose.md). All of this is generated from the registry; `dissensus "
+        "methods` prints",
+        "it in the terminal. A method is written `name[setting=value,…]`; case, `-` and `_` make "
+        "no difference.",
     ]
-    found = catalogue()
+    found = outlines()
     for family in dict.fromkeys(entry.family for entry in found):
         mine = [entry for entry in found if entry.family == family]
-        lines += ["", f"## {TITLES[family]}: `{mine[0].command}`", ""]
+        lines += ["", f"## {TITLES[family]}", "", f"`{mine[0].command}`", ""]
         lines += ["| method | what it does | also called |", "|---|---|---|"]
         for entry in mine:
             aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)
-            lines.append(f"| [`{entry.name}`](#{entry.name}) | {entry.summary} | {aliases} |")
-        for entry in mine:
-            lines += method_section(entry)
+            lines.append(f"| [`{entry.name}`]({where(entry)}) | {entry.summary} | {aliases} |")
+    return "\n".join(lines) + "\n\n" + toctrees(found)
+
+
+def toctrees(found: list[Entry]) -> str:
+    """Return the pages of methods for the site's navigation, a tree for each family."""
+    trees = []
+    for family in dict.fromkeys(entry.family for entry in found):
+        names = [where(entry) for entry in found if entry.family == family]
+        head = ["```{toctree}", ":hidden:", f":caption: {TITLES[family]}", ""]
+        trees.append("\n".join([*head, *names, "```"]))
+    return "\n\n".join(trees) + "\n"
+
+
+def where(entry: Entry) -> str:
+    """Return the page of a method, from the page of all methods."""
+    return f"methods/{entry.family.split()[0]}/{entry.name}.md"
+
+
+def method_page(entry: Entry) -> str:
+    """Return one method: its model, where it fails, its settings and its paper."""
+    title = " ".join(entry.text.split("\n\n")[0].split())
+    lines = [f"# {entry.name}", "", entry.summary, "", PICTURE, "", "## Model", "", title]
+    for block in entry.model:
+        formula = block.startswith("    ")
+        lines += ["", *(["```text", dedent(block), "```"] if formula else [paragraph(block)])]
+    lines += ["", "## When it fails", "", entry.fails, "", "## How to call it", "", called(entry)]
+    if entry.settings:
+        lines += [
+            "",
+            "## Settings",
+            "",
+            "| setting | default | may be | meaning |",
+            "|---|---|---|---|",
+        ]
+        for one in entry.settings:
+            lines.append(f"| `{one.name}` | {one.default} | {one.limits} | {one.doc} |")
+    if entry.papers:
+        lines += ["", "## Paper"]
+        lines += [line for one in entry.papers for line in ("", " ".join(one.split()))]
     return "\n".join(lines) + "\n"
 
 
-def method_section(entry: Entry) -> list[str]:
-    """Return one method: its model and its settings."""
-    lines = ["", f"### {entry.name}", ""]
-    for paragraph in entry.paragraphs:
-        lines += [paragraph, ""]
-    if entry.settings:
-        lines += ["| setting | default | may be | meaning |", "|---|---|---|---|"]
-        for one in entry.settings:
-            lines.append(f"| `{one.name}` | {one.default} | {one.limits} | {one.doc} |")
-    return lines
+def paragraph(block: str) -> str:
+    """Return a paragraph on one line, a list with a line for each entry."""
+    if block.startswith("- "):
+        return "\n".join(" ".join(one.split()) for one in re.split(r"\n(?=- )", block))
+    return " ".join(block.split())
+
+
+def called(entry: Entry) -> str:
+    """Return how a method is given on the command line, and its other names."""
+    text = f"`{entry.command.replace('…', entry.name, 1)}`"
+    if entry.aliases:
+        text += "; also called " + ", ".join(f"`{alias}`" for alias in entry.aliases)
+    family = entry.family.split()[0]
+    return text + f". The command: [{PAGES[family]}](../../commands/{PAGES[family]}.md)."
+
+
+def commands_page() -> str:
+    """Return the list of all commands."""
+    lines = ["# Commands", "", "Every command explains itself: `dissensus report --help`.", ""]
+    lines += ["| command | what for |", "|---|---|"]
+    own = [verb for verb in VERBS if (DOCS / "commands" / f"{verb}.md").exists()]
+    lines += [f"| [`{verb}`](commands/{verb}.md) | {VERBS[verb][1]} |" for verb in own]
+    tree = ["```{toctree}", ":hidden:", "", *(f"commands/{verb}" for verb in own), "```"]
+    return "\n".join([*lines, "", *tree]) + "\n"
+
+
+# Situations of benchmarks/situations.py: the heading of each, and what to know about it.
+SITUATIONS = {
+    "five raters, 1–5": (
+        "Five annotators on a scale from 1 to 5",
+        "Everybody rates everything, and steps are in order. Ratings are recognised as ordered "
+        "by themselves.",
+    ),
+    "crowd, 1–5": (
+        "A crowd on a scale from 1 to 5",
+        "With three ratings per item the order of the steps is worth most: methods that know it "
+        "are far ahead. "
+        "(The crowd is drawn by the formula of `ordinal-distance`, which favours it.)",
+    ),
+    "two annotators": (
+        "Two annotators",
+        "Where two disagree, nothing in the labels says who is right. Get a third label for "
+        "these items: "
+        "[what next](what_next.md).",
+    ),
+    "five annotators": (
+        "Five annotators who label everything",
+        "Everybody has given hundreds of labels, so a matrix per annotator can be learned.",
+    ),
+    "crowd": (
+        "A crowd, two classes, three labels per item",
+        "Each annotator gave about fifteen labels: methods with a prior are safer than plain "
+        "`dawid-skene`.",
+    ),
+    "spammers": (
+        "Many annotators guess",
+        "Any method that weighs annotators removes them; a vote does not.",
+    ),
+    "hard items": (
+        "Some items are harder than others",
+        "All methods that weigh annotators are close.",
+    ),
+    "copied answers": (
+        "Some annotators copy others",
+        "No method here models copying, and all of them are too sure; `dissensus identify` finds "
+        "the pairs.",
+    ),
+    "rare class": (
+        "One class is rare",
+        "Methods with a uniform prevalence (`vi-mf`, `vi-bp`, `minimax-entropy`) and `mace` fall "
+        "far below a vote.",
+    ),
+    "many classes": (
+        "Twenty classes, few labels per annotator",
+        "A matrix per annotator has far more cells than labels: take a method with few "
+        "parameters or a strong prior.",
+    ),
+}
+COMMON = ("auto", "majority", "dawid-skene")  # shown for every situation
+TOP = 4  # methods shown beside these
+
+
+def situations_section() -> str:
+    """Return which method is best in which situation, and a section for each."""
+    page = tables("SITUATIONS.md")
+    table = page["Accuracy in percent, by situation"]
+    steps = page["Distance to the truth in steps, on scales"]
+    texts = {row[0]: row[1] for row in page["The situations"].rows}
+    lines = ["| your situation | `auto` | best single method | majority |", "|---|---|---|---|"]
+    sections = ["", "## By situation"]
+    for name, (title, advice) in SITUATIONS.items():
+        right = table.values(name)
+        ranked = sorted(right, key=right.__getitem__, reverse=True)
+        best = next(method for method in ranked if method != "auto")
+        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        lines.append(
+            f"| [{title}](#{anchor}) | {right['auto']:.1f} % | {linked(best)} {right[best]:.1f} % "
+            f"| {right['majority']:.1f} % |"
+        )
+        shown = [m for m in ranked if m not in COMMON][:TOP] + list(COMMON)
+        shown.sort(key=right.__getitem__, reverse=True)
+        distance = steps.values(name) if name in steps.columns else {}
+        head = ["method", "right", *(["distance in steps"] if distance else [])]
+        sections += ["", f"### {title}", "", f"{texts[name].capitalize()}. {advice}", ""]
+        sections += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+        for method in shown:
+            far = [f"{distance[method]:.2f}"] if distance else []
+            sections.append(f"| {' | '.join([linked(method), f'{right[method]:.1f} %', *far])} |")
+    lines += ["", "Right labels in percent. [How it was measured](../benchmarks/SITUATIONS.md)."]
+    return "\n".join([BEGIN_SITUATIONS, *lines, *sections, END_SITUATIONS])
+
+
+def linked(method: str) -> str:
+    """Return a method with a link to its page."""
+    name = split_spec(method)[0]
+    family = "aggregate" if name in aggregators else "estimate"
+    return f"[`{method}`](methods/{family}/{name}.md)"
+
+
+def real_section() -> str:
+    """Return methods on real data with known truth."""
+    table = tables("METHODS.md")["All methods"]
+    right, loss = table.values("accuracy"), table.values("worst loss")
+    every = max(table.values("sets").values())
+    ranked = [m for m, n in table.values("sets").items() if n == every]
+    shown = dict.fromkeys([*ranked[:5], "dawid-skene", "glad", "mace", "majority", "one-coin"])
+    lines = ["| method | right | worst loss |", "|---|---|---|"]
+    lines += [f"| {linked(m)} | {right[m]:.1f} % | {loss[m]:.1f} |" for m in ranked if m in shown]
+    return "\n".join([BEGIN_REAL, *lines, END_REAL])
+
+
+def numbers_section() -> str:
+    """Return methods for numbers by situation."""
+    page = tables("SITUATIONS.md")
+    table = page["Root mean squared error of numbers, by situation"]
+    texts = page["The situations with numbers"].rows
+    lines = [f"- **{name}**: {text}." for name, text in texts]
+    lines += [
+        "",
+        f"| method | {' | '.join(table.columns[1:])} |",
+        "|---" * len(table.columns) + "|",
+    ]
+    lines += [f"| {linked(row[0])} | {' | '.join(row[1:])} |" for row in table.rows]
+    lines += ["", "Root mean squared error: lower is better."]
+    return "\n".join([BEGIN_NUMBERS, *lines, END_NUMBERS])
+
+
+def learning_section() -> str:
+    """Return the best methods of learning, with floor and ceiling."""
+    page = tables("LEARNING.md")
+    sets = ("labelme", "music", "sentiment")
+    values = {name: page[f"Learning on {name}"].values("accuracy") for name in sets}
+    mean = {m: sum(values[name][m] for name in sets) / 3 for m in values[sets[0]]}
+    ranked = sorted(mean, key=mean.__getitem__, reverse=True)[:7]
+    lines = [f"| method | {' | '.join(sets)} | mean |", "|---" * (len(sets) + 2) + "|"]
+    for method in [*ranked, *(["two-stage"] if "two-stage" not in ranked else [])]:
+        cells = [f"{100 * values[name][method]:.1f}" for name in sets] + [
+            f"{100 * mean[method]:.1f}"
+        ]
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join([BEGIN_LEARNING, *lines, END_LEARNING])
 
 
 def kinds_table() -> str:
@@ -132,35 +338,50 @@ def usage_of(command: click.Command, called: str) -> list[str]:
     return lines
 
 
+def with_parts(path: Path, *parts: str) -> str:
+    """Return a page in which generated parts, each between its marks, are replaced."""
+    text = path.read_text(encoding="utf-8")
+    for part in parts:
+        begin, end = part.splitlines()[0], part.splitlines()[-1]
+        before, _, rest = text.partition(begin)
+        text = before + part + rest.partition(end)[2]
+    return text
+
+
 def pages() -> dict[Path, str]:
-    """Return every generated page as it should be."""
-    out = {DOCS / "methods.md": methods_page()}
+    """Return every generated page as it should be; without torch, not those of its methods."""
+    out = {DOCS / "methods.md": methods_page(), DOCS / "commands.md": commands_page()}
+    out |= {DOCS / where(entry): method_page(entry) for entry in catalogue()}
     for verb in VERBS:
         path = DOCS / "commands" / f"{verb}.md"
         if path.exists():
-            before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-            out[path] = before + options_of(verb) + rest.partition(END)[2]
-    path = DOCS / "formats.md"
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN_FORMATS)
-    page = before + formats_table() + rest.partition(END_FORMATS)[2]
-    before, _, rest = page.partition(BEGIN_KINDS)
-    out[path] = before + kinds_table() + rest.partition(END_KINDS)[2]
+            out[path] = with_parts(path, options_of(verb))
+    out[DOCS / "formats.md"] = with_parts(DOCS / "formats.md", formats_table(), kinds_table())
     path = DOCS / "commands" / "identify.md"
-    before, _, rest = out[path].partition(BEGIN_SCORES)
-    out[path] = before + scores_table() + rest.partition(END_SCORES)[2]
+    out[path] = with_parts(path, options_of("identify"), scores_table())
+    parts = situations_section(), real_section(), numbers_section(), learning_section()
+    out[DOCS / "choose.md"] = with_parts(DOCS / "choose.md", *parts)
     return out
 
 
 def main() -> int:
     """Write the pages, or with `--check` list those that would change."""
     check = "--check" in sys.argv[1:]
-    stale = [p for p, text in pages().items() if not p.exists() or p.read_text("utf-8") != text]
+    wanted = pages()
+    stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
+    known = {DOCS / where(entry) for entry in outlines()}
+    stale += [p for p in (DOCS / "methods").rglob("*.md") if p not in known]
     for path in stale:
         print(
             f"{path.relative_to(DOCS.parent)} {'is out of date: make docs' if check else 'written'}"
         )
-        if not check:
-            path.write_text(pages()[path], encoding="utf-8")
+        if check:
+            continue
+        if path in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path], encoding="utf-8")
+        else:
+            path.unlink()
     return int(check and bool(stale))
 
 

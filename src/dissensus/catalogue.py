@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from dataclasses import MISSING, asdict, dataclass
 from importlib.util import find_spec
@@ -12,6 +13,9 @@ from typing import Any
 
 from .params import describe_fields, format_value
 from .registry import ON_TORCH, REGISTRIES, Registry
+
+FAILS = "When it fails: "
+_YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,32 @@ class Entry:
         ]
 
     @property
+    def model(self) -> list[str]:
+        """The model in words and formulas, which are indented blocks, without the title."""
+        blocks = self.text.split("\n\n")[1:]
+        return [one for one in blocks if not one.startswith(FAILS) and one not in self.papers]
+
+    @property
+    def fails(self) -> str:
+        """Where not to use it."""
+        found = [one for one in self.paragraphs if one.startswith(FAILS)]
+        return found[0].removeprefix(FAILS) if found else ""
+
+    @property
+    def papers(self) -> list[str]:
+        """The papers: indented blocks with a year."""
+        blocks = self.text.split("\n\n")
+        return [one for one in blocks if one.startswith("    ") and _YEAR.search(one)]
+
+    @property
     def command(self) -> str:
         """The command that takes the methods of this family."""
         if self.family == "consensus":
             return "dissensus aggregate -s … on answers of another kind"
-        return f"dissensus {self.family} -s …"
+        if self.family == "estimate":
+            return "dissensus aggregate -s … on numbers"
+        verb = "meta fit" if self.family == "meta" else self.family
+        return f"dissensus {verb} -s …"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, ready for JSON."""

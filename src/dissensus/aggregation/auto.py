@@ -9,6 +9,13 @@ items or more, half of the evidence is the likelihood of gold under members fitt
 one more temperature is fitted to gold; the members are then fitted again with gold. Members are
 stopped early: their labels hardly change after that.
 
+    posterior[i, t] = Σ_m weight[m] · tempered posterior_m[i, t]
+    weight = argmax Σ over held-out annotations of log Σ_m weight[m] P_m(annotation)
+
+When it fails: Where all members share an error, as when most annotators copy each other or
+misread the same instruction, so does the pool; only gold shows it. Below a few hundred
+annotations the weights are close to equal, and it takes the time of all its members together.
+
     D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
 
     Y. Yao, A. Vehtari, D. Simpson, A. Gelman. Using stacking to average Bayesian predictive

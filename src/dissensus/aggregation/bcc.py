@@ -6,6 +6,12 @@ point; the objective is the evidence lower bound. Credible intervals of matrix e
 annotators' quality follow from it. The mean-field approximation makes them about right for good
 annotators and too narrow for poor ones.
 
+    confusion[a, t, ·] ~ Dirichlet(pseudo-counts[t, ·]),   prior ~ Dirichlet
+    log posterior[i, t] = E log prior[t] + Σ_a E log confusion[a, t, label of a on i] + constant
+
+When it fails: As `dawid-skene` where annotators share errors. Intervals of poor annotators are
+too narrow, since mean field ignores that the truth and the matrices are uncertain together.
+
     H.-C. Kim, Z. Ghahramani. Bayesian classifier combination. AISTATS, PMLR 22, 2012.
     E. Simpson, S. Roberts, I. Psorakis, A. Smith. Dynamic Bayesian combination of multiple
     imperfect classifiers. arXiv:1206.1831, 2012.

@@ -10,6 +10,11 @@ Mean-field variational Bayes over truth, membership, matrices and shares maximiz
 lower bound. The matrices of the communities are points; `imagined` annotators of middling accuracy
 keep them away from zero.
 
+    confusion[a, t, ·] ~ Dirichlet(strength · matrix[community of a, t, ·])
+
+When it fails: With few annotators there is nothing to form communities of, and it takes many
+times as long as `hierarchical`, which is as accurate on public sets.
+
     M. Venanzi, J. Guiver, G. Kazai, P. Kohli, M. Shokouhi. Community-based Bayesian aggregation
     models for crowdsourcing. WWW 2014. doi:10.1145/2566486.2567989
 """

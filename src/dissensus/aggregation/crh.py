@@ -5,6 +5,11 @@ their share in the wrong labels of all. It iterates until the vote does not chan
 weights each minimize the weighted number of wrong labels, the weights under the constraint that
 exp(-weight) sums to one, so it never rises.
 
+    weight[a] = -log(wrong[a] / Σ_b wrong[b])
+
+When it fails: Annotators with many labels have many wrong ones, so those who work most count
+least, however good they are. A common bias is taken for quality.
+
     Q. Li, Y. Li, J. Gao, B. Zhao, W. Fan, J. Han. Resolving conflicts in heterogeneous data by
     truth discovery and source reliability estimation. Proceedings of SIGMOD, 2014.
     doi:10.1145/2588555.2610509

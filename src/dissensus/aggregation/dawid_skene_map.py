@@ -7,6 +7,12 @@ The matrices are the mode under this Dirichlet(1 + pseudo-counts) prior.
 An annotator with few labels stays near the prior, which matters where there are many classes. Of
 the strengths 0.01, 1, 4 and 16, four was best on average over 23 public data sets.
 
+    confusion[a, t, g] ∝ strength · (accuracy if g = t else (1 - accuracy) / (n_classes - 1))
+                         + Σ_i posterior[i, t] · 1(annotator a labels item i as g)
+
+When it fails: Where most annotators really are worse than guessing, the prior holds the fit on
+the wrong side. Shared errors make it too sure, as all models of independent annotators.
+
     R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
     doi:10.1162/tacl_a_00185
 """

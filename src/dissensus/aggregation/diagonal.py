@@ -5,6 +5,11 @@ probability `confusion[a, t, t]`, and errors are spread evenly over the other cl
 per annotator instead of K², and with two classes the same as Dawid-Skene. They have a Beta prior
 for every true class, as in `dawid-skene-map`.
 
+    confusion[a, t, g] = right[a, t] if g = t else (1 - right[a, t]) / (n_classes - 1)
+
+When it fails: With more than two classes it cannot express that two classes are mistaken for each
+other, so it trusts a common confusion as if it were rare. Shared errors make it too sure.
+
     V. C. Raykar and others. Learning from crowds. JMLR 11, 2010 (two classes: sensitivity and
     specificity).
 """

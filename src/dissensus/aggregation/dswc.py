@@ -10,6 +10,11 @@ The start is as published: matrices of single annotators, in the order of their 
 into `L` blocks. So is the iteration: truth and membership are both updated from the other's last
 value, unless that would lower the bound; then membership is updated from the new truth.
 
+    P(labels, t, c) = Π_i prior[t_i] · Π_a weight[c_a] · Π confusion[c_a, t_i, label of a on i]
+
+When it fails: Where annotators are not of a few kinds, the clusters average over real
+differences; with many labels each, a matrix per annotator is better. The result depends on `L`.
+
     H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
     application to worker clustering model. ICML, PMLR 80, 2018.
 """

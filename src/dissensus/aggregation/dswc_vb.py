@@ -5,6 +5,11 @@ the rows of the clusters' confusion matrices. Truth, membership and Dirichlets a
 so the evidence lower bound never falls. With a small `concentration`, superfluous clusters lose
 their members: `L` is then an upper bound on the number of clusters.
 
+    weight ~ Dirichlet(concentration),   confusion[c, t, ·] ~ Dirichlet
+
+When it fails: As `dswc` where annotators are not of a few kinds. With few labels it may merge all
+into one cluster, which is then close to a vote.
+
     H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
     application to worker clustering model. ICML, PMLR 80, 2018.
 """

@@ -7,6 +7,13 @@ posterior is one soft E-step under the parameters. Hard assignments depend on th
 fit starts from the votes. Of tied classes the paper takes the first; here they share the item by
 default, so that the order of classes does not matter.
 
+    label[i] = argmax_t log prior[t] + Σ_a log confusion[a, t, label of a on i]
+    confusion and prior by counting under these labels
+
+When it fails: It depends on the start more than soft EM does: where the vote is wrong on many
+items, hard assignments keep it wrong. Smoothing is needed with few labels, since a count of zero
+forbids a label for good.
+
     V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
     for sentiment classification. arXiv:1803.02781, 2018.
 """

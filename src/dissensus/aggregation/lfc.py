@@ -6,6 +6,12 @@ classifier and labels, the M-step fits the classifier to the posterior by Newton
 objective is the likelihood with smoothed confusion and a normal prior on the weights, and never
 falls. Without features there is only the intercept, and the model is that of `dawid-skene`.
 
+    P(labels of i, t) = softmax(features[i] · weights)[t] · Π_a confusion[a, t, label of a on i]
+
+When it fails: Where features are many and items few, the classifier learns the labels by heart
+and confirms them; where classes are not linearly separable it pulls posteriors towards wrong
+boundaries.
+
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
     crowds. Journal of Machine Learning Research 11, 2010.
 """

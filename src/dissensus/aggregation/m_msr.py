@@ -12,6 +12,12 @@ Pairs are counted for annotators who share an item; the matrix is annotators × 
 beyond `peers` of them only those with most labels are compared with each other, and all others
 with those. Annotators without co-annotated items have weight 0.
 
+    (n_classes · agreement[a, b] - 1) / (n_classes - 1) = skill[a] · skill[b]
+    weight[a] = log-odds of being right
+
+When it fails: Where pairs of annotators share few items, agreements are noise and so are skills.
+Annotators who agree for other reasons than being right, such as a common bias, get high skills.
+
     Q. Ma, A. Olshevsky. Adversarial crowdsourcing through robust rank-one matrix completion.
     NeurIPS 2020
 """

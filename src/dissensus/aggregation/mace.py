@@ -6,6 +6,12 @@ cost of an iteration does not depend on the number of classes. Variational Bayes
 a Dirichlet for every annotator and maximizes the evidence lower bound; EM maximizes the smoothed
 likelihood.
 
+    P(label g of a on i | t) = competence[a] · 1(g = t) + (1 - competence[a]) · strategy[a, g]
+
+When it fails: Errors do not depend on the true class, so systematic confusion of two classes is
+taken for spam. On very unequal classes a strategy of answering the common class looks like
+competence: 84 % on d_product, where votes have 90 %.
+
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
     NAACL-HLT, 2013.
 """

@@ -13,6 +13,9 @@ EM maximizes the penalized likelihood. The curvature of a softmax is bounded (BÃ
 steps within the bound never lower it and need no line search. Items should have more than three
 labels each.
 
+When it fails: With three labels per item or fewer: parameters of items then fit the noise. On 23
+public sets it loses up to 34 points to the best method, and it is among the slowest.
+
     D. Zhou, J. Platt, S. Basu, Y. Mao. Learning from the wisdom of crowds by minimax entropy.
     Advances in Neural Information Processing Systems 25, 2012.
     D. Zhou, Q. Liu, J. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax

@@ -17,6 +17,9 @@ used. The authors' program has much wider priors (`spread=2, mean_direction=2, d
 maximum is often worse than a vote. A deviation of 3 was best of 1, 3 and 10 on
 five public sets, and with each of them left out.
 
+When it fails: With few labels per item a point per item is not determined, and the prior decides.
+The prevalence is uniform, so rare classes are given too often.
+
     P. Welinder, S. Branson, S. Belongie, P. Perona. The multidimensional wisdom of crowds. Advances
     in Neural Information Processing Systems 23, 2010.
     Y. Zheng, G. Li, Y. Li, C. Shan, R. Cheng. Truth inference in crowdsourcing: is the problem

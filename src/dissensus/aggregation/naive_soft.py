@@ -1,4 +1,10 @@
-"""Naive soft labels: the vote share of a class is its probability."""
+"""Naive soft labels: the vote share of a class is its probability.
+
+    posterior[i, t] = votes for t on item i / votes on item i
+
+When it fails: As `majority`: annotators are not distinguished. With few votes the shares are
+coarse, and two equal votes out of two are called certain.
+"""
 
 from __future__ import annotations
 

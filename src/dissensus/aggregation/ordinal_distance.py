@@ -7,6 +7,11 @@ adversarial; a positive shift rates too high. Every cell of an annotator's matri
 added to its count, as in Dawid-Skene. The sharpness is found by Newton's method, the shift on a
 grid; the objective never falls.
 
+    P(label g of a | t) ∝ exp(-sharpness[a] · |t + shift[a] - g|)
+
+When it fails: On classes without an order, or where one class lies outside it; on s_rel it loses
+37 points to the best method.
+
     D. Zhou, Q. Liu, J. C. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax
     conditional entropy. Proceedings of ICML, 2014. (The idea that confusion follows the order;
     the formula is ours.)

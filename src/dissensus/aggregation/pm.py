@@ -3,6 +3,11 @@
 So the worst annotator has no weight, except where nobody else answered. Vote and weights have no
 common objective; it iterates until the vote does not change.
 
+    weight[a] = -log(wrong[a] / max_b wrong[b])
+
+When it fails: As `crh`: counts of errors, not rates, decide, so the most prolific annotator may
+lose all weight. It has no objective that shows whether it has improved.
+
     B. I. Aydin, Y. S. Yilmaz, Y. Li, Q. Li, J. Gao, M. Demirbas. Crowdsourcing for multiple-choice
     question answering. Proceedings of AAAI, 2014.
 

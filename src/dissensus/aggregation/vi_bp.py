@@ -21,6 +21,9 @@ the number of labels alone. Gold items send their class.
 There is no objective that rises, and messages may oscillate; the posterior of a converged fit is
 not exact, but often close. With a flat prior and certain messages this is `kos` (paper, section 4).
 
+When it fails: On unequal classes, since the prevalence is uniform, and with many labels per
+annotator messages may oscillate without converging.
+
     Q. Liu, J. Peng, A. Ihler. Variational inference for crowdsourcing. Advances in Neural
     Information Processing Systems 25, 2012.
 """

@@ -5,6 +5,12 @@ Dawid-Skene is fitted first. A vote of annotator a for class g then has the weig
 most weight. Softer than Dawid-Skene's own posterior, which is nearly certain as soon as a few
 labels agree.
 
+    label[i] = argmax_g Σ_a confusion[a, g, g] · 1(annotator a labels item i as g)
+
+When it fails: The weight ignores how often an annotator gives a label wrongly: somebody who
+always answers g has confusion[a, g, g] = 1. It inherits bad matrices where Dawid-Skene has too
+few labels.
+
     T. Lefort, B. Charlier, A. Joly, J. Salmon. Identify ambiguous tasks combining crowdsourced
     labels by weighting areas under the margin. Transactions on Machine Learning Research, 2024.
     arXiv:2209.15380

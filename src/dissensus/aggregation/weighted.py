@@ -2,6 +2,11 @@
 
 The label is the class with most weight. A negative skill counts against the label. Annotators
 without a skill get a default weight. Without any skill, all votes have the same weight.
+
+    label[i] = argmax_t Σ_a skill[a] · 1(annotator a labels item i as t)
+
+When it fails: Where skills come from another task or another time: the vote is then weighted by
+something that no longer holds, and nothing in the fit can notice.
 """
 
 from __future__ import annotations

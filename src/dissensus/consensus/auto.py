@@ -2,6 +2,11 @@
 
 Words of transcripts are the same or wrong, so they can be mixed. Where answers differ by half of
 their words and more they are phrased differently, and a mixture would be nobody's sentence.
+
+    rover if answers differ by less than half of their words, else medoid
+
+When it fails: Texts between transcript and translation, such as free paraphrases with common
+phrases: the share of different words decides, and may do so wrongly for a small set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Borda's count: the mean share of the other things that a thing was ranked above; ties half."""
+"""Borda's count: the mean share of the other things that a thing was ranked above; ties half.
+
+    score[thing] = mean share of the other things it is ranked above
+
+When it fails: Where things are not compared with the same others: one that met only weak rivals
+scores high. Annotators are not distinguished.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,9 @@ precision `strength`. Every iteration is an E-step, which answers are honest, an
 the scores whose Hessian is the Laplacian of a graph. Intervals come from that Hessian; a ranking of
 n things counts as n - 1 comparisons there, since its n (n - 1) / 2 pairs are not independent.
 
+When it fails: Where the comparisons fall apart into groups without a link between them, only the
+prior orders the groups. One scale cannot express circles such as A over B over C over A.
+
     R. A. Bradley, M. E. Terry. Rank analysis of incomplete block designs. Biometrika 39, 1952.
 
     R. R. Davidson. On extending the Bradley-Terry model to accommodate ties in paired comparison

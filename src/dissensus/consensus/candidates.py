@@ -8,6 +8,11 @@ threshold are kept, and nested ones where one annotator nests.
 Long spans hardly ever coincide. Where fewer than half of the marks that overlap another annotator's
 coincide with it (`match=auto`), similar spans are matched as boxes are, and their borders are
 medians; see `objects`.
+
+    P(span has label l) = posterior of class l, by any aggregator, of the candidate
+
+When it fails: Spans that most annotators miss count as errors of the few who marked them. With
+two annotators, one vote against one leaves every disputed span to the prior.
 """
 
 from __future__ import annotations

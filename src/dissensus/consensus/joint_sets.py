@@ -13,6 +13,9 @@ are fitted first, as if one annotator had given all answers.
 Annotators share errors, so l1 and l0 count one over a temperature once parameters are fitted. The
 number of profiles and the temperature are those under which held-out answers are most probable; a
 temperature above one needs a gain of two standard errors.
+
+When it fails: With few items, profiles are not supported by the data, and one profile makes it
+options on their own. Options that nobody dares to choose are not recovered.
 """
 
 from __future__ import annotations

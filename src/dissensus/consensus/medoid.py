@@ -5,6 +5,11 @@ answers to its item, weighted by 1 / s; relative to the mean error of the item, 
 annotator give s[j]. After twenty rounds the answer with the smallest error, shrunk towards what its
 annotator's s[j] predicts, is the consensus. Its confidence is a softmax of minus these errors, with
 equal answers added up.
+
+    consensus[i] = argmin over answers y of i of Σ_a distance(y, answer of a) / s[a]
+
+When it fails: With two answers per item both are equally near, and the annotators' errors decide.
+It can only return an answer that somebody gave, also where a mixture would be better.
 """
 
 from __future__ import annotations

@@ -4,6 +4,11 @@ Marks on an item are matched greedily by intersection over union, or by distance
 mark that is most similar to all others takes every other annotator's most similar mark. Whether a
 group of marks is an object is a question to all who looked, see `Existence`; its corners are the
 medians of its marks. The label is a second question, to those who marked it.
+
+    P(marks | object of visibility v) = Π_j (found[j, v] if j marked it else 1 - found[j, v])
+
+When it fails: Crowded scenes: where objects overlap by more than `match`, marks of two objects
+are matched as one. Annotators who never give an empty answer look as if they miss nothing.
 """
 
 from __future__ import annotations

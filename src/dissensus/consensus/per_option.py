@@ -1,4 +1,10 @@
-"""One question of no and yes for every option, each aggregated on its own (binary relevance)."""
+"""One question of no and yes for every option, each aggregated on its own (binary relevance).
+
+    P(option o is true of item i) by an aggregator of yes and no
+
+When it fails: Options that exclude or imply each other: each is decided on its own, so the result
+may be a set that nobody would give, such as "none" together with another option.
+"""
 
 from __future__ import annotations
 

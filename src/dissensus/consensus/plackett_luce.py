@@ -4,6 +4,11 @@ A thing is chosen among those left with probability worth[thing] / sum of their 
 found by Hunter's minorization and maximization with a Gamma prior of half a choice. Tied things are
 put in random order. Of two things this is Bradley-Terry; of full rankings it weighs the top most.
 
+    P(ranking) = Π_r worth[thing at r] / Σ over the things left of worth
+
+When it fails: Things that win or lose everything are held by the prior alone. Annotators are not
+distinguished, so careless ones count in full.
+
     R. L. Plackett. The analysis of permutations. Applied Statistics 24, 1975.
 
     D. R. Hunter. MM algorithms for generalized Bradley-Terry models. Annals of Statistics 32, 2004.

@@ -6,6 +6,11 @@ one otherwise; leaving out a slot costs nothing where another answer has left it
 the words vote, and "nothing" counts less than a word. The weight of an annotator is the log odds of
 agreeing with the others in a slot.
 
+    word[slot] = argmax_w Σ_a weight[a] · 1(a has w in the slot)
+
+When it fails: Free wording: a vote over slots mixes phrases of different answers into a sentence
+that nobody wrote. Words in another order are not aligned.
+
     J. G. Fiscus. A post-processing system to yield reduced word error rates: recognizer output
     voting error reduction (ROVER). ASRU, 1997.
 """

@@ -7,6 +7,11 @@ annotators have Dirichlet priors; the fit is variational Bayes with forward-back
 texts, and the spans are the most probable sequence. Where marks within an answer overlap, the later
 one counts.
 
+    P(tags, labels) = Π_n P(tag[n] | tag[n-1]) Π_a P(label[a, n] | tag[n], label[a, n-1])
+
+When it fails: Overlapping or nested spans cannot be expressed, and with few texts the matrices of
+rare labels are their prior.
+
     E. Simpson, I. Gurevych. A Bayesian approach for sequence tagging with crowds. EMNLP, 2019.
     doi:10.18653/v1/D19-1101
 """

@@ -6,6 +6,11 @@ The prior of being inside is the share of marked pixels and stays fixed. Neighbo
 independent, so the probabilities are too sure; and they depend on the frame, because every pixel
 that all leave out raises the specificities.
 
+    P(inside | masks) ∝ prior Π_j sensitivity[j] or 1 - sensitivity[j]
+
+When it fails: Small objects in large frames: specificities are all close to one, and one mask may
+decide. Probabilities are too sure, since pixels are not independent.
+
     S. K. Warfield, K. H. Zou, W. M. Wells. Simultaneous truth and performance level estimation
     (STAPLE). IEEE Transactions on Medical Imaging 23(7), 2004. doi:10.1109/TMI.2004.828354
 """

@@ -3,6 +3,12 @@
 See `pool` for the method. Without models it is people's vote shares, and without people those of
 the models. With `likelihood=one-coin`, what the models predict is the prior of a one-coin model of
 people, fitted with EM: better labels where there are many classes, but overconfident.
+
+    posterior[i, t] = (n[i, t] + w · s[i, t]) / (n[i] + w)
+    n: people who chose t,   s: what the models predict of people,   w: people that models count for
+
+When it fails: With few items labelled by both people and models, the weight is uncertain. Models
+that were trained on these labels look better than they are.
 """
 
 from __future__ import annotations

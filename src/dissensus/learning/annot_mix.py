@@ -10,6 +10,9 @@ of the encoder rather than raw inputs: the same where inputs are features, and p
 The paper's embeddings have 128 numbers; ours 16, under which held-out labels were more likely.
 As in madl, confusion matrices depend on the item only with `instance`.
 
+When it fails: Where classes lie between each other, a mixture of two inputs looks like a third
+class. With `instance` it overfits small sets.
+
     M. Herde, L. Lührs, D. Huseljic, B. Sick. Annot-mix: learning with noisy class labels from
     multiple annotators via a mixup extension. ECAI 2024.
 """

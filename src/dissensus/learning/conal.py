@@ -8,6 +8,9 @@ embedding of each. Both have length one, so ω stays within .27 and .73. The los
 that differ from the common one with `scale` · Σ_j ‖W_j − W_common‖; it has no lower bound, so the
 scale must be small.
 
+When it fails: With few labels per annotator the embedding of pairs is not learned, and it is a
+crowd layer with a common matrix. A large `scale` makes the loss fall without bound.
+
     Z. Chu, J. Ma, H. Wang. Learning from crowds by modeling common confusions. AAAI 2021.
 """
 

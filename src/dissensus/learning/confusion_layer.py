@@ -9,6 +9,9 @@ climbs in `raykar`:
 
 With `joint=False` it learns from every label on its own. Called coupled cross-entropy by those who
 add something to it: trace-reg, geo-crowdnet-f and geo-crowdnet-w are that with one more term.
+
+When it fails: With few labels per annotator a K × K matrix is mostly its prior, and
+`global-noise` is as good. Annotators who err on the same items are not described.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ from whether the label is what the classifier would say:
     loss = balance · CE(softmax(p W_j), m onehot(y) + (1 − m) / K)
          + (1 − balance) · BCE(m, [y is the classifier's best class])
 
+When it fails: Reliability learns from agreement with the classifier, so a classifier that is
+wrong early distrusts the right labels.
+
     Z. Cao et al. Learning from crowds with annotation reliability. SIGIR 2023.
     doi:10.1145/3539618.3592007
 """

@@ -14,6 +14,10 @@ certain classifier right with probability `trust`; the paper starts at one (`tru
 has no prior on the layer; ours pulls each annotator towards what all share, which is learned too,
 or the layer would memorize the labels.
 
+When it fails: Nothing ties the classifier to the truth but the start: with a strong layer,
+classifier and matrices may exchange two classes or share the noise. Annotators with few labels
+are near what all share.
+
     F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
 """
 

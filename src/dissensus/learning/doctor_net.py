@@ -7,6 +7,9 @@ The weights w learn to predict the labels of a batch by the heads of its annotat
 do not learn from that. We mix logits where the paper mixes probabilities: the mixture is then a
 head itself, and predicts at the price of one.
 
+When it fails: With few labels per annotator, heads are copies of the shared one. It models what
+annotators would answer, not a truth behind them, so common errors stay.
+
     M. Guan, V. Gulshan, A. Dai, G. Hinton. Who said what: modeling individual labelers improves
     classification. AAAI 2018.
 """

@@ -6,6 +6,9 @@
 The first volume is largest when every class has items that the classifier is sure of, the second
 when every class has an annotator who is nearly an expert on it. Either identifies the truth.
 
+When it fails: Where inputs do not determine the class: F makes the classifier sure all the same.
+W needs an annotator who is nearly an expert on every class.
+
     S. Ibrahim, T. Nguyen, X. Fu. Deep learning from crowdsourced labels: coupled cross-entropy
     minimization, identifiability, and regularization. ICLR 2023.
 """

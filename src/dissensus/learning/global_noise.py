@@ -4,6 +4,8 @@
 
 What annotators have in common, and nothing else: right where each gave few labels.
 
+When it fails: Where annotators differ much, since spammers and experts share one matrix.
+
     J. Goldberger, E. Ben-Reuven. Training deep neural networks using a noise adaptation layer.
     ICLR 2017.
 """

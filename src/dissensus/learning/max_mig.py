@@ -12,6 +12,10 @@ bound of their f-mutual information over a batch, S[i, s] = Σ_k h_k(x_i) g_k(la
 Annotators may err together: only inputs and labels must be independent given the truth. Which
 class is which is known by the start alone, matrices counted under the votes.
 
+When it fails: With few classes seen in a batch or small batches the bound is noisy. What inputs
+and labels share need not be the truth: a background that is correlated with annotators' errors is
+taken for it.
+
     P. Cao, Y. Xu, Y. Kong, Y. Wang. Max-MIG: an information theoretic approach for joint learning
     from crowds. ICLR 2019.
 """

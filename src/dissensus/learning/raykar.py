@@ -11,6 +11,9 @@ prior of an item is out of fold; predictions for new items average all of them. 
 predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs determine the
 class and annotators share errors, and harms where they do not; `choose` decides by the annotations.
 
+When it fails: Where inputs say little about the class, the classifier adds noise to the E-step.
+Without `folds`, a network that has memorized the items confirms its own labels.
+
     V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
     S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast cancer
     histology images. IEEE Transactions on Medical Imaging 35(5), 2016. doi:10.1109/TMI.2016.2528120

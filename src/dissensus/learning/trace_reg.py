@@ -6,6 +6,9 @@ If annotators are right more often than not, on average, the matrices of least t
 that explain the noisy labels are the true ones. Left alone, the network could take the noise into
 the classifier and leave the matrices at the identity.
 
+When it fails: Where annotators are wrong more often than right, the smallest trace is the wrong
+solution. A large `weight` blames good annotators for what the classifier cannot learn.
+
     R. Tanno et al. Learning from noisy labels by regularized estimation of annotator confusion.
     CVPR 2019. doi:10.1109/CVPR.2019.01150
 """

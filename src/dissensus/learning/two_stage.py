@@ -8,6 +8,10 @@ class is learned as an ordinary label; soft, the distribution itself:
 whose least value is the entropy of q, not zero. The annotators' confusion matrices are counted
 under q; they decide nothing about the classifier but the epoch at which it is best. Where q is
 given, no aggregator is used, and the epoch is chosen by the likelihood of q on held-out items.
+
+When it fails: Errors of the aggregated labels are learned as if they were true, and inputs do not
+help to correct them: with one to three labels per item, methods that learn from all labels at
+once are ahead.
 """
 
 from __future__ import annotations

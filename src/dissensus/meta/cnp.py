@@ -5,6 +5,9 @@
 
 It is trained with the embedding, and for a fixed number of classes.
 
+When it fails: It works for the number of classes it was trained for and for supports as those of
+the source tasks; the mean over the support underfits.
+
     M. Garnelo et al. Conditional neural processes. ICML 2018. arXiv:1807.01613
 """
 

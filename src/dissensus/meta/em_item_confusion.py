@@ -12,6 +12,9 @@ truth, which keeps the closed forms: with
 
 labels count for an annotator's matrix by posterior[n, k] · informed[n, r, k]. The objective never
 falls.
+
+When it fails: What makes an item hard must be visible in its embedding and the same as in the
+source tasks; else every label counts as a guess with one rate.
 """
 
 from __future__ import annotations

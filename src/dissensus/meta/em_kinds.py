@@ -16,6 +16,9 @@ wrong[r] the expected counts of right and wrong labels,
 
 and the E step takes log p as expected under q. This is variational EM; its objective, the evidence
 lower bound in the annotators, never falls.
+
+When it fails: Where annotators differ gradually rather than in kinds, or where the crowd of the
+target is of another mixture than those of the source tasks.
 """
 
 from __future__ import annotations

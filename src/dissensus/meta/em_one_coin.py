@@ -6,6 +6,9 @@ Whatever the true class, annotator r is right with probability accuracy[r]; erro
 
 With few labels per annotator a full confusion matrix costs more than this simplification does,
 even where errors are not uniform.
+
+When it fails: Annotators who confuse two particular classes; an embedding that does not separate
+the classes of the target takes the labels of neighbours for evidence.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ with all weights or, for frozen embeddings, with those of the head. Meta-trainin
 queries' loss through these steps; `first_order` ignores second derivatives, which costs half. Batch
 normalization uses the statistics of the episode's own support or queries.
 
+When it fails: Few source tasks, or a target that is unlike them: a handful of steps does not
+leave the start. Training is slow and sensitive to `lr`. Votes are learned as they are.
+
     C. Finn, P. Abbeel, S. Levine. Model-agnostic meta-learning for fast adaptation of deep
     networks. ICML 2017. arXiv:1703.03400
 """

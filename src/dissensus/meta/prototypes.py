@@ -7,6 +7,9 @@
 Unlike in `em-full`, embeddings do not inform the labels. A tied majority splits its item among the
 tied classes; unlabelled items are left out.
 
+When it fails: Classes that are not round clusters in the embedding, and noisy annotators: labels
+are aggregated before items are compared, so embeddings cannot correct them.
+
     J. Snell, K. Swersky, R. Zemel. Prototypical networks for few-shot learning. NeurIPS 2017.
     arXiv:1703.05175
 """

@@ -7,6 +7,9 @@ column per class:
 
 The inverse has as many rows as the support has items, and gradients pass through it.
 
+When it fails: Vote shares count all annotators the same, so spammers go into the regression in
+full.
+
     L. Bertinetto, J. F. Henriques, P. H. S. Torr, A. Vedaldi. Meta-learning with differentiable
     closed-form solvers. ICLR 2019. arXiv:1805.08136
 """

@@ -4,6 +4,10 @@ Needs the probabilities of a classifier. The score is that of `dissensus.identif
 and the lowest comes first. Every pending label moves a score half of the way towards one.
 Annotators are drawn at random.
 
+    score[i] = (total[i] * consensus_quality[i] + mean / n_classes) / (total[i] + mean)
+
+When it fails: It needs a classifier; one that is sure and wrong hides its errors.
+
     H. W. Goh, J. Mueller. ActiveLab: active learning with re-labeling by multiple annotators. 2023.
     arXiv:2301.11856
 """

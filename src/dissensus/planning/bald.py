@@ -4,6 +4,11 @@ As `joint`, but confusion matrices are uncertain themselves, with Dirichlet rows
 information about both counts. It learns fast which annotators are good; with many annotators it
 keeps learning about some who will hardly label again.
 
+    information = entropy of the expected answer - expected entropy of the answer
+
+When it fails: With many annotators it spends labels on learning about people who will hardly
+label again.
+
     N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification
     and preference learning. arXiv:1112.5745, 2011.
 """

@@ -11,6 +11,9 @@ plan than the evidence about them, prior included, while there are others: a ran
 not decide over a whole batch. A share `explore` of the information about the annotator may count as
 well: see `bald`.
 
+When it fails: With few labels the annotators' matrices are mostly prior, and the plan is close to
+`uncertainty`. It trusts the posterior: confident errors are never asked about again.
+
     V. S. Sheng, F. Provost, P. G. Ipeirotis. Get another label? KDD, 2008.
     doi:10.1145/1401890.1401965
 """

@@ -1,6 +1,10 @@
 """Random: the items with the fewest labels, and random annotators who have not labelled them.
 
 The baseline, and what most platforms do: every item gets equally many labels.
+
+    utility[i] = -number of labels on i
+
+When it fails: It spends most labels on items that are already certain.
 """
 
 from __future__ import annotations

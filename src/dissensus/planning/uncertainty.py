@@ -2,6 +2,11 @@
 
 With pending labels, the entropy is the expected one after these.
 
+    utility[i] = entropy(posterior[i])
+
+When it fails: Items that are ambiguous for everybody stay uncertain and are asked again and
+again; who answers is left to the draw.
+
     D. D. Lewis, W. A. Gale. A sequential algorithm for training text classifiers. SIGIR, 1994.
 """
 

@@ -5,6 +5,9 @@
 
 SeedBERT expects that other initializations lead to attention on other parts of the input. Here
 every head has its own query.
+
+When it fails: It needs token features. Heads attend to other words by little, and rarely for the
+reasons for which people differ.
 """
 
 from __future__ import annotations

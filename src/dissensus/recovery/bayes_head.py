@@ -1,11 +1,14 @@
 """Bayes by backprop: every weight has a normal posterior, and members are draws of all weights.
 
-w = mu + softplus(rho) ε,  ε ~ N(0, 1),  prior w ~ N(0, 1)
-loss = -mean log p(label | x, w) + weight KL(posterior | prior) / number of items
+    w = mu + softplus(rho) ε,  ε ~ N(0, 1),  prior w ~ N(0, 1)
+    loss = -mean log p(label | x, w) + weight KL(posterior | prior) / number of items
 
-C. Blundell, J. Cornebise, K. Kavukcuoglu, D. Wierstra. Weight uncertainty in neural networks.
-ICML 2015. For disagreement: N. Raj Prabhu, N. Lehmann-Willenbrock, T. Gerkmann. End-to-end label
-uncertainty modeling in speech emotion recognition using Bayesian neural networks, 2022.
+When it fails: The prior's weight decides the spread; with many items the posterior is narrow, and
+it is one network.
+
+    C. Blundell, J. Cornebise, K. Kavukcuoglu, D. Wierstra. Weight uncertainty in neural networks.
+    ICML 2015. For disagreement: N. Raj Prabhu, N. Lehmann-Willenbrock, T. Gerkmann. End-to-end
+    label uncertainty modeling in speech emotion recognition using Bayesian neural networks, 2022.
 """
 
 from __future__ import annotations

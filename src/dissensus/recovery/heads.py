@@ -9,6 +9,11 @@
   times and more cheaper than `seedbert`, which fine-tunes a copy of the encoder for each. A linear
   head has one optimum, so votes of such heads collapse when trained to convergence; their diversity
   comes from hidden layers and early stopping.
+
+    p(x) = mean over heads m of softmax(head_m(encoder(x)))
+
+When it fails: Members differ by sampling, not as people do. With few items the bootstrap leaves
+too little to each.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ leave-one-out likelihood: all alike, one kind above the others, or one alone.
 
 Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays bounded.
 Noise is large against rounding errors, so a fit computes and decomposes kernels in 32 bits.
+
+When it fails: Where distances between vectors say little about the label, as with raw counts of
+many words. Beyond `most` items it works with landmarks and loses detail.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@
 It shows how well distributions can be predicted from these inputs by a model that learns from them:
 an upper reference for methods that see one label per item.
 
+When it fails: It needs all annotations, so it is a reference and not a method for one label per
+item. With two or three votes the shares it learns are noise.
+
     X. Geng. Label distribution learning. IEEE TKDE 28(7), 2016.
 """
 

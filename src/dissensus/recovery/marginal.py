@@ -1,4 +1,9 @@
-"""The label marginal, the same for every item: the baseline that every method has to beat."""
+"""The label marginal, the same for every item: the baseline that every method has to beat.
+
+    p(x) = shares of the labels of all items
+
+When it fails: It never distinguishes items; whatever does worse is misleading.
+"""
 
 from __future__ import annotations
 

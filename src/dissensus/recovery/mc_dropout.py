@@ -1,7 +1,12 @@
 """Monte-Carlo dropout: members are passes of one network with dropout on.
 
-Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation: representing model uncertainty in
-deep learning. ICML 2016.
+    p(x) = mean over passes s of p(x; dropout mask s)
+
+When it fails: The spread is set by the dropout rate, which is a choice and not learned from
+annotators.
+
+    Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation: representing model uncertainty in
+    deep learning. ICML 2016.
 """
 
 from __future__ import annotations

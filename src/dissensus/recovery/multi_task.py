@@ -4,6 +4,9 @@
 
 p and u come from the same hidden layer. The recovered distribution is p.
 
+When it fails: It needs all annotations. The entropy of few votes is biased downwards, and so is
+what it learns of disagreement.
+
     J. Han, Z. Zhang, M. Schmitt, M. Pantic, B. Schuller. From hard to soft: towards more human-like
     emotion recognition by modelling the perception uncertainty. ACM Multimedia 2017.
 """

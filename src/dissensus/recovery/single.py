@@ -3,6 +3,11 @@
 The reference for all others. A tenth of the items is the validation split, which may also set the
 temperature; labels may be smoothed. None of this can know how people spread: it corrects a network
 that is overconfident about the majority.
+
+    p(x) = softmax(logits(x) / temperature)
+
+When it fails: It learns the majority, whose probability is steeper than the share of annotators,
+and is overconfident where the majority is clear to it.
 """
 
 from __future__ import annotations

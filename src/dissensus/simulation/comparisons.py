@@ -1,4 +1,9 @@
-"""Comparisons: which of two things is better, with ties, a side, and careless annotators."""
+"""Comparisons: which of two things is better, with ties, a side, and careless annotators.
+
+    odds of left : right : tie = e^(d/2) : e^(-d/2) : tie,   d = score[left] - score[right] + side
+
+When it fails: One scale for all annotators: there are no tastes and no circles.
+"""
 
 from __future__ import annotations
 

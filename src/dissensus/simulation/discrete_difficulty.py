@@ -5,6 +5,11 @@ come from confusion matrices. The rows of good annotators are drawn from a Diric
 the largest entry brought to the diagonal. Those of bad annotators are drawn from a Dirichlet(5)
 and left as they are, close to a guess. Good annotators come first.
 
+    P(label g of a on i | t) = identity, confusion[a] or 1 / n_classes by difficulty[i]
+
+When it fails: Difficulty has three values and is the same for everybody; real items are hard for
+some.
+
     J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
     integration of labels from labelers of unknown expertise. Advances in Neural Information
     Processing Systems 22, 2009.

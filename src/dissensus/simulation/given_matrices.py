@@ -3,6 +3,11 @@
 Annotator a, seeing an item of class t, says g with probability `matrices[a, t, g]`. The matrices
 come from a NumPy file, or from Python with `simulate("given-matrices", matrices=…)`.
 
+    P(label g of a | t) = matrices[a, t, g]
+
+When it fails: Matrices estimated from few labels are noisy, and data drawn from them are noisier
+than the crowd was.
+
     A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
     EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
 """

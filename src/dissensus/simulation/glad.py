@@ -4,6 +4,11 @@ Annotator a is right about item i with probability sigmoid(ability[a] · exp(log
 Otherwise all wrong classes are equally probable. Both parameters are drawn from a normal
 distribution around 1 with deviation 1. A negative ability is somebody who is wrong on purpose.
 
+    P(a is right about i) = sigmoid(ability[a] · exp(log_easiness[i]))
+
+When it fails: Wrong labels are spread evenly, so no two classes are easily mistaken for each
+other.
+
     J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
     integration of labels from labelers of unknown expertise. Advances in Neural Information
     Processing Systems 22, 2009.

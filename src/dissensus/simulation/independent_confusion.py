@@ -4,6 +4,11 @@ The rows of a matrix are uniform on the simplex. In each, the diagonal entry is 
 the largest, so that no wrong class is more probable than the true one. On average an
 annotator is right with probability (1 + 1/2 + … + 1/K) / K.
 
+    confusion[a, t, ·] ~ Dirichlet(1, …, 1), largest entry swapped with [t]
+
+When it fails: Errors are independent between annotators, which flatters Dawid-Skene and its
+family.
+
     A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
     EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
 

@@ -5,6 +5,11 @@ response bias, a distribution over the classes that does not depend on the item.
 a Beta(0.5, 0.5), which makes many experts and many spammers and few in between, response biases
 uniformly from the simplex.
 
+    P(label g of a | t) = trust[a] · 1(g = t) + (1 - trust[a]) · bias[a, g]
+
+When it fails: No honest errors: who knows is always right, so votes of the trusted need no more
+than a few.
+
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
     Proceedings of NAACL-HLT, 2013.
 """

@@ -1,4 +1,11 @@
-"""Masks: ellipses with uncertain borders, and annotators who are far off."""
+"""Masks: ellipses with uncertain borders, and annotators who are far off.
+
+    mask of a = pixels with distance to the border + smooth noise + shift[a] > 0
+    bad annotators: the same, moved elsewhere
+
+When it fails: Every object is one ellipse; real ones have holes, and details that annotators
+leave out together.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,11 @@ Annotator a says truth[i] + bias[a] + e / sqrt(precision[a]) about item i, with 
 normal distribution. Truths and biases are normal around 0; precisions come from a Gamma with
 mean 1 / noise². There are no classes.
 
+    answer[i, a] = truth[i] + bias[a] + e / sqrt(precision[a])
+
+When it fails: No rounding to tens, no typing errors and no stretched scales, which real numbers
+have.
+
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
     crowds. Journal of Machine Learning Research 11, 2010.
 """

@@ -1,4 +1,11 @@
-"""Objects: boxes in images, some missed, some spurious, with imprecise corners."""
+"""Objects: boxes in images, some missed, some spurious, with imprecise corners.
+
+    corner of a = true corner + spread · size · N(0, 1), with probability found[a]
+    number of spurious boxes ~ Poisson(clutter)
+
+When it fails: Misses do not depend on what the object looks like; real objects that are small or
+hidden are missed by most.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 The probabilities are drawn from a Beta(a, b), stretched from [0, 1] to [low, high]. A wrong label
 is any other class with the same probability.
 
+    right[a] = low + (high - low) · Beta(a, b)
+
+When it fails: All classes are equally hard and all errors equally probable, which no real task
+has.
+
     Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
     algorithm for crowdsourcing. Journal of Machine Learning Research 17, 2016.
 """

@@ -1,4 +1,9 @@
-"""Sets: options that go together, and annotators who miss or add options."""
+"""Sets: options that go together, and annotators who miss or add options.
+
+    P(a chooses o) = sensitivity[a] if o is true of the item else 1 - specificity[a]
+
+When it fails: Annotators miss options independently; real ones stop after the first one or two.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,11 @@ Their answers are still independent, unless `copy_prob` is set: with that probab
 gives the teacher's answer where the teacher has labelled the item too. This breaks what most
 models assume, that answers are independent once the truth is known.
 
+    confusion[student] = confusion[teacher of the student]
+
+When it fails: Copies are whole matrices or whole answers; real annotators copy now and then, and
+from several others.
+
     T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
     datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
 """

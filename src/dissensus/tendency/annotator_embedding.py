@@ -7,6 +7,9 @@
 with s the vector of the item, here after one linear layer, since the encoder is frozen. With
 `annotations` alone a new annotator needs a few labels and no training.
 
+When it fails: With few labels per annotator an embedding is close to its start. Embeddings of the
+other labels leak what the annotator gave to similar items, which a new annotator does not have.
+
     N. Deng, X. F. Zhang, S. Liu, W. Wu, L. Wang, R. Mihalcea. You are what you annotate: towards
     better models through annotator representations. Findings of EMNLP 2023. arXiv:2305.14663
 """

@@ -5,6 +5,9 @@
 The truth is estimated by an aggregator (Dawid and Skene's by default), a classifier learns its
 posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk
 towards those of all. Annotators differ in how they err, but not in the items on which they err.
+
+When it fails: Where annotators differ by item rather than by class, as with taste. There may be
+no truth to be confused about.
 """
 
 from __future__ import annotations

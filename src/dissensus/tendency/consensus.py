@@ -3,6 +3,11 @@
 This is what most work with annotations does. It cannot distinguish annotators, and it is more
 confident than they are: the majority of five is nearly certain where each of the five is not. Ridge
 and kernel are chosen by the held-out log-loss of majority labels, as for any classifier.
+
+    P(k gives l to x) = p_l(x),   p learned from majority labels
+
+When it fails: Wherever annotators differ: it is the same for all, and overconfident about each of
+them.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@
 
 Any method of `dissensus.learning` can be used: in `madl` errors depend on annotator and item,
 `doctor-net` has a head for every annotator. The classifier is that of `CrowdClassifier`.
+
+When it fails: It assumes a truth from which annotators deviate; for matters of opinion there is
+none, and `linear` is ahead.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@
 Biases b start within ±.001, embeddings e within ±.01. Mean and standard deviation of the formula
 are those of the shares over annotators.
 
+When it fails: A bias (`simple`) or marginals (`formula`) cannot express a taste; an embedding
+(`medium`) can, and overfits below tens of labels per annotator.
+
     J. Kocoń et al. Learning personal human biases and representations for subjective tasks in
     natural language processing. ICDM 2021.
 """

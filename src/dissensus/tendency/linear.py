@@ -15,6 +15,9 @@ annotator. If annotators differ in one trait, such as how easily a certain topic
 factor captures it. `low-rank` has three factors and no head U[k].
 
 Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
+
+When it fails: Where what annotators respond to is not in the features, such as irony for a frozen
+encoder: all heads are then shrunk to zero, and only biases remain.
 """
 
 from __future__ import annotations

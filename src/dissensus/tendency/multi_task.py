@@ -4,6 +4,9 @@
 
 The variance between heads estimates how much annotators will disagree; their vote is the consensus.
 
+When it fails: With few labels per annotator, heads overfit, and many annotators with one or two
+labels each add noise to the hidden layer.
+
     A. M. Davani, M. Díaz, V. Prabhakaran. Dealing with disagreements: looking beyond the majority
     vote in subjective annotations. TACL 10, 2022. doi:10.1162/tacl_a_00449
 """

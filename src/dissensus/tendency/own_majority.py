@@ -3,6 +3,11 @@
 The probability of a class is its share among the annotator's labels, shrunk towards its share among
 all labels as if `pooled` more labels had been seen. With two classes and annotators who mostly use
 one of them, much of what looks like a good prediction is this.
+
+    P(k gives l) = (labels[k, l] + pooled · share[l]) / (labels[k] + pooled)
+
+When it fails: It never distinguishes items. In accuracy it looks strong where one class is
+common; the log loss shows that it is not.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@
 μ and log σ are heads of every annotator on a shared hidden layer. Training samples z; predictions
 use the preference alone, softmax(μ_k(x)). The published method segments images.
 
+When it fails: Preference and random error are not identified with one label per item and
+annotator, so the error absorbs what the preference could explain.
+
     Z. Liao, S. Hu, Y. Xie, Y. Xia. Modeling annotator preference and stochastic annotation error
     for medical image segmentation. Medical Image Analysis 92, 2024. arXiv:2111.13410
 """

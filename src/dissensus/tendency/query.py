@@ -5,6 +5,11 @@ helped on small data: classifiers that share all but a linear layer and a bias, 
 annotator's label marginals; position embeddings; tokens normalized by feature; early stopping on
 likelihood, which peaks long before accuracy does; and the mean of several fits, since a single fit
 varies with its seed. Queries attend to each other with at most 64 annotators.
+
+    P(k gives · to x) = softmax(W h_k + V_k h_k + bias[k]),   h_k = Q-Former(query_k, tokens(x))
+
+When it fails: Below about a hundred labels per annotator, or beyond 64 annotators, it has never
+been ahead of `linear` here, at a hundred times the cost.
 """
 
 from __future__ import annotations

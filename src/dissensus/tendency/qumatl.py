@@ -22,6 +22,9 @@ layer of every classifier, batches of 64, a learning rate of 1e-5 on top of pret
 the epoch with the lowest validation loss. Its maps come from the second last of twelve layers, of
 which every second attends to the item: that is the last one with cross-attention.
 
+When it fails: With the paper's sizes on a few thousand labels it overfits, and needs a GPU.
+Attention maps show where the model attends, which need not be why a person decided.
+
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
     The later version: QuMAB, 2025. arXiv:2507.17653

@@ -11,6 +11,10 @@ Kappas are shrunk towards zero for pairs with few common items, and count labels
 Pairs are sampled, as many as `share` of the given labels, since all pairs would be items ×
 annotators. The model is `linear`, with the priors that it chooses without imputed labels.
 
+When it fails: Where few pairs of annotators share items, kappas are shrunk to zero and nothing is
+imputed. Imputed labels repeat what the model already predicts, so they seldom help a model that
+is well regularized.
+
     SimLabel: similarity-weighted semi-supervision for multi-annotator learning with missing labels.
     2025. arXiv:2504.09525
 """

@@ -6,6 +6,11 @@ squared errors. So annotators with few answers count less than their small error
 are means under these weights. Iterations minimize the sum over annotators of quantile times log
 loss.
 
+    weight[a] = chi-squared quantile(significance / 2, answers[a]) / Σ (answer - value)²
+
+When it fails: An annotator who happens to lie on all means gets nearly all the weight. Biases are
+counted as noise.
+
     Q. Li, Y. Li, J. Gao, L. Su, B. Zhao, M. Demirbas, W. Fan, J. Han. A confidence-aware approach
     for truth discovery on long-tail data. Proceedings of the VLDB Endowment 8(4), 2014.
 """

@@ -7,6 +7,10 @@ weights, or the median where the loss is the absolute distance. Weights and valu
 the weighted loss, the weights under the constraint that exp(-weight) sums to one, so it never
 rises.
 
+    weight[a] = -log(loss[a] / Σ_b loss[b])
+
+When it fails: Losses are sums, so those who answer most count least. Biases are counted as noise.
+
     Q. Li, Y. Li, J. Gao, B. Zhao, W. Fan, J. Han. Resolving conflicts in heterogeneous data by
     truth discovery and source reliability estimation. Proceedings of SIGMOD, 2014.
     doi:10.1145/2588555.2610509

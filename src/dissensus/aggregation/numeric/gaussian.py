@@ -11,6 +11,11 @@ weight of its own, and the objective is the corresponding lower bound of the lik
 A common shift of all values and all biases is identified by the biases' prior alone, and EM finds
 it slowly; a smaller `tol` takes longer to find it.
 
+    answer[i, a] = value[i] + bias[a] + e / sqrt(precision[a]),   value[i] ~ N(mean, spread)
+
+When it fails: Where annotators stretch or compress the scale, a bias does not describe them.
+Common biases cannot be seen: if everybody is too high, so are the values.
+
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
     crowds. Journal of Machine Learning Research 11, 2010. (The model without biases and priors.)
 """

@@ -5,6 +5,12 @@ answers, weighted by one over the variance. Every iteration raises the likelihoo
 errors. A variance has a floor, because the likelihood is unbounded: without it, values may copy one
 annotator whose variance goes to zero.
 
+    variance[a] = mean over the items of a of (answer - value)²
+    value[i] = (Σ_a answer / variance[a]) / (Σ_a 1 / variance[a])
+
+When it fails: It has no biases: an annotator who is exactly 2 too high counts as noisy. With few
+answers per annotator the most accurate one so far may take over.
+
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
     crowds. Journal of Machine Learning Research 11, 2010.
 """

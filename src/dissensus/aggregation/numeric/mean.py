@@ -1,6 +1,11 @@
 """Mean: every answer has the same weight.
 
 The standard error is that of the item's own answers, so it needs at least two.
+
+    value[i] = mean of the answers to i
+
+When it fails: One outlier moves it as far as it likes, and an annotator who is always too high
+moves all of their items.
 """
 
 from __future__ import annotations

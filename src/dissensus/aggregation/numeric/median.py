@@ -1,4 +1,10 @@
-"""Median: robust against a few outliers."""
+"""Median: robust against a few outliers.
+
+    value[i] = median of the answers to i
+
+When it fails: With two answers it is the mean. It ignores annotators' biases and their precision,
+so with exact and sloppy annotators it wastes the exact ones.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 So the worst annotator has no weight, except where nobody else answered. Values and weights have no
 common objective.
 
+    weight[a] = -log(loss[a] / max_b loss[b])
+
+When it fails: As `crh`; the annotator with the largest loss, often the most prolific one, has no
+weight at all.
+
     B. I. Aydin, Y. S. Yilmaz, Y. Li, Q. Li, J. Gao, M. Demirbas. Crowdsourcing for multiple-choice
     question answering. Proceedings of AAAI, 2014.
 

@@ -1,0 +1,50 @@
+"""The tables of the pages in benchmarks/, for pages and pictures that are made of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+_NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One table: its title, its columns and its rows, as texts."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+    def of(self, method: str) -> list[str]:
+        """Return the row of a method."""
+        return next(row for row in self.rows if row[0] == method)
+
+    def values(self, column: str) -> dict[str, float]:
+        """Return method → number of a column, without those that have none."""
+        at = self.columns.index(column)
+        found = {row[0]: number(row[at]) for row in self.rows}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def number(text: str) -> float | None:
+    """Return the first number of a cell."""
+    found = _NUMBER.search(text)
+    return float(found[0].replace("−", "-")) if found else None
+
+
+@cache
+def tables(page: str) -> dict[str, Measured]:
+    """Return the tables of a page by their titles."""
+    text = (BENCHMARKS / page).read_text(encoding="utf-8")
+    found = {}
+    for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        title = part.partition("\n")[0].strip()
+        lines = [line for line in part.splitlines() if line.startswith("|")]
+        cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+        if len(cells) > 2:
+            found[title] = Measured(title, cells[0], [row for row in cells[2:] if row])
+    return found
