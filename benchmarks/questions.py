@@ -936,7 +936,7 @@ def workbench(tables: Tables) -> Answer:
             ours=[row["set"] for row in stops],
         ),
         "True share of wrong labels where the workbench says stop; the target is 5 %.",
-        "Follow the queue until it says stop; before that, it tells how much is left.",
+        "Follow the queue until it says stop; before that, it states how much is left.",
         f"the stated interval holds the true share of errors on {count(holds, len(stops))} sets",
         "A reviewer who knows the truth",
     )
