@@ -15,6 +15,10 @@ EM maximizes the penalized likelihood. The curvature of a softmax is bounded (BÃ
 steps within the bound never lower it and need no line search. Every iteration is one pass: the
 posterior, a step of the items, and the gradient by annotators, which adds up over items.
 
+When it fails: With many classes and few labels it can prefer a class that nobody gave to an item,
+and it has a parameter for every pair of classes of every item, so its cost grows with squared
+classes.
+
     D. Zhou, Q. Liu, J. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax
     conditional entropy. ICML, PMLR 32, 2014. (The likelihood.)
     R. H. Baayen, D. J. Davidson, D. M. Bates. Mixed-effects modeling with crossed random effects

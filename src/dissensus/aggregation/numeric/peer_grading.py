@@ -14,6 +14,9 @@ the slope is Normal(0, 1) and the log shape Normal(log 4, 1) before any answer i
 Fitted by variational Bayes with independent values, biases and precisions; grades enter the levels
 by their means. Whoever grades own work has to be left out before, as `authors=` of `estimate` does.
 
+When it fails: Graders who are all alike make it no better than the mean, and graders who agree on
+grades beforehand look reliable.
+
     C. Piech, J. Huang, Z. Chen, C. Do, A. Ng, D. Koller. Tuned models of peer assessment in MOOCs.
     International Conference on Educational Data Mining, 2013.
 """
