@@ -319,6 +319,18 @@ def same_class(case: Case, groups: Groups) -> Checks:
     yield set(stated) <= steady, f"constant: {', '.join(stated)}"
 
 
+def scores_alike(case: Case, groups: Groups) -> Checks:
+    """Trace and spam score of annotators, as drawn, rank them alike."""
+    title = "Annotators by trace and spam score"
+    (figure,) = (one for one in case.report.charts.values() if one.title == title)
+    drawn = pd.DataFrame(figure.spec["data"]["values"])
+    found = drawn["x"].rank().corr(drawn["y"].rank())
+    yield abs(found - float(groups[0])) < 0.0151, f"correlation of ranks {found:.2f}"
+    if groups[1]:
+        missing = case.rows["annotator"].nunique() - len(drawn)
+        yield missing == int(groups[1]), f"{missing} annotators are not drawn"
+
+
 def correlations(case: Case) -> Checks:
     """The correlations of the table of annotators."""
     name = "follows" if "follows" in case.stated else "correlation"

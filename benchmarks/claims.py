@@ -101,6 +101,8 @@ PATTERNS = {
     r"annotators do not follow the items, so they carry hardly any information\.",
     "together": r"Ask whether these worked together: (.+)\.",
     "islands": rf"Annotators fall into {_N} groups that share no item: .*",
+    "scores_alike": rf"Spearman's rank correlation of the two scores is {_X}\.(?: {_N} annotators "
+    r"without both scores are not shown\.)?(?: Equal values are spread a little\.)?",
     # Texts, notes and findings of sections
     "per_item": rf"The file was read as \w+\. An item has (?:{_N} to {_N} {_GIVEN}, {_X} on "
     rf"average|{_N} (?:label|answer)s?)\.",

@@ -425,7 +425,7 @@ def test_what_cannot_be_done_fails_in_one_line(features, shapes, tmp_path):
         ): "only images are augmented, not arrays",
         ("aggregate-deep", "answers.csv", *SMALL, "--devices", 2): "start it with torchrun",
         ("aggregate-deep", "answers.csv", "--inputs", "no.npz"): "no such file or folder",
-        ("aggregate-deep", empty): "no images or videos in it",
+        ("aggregate-deep", empty): "no images, videos or sounds in it",
         ("aggregate-deep", shapes, "--img-size", 100): "takes images of one size only",
         ("train", "x.npz"): "either --labels FILE, or -s",
         ("train", "x.npz", "--labels", "no.npy"): "no.npy",
