@@ -11,6 +11,7 @@ import pytest
 import dissensus as ds
 from dissensus._tables import Drawable, Tabular
 from dissensus.answers import KINDS, kind_class
+from dissensus.meta.view import EmbeddingView, Stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "notebooks.md"
 HOSTILE = ["<script>alert(1)</script>", "\"&'</svg><img src=x onerror=alert(2)>", "__proto__"]
@@ -40,8 +41,18 @@ def results():
         ds.check(annotations),
         ds.plan(annotations, budget=5, draws=2),
         ds.bootstrap(annotations, resamples=3),
+        view(),
         *answers(),
     ]
+
+
+def view():
+    """Return a view of a small task."""
+    names = np.array(HOSTILE, dtype=object)
+    stage = Stage("votes", np.eye(3))
+    return EmbeddingView(
+        names, names, np.eye(3, 2), np.ones(3, dtype=bool), (stage,), np.array([0, -1, 2])
+    )
 
 
 def answers():

@@ -58,7 +58,7 @@ def embedding_figure(view: EmbeddingView) -> Figure:
     }
     header = {"labelAnchor": "start", "labelLimit": _SIDE}
     facet = {"field": "panel", "type": "nominal", "sort": titles, "title": None, "header": header}
-    spec = chart(rows, columns=3, facet=facet, spec=points, config={"background": "white"})
+    spec = chart(rows, columns=3, facet=facet, spec=points)
     del spec["width"]
     words = (
         f"{len(view.items)} items, neighbours in the embedding next to each other (t-SNE; axes and "
