@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from .._files import atomic_file, output_errors
+from .._relation import Array
 from .._serialization import damage
 from ..errors import OutputError
 from .sharding import Shard, ones
@@ -39,7 +40,7 @@ class ShardFiles:
         """Return the shard, without the names of its items."""
         with damage(f"{self.stem}: a damaged shard", "; leave out --resume to start again"):
             index, annotator, label = (
-                np.load(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
+                _array(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
             )
         gold = Path(f"{self.stem}.gold.npy")
         return Shard(
@@ -51,9 +52,20 @@ class ShardFiles:
             ones(len(label)),
             self.n_annotators,
             self.n_classes,
-            np.load(gold) if gold.exists() else None,
+            _array(gold) if gold.exists() else None,
             f"{self.stem}.items",
         )
+
+
+def _array(path: str | Path) -> Array:
+    """Return a stored array.
+
+    Python 3.11 counts how deep its parser is, which reads the header, over all threads at once.
+    """
+    try:
+        return np.load(path)
+    except SystemError:
+        return np.load(path)
 
 
 @contextmanager

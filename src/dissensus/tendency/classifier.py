@@ -158,6 +158,7 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     @property
     def questions_(self) -> list[str]:
         """The questions it was fitted to, if there are several."""
+        check_is_fitted(self)
         return [*getattr(self, "question_classes_", ())]
 
     def question(self, name: str) -> Self:
