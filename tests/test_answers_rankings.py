@@ -218,3 +218,8 @@ def test_held_out_comparisons_are_predicted_as_specified(name, left, right, word
         likely = eta * honest + (1 - eta) * result.params["own"][who, pairs.outcome]
         losses.append(-np.log(likely).mean())
     assert np.mean(losses) < bar
+
+
+def test_scores_of_things_are_no_ranking_and_refused_in_words():
+    with pytest.raises(DataError, match="row 1: a ranking is a list"):
+        Rankings.from_values(["a"], ["x"], [0.3])

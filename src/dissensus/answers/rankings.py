@@ -215,6 +215,8 @@ class Rankings(Ragged):
 def _ranked(value: Any, position: int) -> list[tuple[Any, int]]:
     """Return things with their ranks; refuse one that is ranked twice."""
     row: list[tuple[Any, int]] = []
+    if not isinstance(value, Iterable):
+        raise DataError(f"row {position}: a ranking is a list, the best first, not {value!r}")
     for place, entry in enumerate(value, 1):
         if isinstance(entry, Mapping):
             name = entry.get("value", entry.get("thing"))
