@@ -331,8 +331,8 @@ def of_simulation(entry: Entry) -> Drawn | None:
     if entry.name in ("objects", "masks", "sets", "comparisons"):
         return of_simulated_answers(entry)
     figure = Figure(figsize=(6.4, 2.6))
-    if entry.name == "numeric":
-        drawn = simulate("numeric", n_items=60, n_annotators=5, seed=1)
+    if entry.name in ("numeric", "peer-grading"):
+        drawn = simulate(entry.name, n_items=60, n_annotators=5, seed=1)
         axes = figure.subplots()
         numbers = drawn.annotations
         for k in range(5):
