@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from itertools import count
+from threading import Condition
 
 import numpy as np
 import pytest
@@ -390,6 +391,16 @@ def test_the_background_thread_fits_what_was_decided(bench):
     bench.decide("ann", bench.next_item("ann").item, "label", "fox")
     assert bench.settle(60)
     assert len(bench.present.fit.gold) == 1
+
+
+def test_a_fit_comes_also_while_decisions_never_pause(bench, monkeypatch):
+    monkeypatch.setattr("dissensus.app.workbench._QUIET", 1e9)
+    monkeypatch.setattr("dissensus.app.workbench._LONGEST", 0.2)
+    bench._wanted.wait = lambda timeout=None: Condition.wait(bench._wanted, 0.02)
+    bench.start()
+    bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+    with bench._wanted:
+        assert bench._wanted.wait_for(lambda: len(bench.present.fit.gold) == 1, 60)
 
 
 def test_everything_taken_home_repeats_the_labels(bench, tmp_path):

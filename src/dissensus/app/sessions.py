@@ -24,7 +24,6 @@ class Session:
     reviewer: str
     blind: bool = False
     skipped: set[str] = field(default_factory=set)
-    seen: int = 0  # messages
 
 
 class Sessions:

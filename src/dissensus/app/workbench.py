@@ -183,17 +183,21 @@ class Workbench:
 
     def _work(self) -> None:
         looked = time.monotonic()
+        since: float | None = None  # when an entry began to wait
         while True:
             with self._wanted:
                 self._wanted.wait(_QUIET / 4)
                 if self._stopping:
                     return
                 waiting = not self.settled and not self.problem
-                quiet = time.monotonic() - self._last_entry >= _QUIET
+                now = time.monotonic()
+                since = (since or now) if waiting else None
+                due = now - self._last_entry >= _QUIET or now - (since or now) >= _LONGEST
             if time.monotonic() - looked >= _POLL:
                 looked = time.monotonic()
                 self._look_at_file()
-            if waiting and quiet:
+            if waiting and due:
+                since = None
                 self._fit_again()
 
     def _fit_again(self) -> None:
