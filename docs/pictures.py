@@ -76,8 +76,20 @@ def main() -> None:
             )
             page.evaluate("document.querySelector('#disputed').scrollIntoView()")
             page.screenshot(path=IMAGES / f"answers-{kind}.png")
+        report(folder, browser.new_page(viewport={"width": 1180, "height": 700}))
         workbench(folder, browser.new_page(viewport={"width": 1100, "height": 760}))
         browser.close()
+
+
+def report(folder: Path, page: Page) -> None:
+    """Write the pictures of the report on the demo data."""
+    ds.report(ds.demo()[0], name="answers.csv").save(folder / "report.html")
+    page.goto((folder / "report.html").as_uri())
+    page.wait_for_selector("html[data-drawn]", state="attached")
+    page.screenshot(path=IMAGES / "report.png")
+    page.add_style_tag(content="html{scroll-behavior:auto!important}")
+    page.evaluate("document.querySelector('#annotators').scrollIntoView()")
+    page.screenshot(path=IMAGES / "report-annotators.png")
 
 
 def workbench(folder: Path, page: Page) -> None:
