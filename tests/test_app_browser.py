@@ -104,6 +104,7 @@ class Person:
     def go(self, title: str) -> None:
         self.page.click(f"nav >> text={title}")
         self.page.wait_for_selector(f"nav a[aria-current] >> text={title}")
+        self.page.wait_for_function("() => !document.querySelector('.htmx-added, .htmx-settling')")
 
     def decide(self, key: str) -> str:
         """Press a key, wait for the next item, and return the one that was decided."""
@@ -192,6 +193,23 @@ def test_two_reviewers_at_once_see_each_other(browser, bench):
     assert "1 item on which reviewers differ" in ann.page.inner_text("main")
     ann.end()
     bob.end()
+
+
+def test_a_slow_click_on_a_found_item_opens_it(browser, bench):
+    ann = Person(browser, bench)
+    page = ann.page
+    for title, found in (("Items", "photo"), ("Annotators", "Zoe")):
+        ann.go(title)
+        with page.expect_response(lambda one: "q=" in one.url):
+            page.fill("input[name=q]", found)
+        page.wait_for_url("**q=*")
+        box = page.locator("#found tbody a >> nth=0").bounding_box()
+        page.mouse.move(box["x"] + 5, box["y"] + 5)
+        page.mouse.down()
+        page.wait_for_timeout(600)
+        page.mouse.up()
+        page.wait_for_url("**/one?name=*")
+    ann.end()
 
 
 def test_the_keyboard_is_enough(browser, bench):

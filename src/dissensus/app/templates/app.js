@@ -51,6 +51,10 @@
     const bar = document.getElementById("status");
     if (bar) bar.textContent = "The workbench does not answer. Is it still running? Nothing you see here was saved since.";
   });
+  // Who follows a link no longer waits for a search.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.boosted) for (const form of all("form.filters")) htmx.trigger(form, "htmx:abort");
+  });
   // Pages about errors are shown as well.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const status = event.detail.xhr.status;
