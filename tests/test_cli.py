@@ -457,9 +457,7 @@ def test_elsewhere_a_line_is_written_every_ten_seconds_whatever_happens(monkeypa
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in OTHER_NAMES])
 def test_every_verb_reports_while_it_works_but_those_that_wait(verb, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        command, "progress_bar", lambda title: seen.append(title) or nullcontext()
-    )
+    monkeypatch.setattr(command, "progress_bar", lambda title: seen.append(title) or nullcontext())
     with suppress(SystemExit):
         command.main([verb, "--help"])
     assert seen == ([] if verb in ("open", "watch") else [verb])
