@@ -27,7 +27,14 @@ from dissensus.app.journal import Entry, Journal
 from dissensus.app.media import media_of
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
-from dissensus.label_errors import SHIFT_SD, SLOPE_SD, Checked, checked_errors
+from dissensus.label_errors import (
+    SHIFT_DRIFT,
+    SHIFT_SD,
+    SLOPE_DRIFT,
+    SLOPE_SD,
+    Checked,
+    checked_errors,
+)
 from dissensus.planning import plan_review
 from dissensus.readers import examine
 
@@ -257,8 +264,8 @@ def test_checked_labels_calibrate_the_doubts_about_the_others():
     )
     stated = checked_errors(confidence, as_stated)
     assert stated.low <= 9 <= stated.high
-    many = Checked(sure[:200], np.arange(200) < 20)  # ten times as many errors as stated
-    assert checked_errors(confidence, many).low > stated.high
+    many = Checked(sure[:200], np.arange(200) % 10 == 0)  # ten times as many errors as stated
+    assert checked_errors(confidence, many).low > stated.expected
     none = Checked(np.concatenate([unsure, sure]), np.zeros(1000, dtype=bool))
     assert checked_errors(confidence, none).high < stated.high
 
@@ -267,16 +274,30 @@ def test_the_interval_holds_as_often_as_it_says_where_its_model_holds():
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(200):
-        doubt = 1 / (1 + np.exp(rng.normal(2.5, 1.5, 400)))
-        shift, slope = rng.normal(0, SHIFT_SD), np.exp(rng.normal(0, SLOPE_SD))
-        rate = 1 / (1 + np.exp(-(shift + slope * np.log(doubt / (1 - doubt)))))
-        wrong = rng.random(400) < rate
-        first = np.argsort(-doubt)[:60]  # chosen by doubt, and a few at random
-        chosen = np.union1d(first, rng.choice(400, 15, replace=False))
+        odds = -rng.normal(2.5, 1.5, 400)
+        first = np.argsort(-odds)[:60]  # chosen by doubt, and a few at random
+        chosen = rng.permutation(np.union1d(first, rng.choice(400, 15, replace=False)))
         rest = np.setdiff1d(np.arange(400), chosen)
+        n_checked = len(chosen)  # while they are checked, shift and slope drift
+        walks = np.cumsum(rng.normal(0, [[SHIFT_DRIFT], [SLOPE_DRIFT]], (2, n_checked)) / 20, 1)
+        shift = np.full(400, rng.normal(0, SHIFT_SD) + walks[0, -1])
+        slope = np.full(400, rng.normal(0, SLOPE_SD) + walks[1, -1])
+        shift[chosen] += walks[0] - walks[0, -1]
+        slope[chosen] += walks[1] - walks[1, -1]
+        wrong = rng.random(400) < 1 / (1 + np.exp(-(shift + np.exp(slope) * odds)))
+        doubt = 1 / (1 + np.exp(-odds))
         errors = checked_errors(1 - doubt[rest], Checked(doubt[chosen], wrong[chosen]))
         held += errors.low - 0.5 <= wrong[rest].sum() <= errors.high + 0.5
     assert 0.84 <= held / 200 <= 0.97
+
+
+def test_old_checks_count_less_than_new_ones():
+    confidence, early = np.full(400, 0.9), np.arange(400) < 20
+    errors = [
+        checked_errors(confidence, Checked(np.full(400, 0.1), wrong)).expected
+        for wrong in (early, early[::-1])
+    ]
+    assert errors[0] < errors[1] / 2
 
 
 def test_a_review_states_how_many_to_check_and_when_to_stop():
