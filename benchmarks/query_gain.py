@@ -1,4 +1,4 @@
-"""When the query network pays in `tendency`'s default: `python benchmarks/query_gain.py [SET:SEED…]`.
+"""When the query network of `tendency` pays: `python benchmarks/query_gain.py [SET:SEED…]`.
 
 One fit has the linear members and the query network, so what the network adds is the difference of
 two pools of the same members, with it and without. The interval is a bootstrap over the held-out

@@ -256,7 +256,7 @@ def test_texts_with_one_hash_keep_codes_of_their_own(monkeypatch):
     assert (codes.tolist(), names.tolist()) == ([1, 0, 1, 2], ["a", "b", "c"])
 
 
-def test_texts_whose_hashes_begin_alike_are_told_apart():
+def test_hashes_that_begin_alike_are_different():
     hashes = np.array([5, 6, 5, 7, 2**63 + 5, 6], dtype=np.uint64)
     same = rows_of_hash(hashes)
     assert (hashes[same] == hashes).all()

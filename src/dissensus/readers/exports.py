@@ -233,7 +233,7 @@ _kept: dict[tuple[str, str, int, int] | None, Export] = {}  # at most one
 
 
 def _identity(source: Source, name: str) -> tuple[str, str, int, int] | None:
-    """Return what tells a file from others, and from itself after a change; nothing for pipes."""
+    """Return what distinguishes a file from others and from its own changes; nothing for pipes."""
     try:
         status = Path(source.name).stat()
     except OSError:

@@ -17,8 +17,8 @@ from numpy.dtypes import StringDType
 from .._names import NUMBER, Codes, Names, smallest_dtype
 
 _BLOCK = 2**17  # rows at a time, so that they stay in the processor's cache
-_MOST_BITS = 24  # of a place in the table of hashes
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it gives other places
+_MOST_BITS = 24  # of an index into the table of hashes
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it gives other indices
 
 Rows = npt.NDArray[np.uint32]
 Hashes = npt.NDArray[np.uint64]
@@ -68,13 +68,13 @@ def rows_of_hash(hashes: Hashes) -> Rows:
         there = table[hashes[block] >> shift]
         found[block] = there
         others.append(rows[block][hashes[there] != hashes[block]])
-    left = np.concatenate(others)  # whose place went to another hash
+    left = np.concatenate(others)  # whose index went to another hash
     mixed = hashes[left]
     while len(left):
         mixed *= _GOLDEN
-        place = mixed >> shift
-        table[place] = left
-        found[left] = there = table[place]
+        index = mixed >> shift
+        table[index] = left
+        found[left] = there = table[index]
         again = hashes[there] != hashes[left]
         left, mixed = left[again], mixed[again]
     return found
