@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import rich.progress
 
-_PATIENCE = 2.0  # seconds before a bar appears on a terminal
+_PATIENCE = 1.5  # seconds before a bar appears on a terminal; importing rich takes some more
 _PERIOD = 10.0  # seconds between two lines elsewhere
 wait = Event.wait  # until an event, or some seconds
 
@@ -92,7 +92,7 @@ class _Reporter:
 def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a progress callback that reports to standard error.
 
-    On a terminal a bar appears after two seconds; otherwise a line is written every ten seconds,
+    On a terminal a bar appears within two seconds; otherwise a line is written every ten seconds,
     whether or not there was a call in the meantime. Of several processes only the first reports,
     and none with `DISSENSUS_PROGRESS=0`.
     """
