@@ -165,7 +165,8 @@ def _declared(label: Codes, used: Names, names: Names, source: str) -> tuple[Cod
 
 def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
     """Return codes and names, in natural order, of every column."""
-    with ThreadPoolExecutor() as pool:  # one column is often much longer than the others
+    # One column often takes much longer than the others; more at once would need more memory.
+    with ThreadPoolExecutor(2) as pool:
         columns = pool.map(
             lambda column: (code_texts if column.dtype == pl.String else _code_values)(column),
             frame.get_columns(),

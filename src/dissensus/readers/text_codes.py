@@ -16,8 +16,8 @@ from numpy.dtypes import StringDType
 
 from .._names import NUMBER, Codes, Names, smallest_dtype
 
-_BLOCK = 2**17  # rows at a time, so that they stay in the processor's cache
-_MOST_BITS = 24  # of an index into the table of hashes
+_BLOCK = 2**17  # rows at a time
+_MOST_BITS = 22  # of an index into the table of hashes
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it gives other indices
 
 Rows = npt.NDArray[np.uint32]
@@ -31,12 +31,22 @@ def code_texts(column: pl.Series) -> tuple[Codes, Names]:
     >>> codes.tolist(), names.tolist()
     ([1, 0, 1], ['a', 'b'])
     """
-    column, seed = column.rechunk(), 0
+    seed = 0
     codes, names = _by_hash(column, seed)
-    while not (names.gather(codes) == column).all():
+    while not _are_right(codes, names, column):
         seed += 1
         codes, names = _by_hash(column, seed)
     return codes, names.to_numpy().astype(StringDType())
+
+
+def _are_right(codes: Codes, names: pl.Series, column: pl.Series) -> bool:
+    """Return whether codes give every row its text."""
+    return all((names.gather(codes[block]) == column[block]).all() for block in _blocks(len(codes)))
+
+
+def _blocks(size: int) -> list[slice]:
+    """Return slices of rows that fit into the processor's cache."""
+    return [slice(start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK)]
 
 
 def _by_hash(column: pl.Series, seed: int) -> tuple[Codes, pl.Series]:
@@ -57,17 +67,15 @@ def rows_of_hash(hashes: Hashes) -> Rows:
     >>> rows_of_hash(np.array([7, 2**60, 7], dtype=np.uint64)).tolist()
     [2, 1, 2]
     """
-    rows = np.arange(len(hashes), dtype=np.uint32)
     bits = min(max(len(hashes).bit_length(), 1), _MOST_BITS)
     table, shift = np.empty(2**bits, dtype=np.uint32), np.uint64(64 - bits)
-    found, others = np.empty_like(rows), [rows[:0]]
-    blocks = [slice(start, start + _BLOCK) for start in range(0, len(hashes), _BLOCK)]
-    for block in blocks:
-        table[hashes[block] >> shift] = rows[block]
-    for block in blocks:
-        there = table[hashes[block] >> shift]
-        found[block] = there
-        others.append(rows[block][hashes[there] != hashes[block]])
+    found, others = np.empty(len(hashes), dtype=np.uint32), [np.empty(0, dtype=np.uint32)]
+    for block in _blocks(len(hashes)):
+        table[hashes[block] >> shift] = np.arange(block.start, block.stop, dtype=np.uint32)
+    for block in _blocks(len(hashes)):
+        found[block] = there = table[hashes[block] >> shift]
+        other = np.flatnonzero(hashes[there] != hashes[block]) + block.start
+        others.append(other.astype(np.uint32))
     left = np.concatenate(others)  # whose index went to another hash
     mixed = hashes[left]
     while len(left):
