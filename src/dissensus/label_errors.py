@@ -16,12 +16,11 @@ standard deviation `LEFT_SD`, besides the spread of counts.
 Where labels were checked one by one, each with the doubt that was stated before, stated doubts are
 calibrated by them, whatever the order of the checks was, as long as it followed the doubts:
 
-    logit P(wrong) = a + b logit(doubt),   a ~ N(0, SHIFT_SD²),   log b ~ N(0, SLOPE_SD²)
+    logit P(wrong) = a + b logit(doubt),   a ~ N(0, shift²),   log b ~ N(0, slope²)
 
 Every check also teaches the model, so what early checks show about its labels holds less and less:
-a and log b drift as random walks, whose variances grow by SHIFT_DRIFT² and SLOPE_DRIFT² while all
-items are checked. The constants were chosen on the same sets (benchmarks/WORKBENCH.md has the
-figures with each set left out).
+a drifts as a random walk, whose variance grows by drift² while all items are checked. The spreads
+were chosen on the same sets; benchmarks/WORKBENCH.md has the figures with each set left out.
 """
 
 from __future__ import annotations
@@ -41,14 +40,12 @@ from ._relation import Floats
 
 LOG_SD = 0.47
 LEFT_SD = 0.3
-SHIFT_SD, SLOPE_SD = 0.4, 0.45
-SHIFT_DRIFT, SLOPE_DRIFT = 1.4, 0.5
 COVERAGE = 0.9  # of intervals
 _REACH = 1.645  # standard deviations of such an interval
 _FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
 _LOG_POWERS = (-6.0, 4.0)  # of odds, searched
-_SHIFTS, _SLOPES = np.linspace(-4, 4, 81), np.linspace(-2, 2, 41)  # the latter logarithms
+_SHIFTS, _SLOPES = np.linspace(-4, 4, 81), np.linspace(-1.5, 1.5, 31)  # the latter logarithms
 _SUREST, _BINS, _NUMBERS = 1e-6, 140, 300
 _BLOCKS = 20  # of items, between which drift is computed
 
@@ -142,7 +139,18 @@ class Checked(NamedTuple):
     wrong: npt.NDArray[np.bool_]
 
 
-def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
+class Spread(NamedTuple):
+    """How the calibration of stated doubts differs between data, and while items are checked."""
+
+    shift: float
+    slope: float
+    drift: float
+
+
+SPREAD = Spread(shift=0.3, slope=0.2, drift=1.4)
+
+
+def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD) -> LabelErrors:
     """Return how many labels are wrong that nobody checked, from those that were.
 
     Parameters
@@ -151,16 +159,18 @@ def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
         Confidence in labels that nobody checked: (item).
     checked
         Checked labels, chosen by their doubt or at random.
+    spread
+        Of their calibration.
 
     Examples
     --------
     >>> half = Checked(np.full(80, 0.1), np.arange(80) % 20 == 0)  # half as many errors as stated
     >>> errors = checked_errors(np.full(1000, 0.9), half)
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
-    [50, 15, 123]
+    [60, 25, 123]
     """
     n_items, count = len(confidence), _binned(1 - confidence)
-    density = _calibration(checked, n_items + len(checked.doubt))
+    density = _calibration(checked, n_items + len(checked.doubt), spread)
     rate = np.exp(_log_rates()[0])
     mean, variance = rate @ count, (rate * (1 - rate)) @ count  # (shift, slope)
     deviation = np.sqrt(variance + 1 / 12)  # a count is a whole number
@@ -171,9 +181,9 @@ def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
     return LabelErrors(n_items, expected, low, high, len(checked.doubt))
 
 
-def _calibration(checked: Checked, n_items: int) -> Floats:
+def _calibration(checked: Checked, n_items: int, spread: Spread) -> Floats:
     """Return the posterior probability of every shift and slope: (shift, slope)."""
-    log_density = -((_SHIFTS[:, None] / SHIFT_SD) ** 2 + (_SLOPES / SLOPE_SD) ** 2) / 2
+    log_density = -((_SHIFTS[:, None] / spread.shift) ** 2 + (_SLOPES / spread.slope) ** 2) / 2
     log_wrong, log_right = _log_rates()
     size = math.ceil(n_items / _BLOCKS)
     for start in range(0, len(checked.doubt), size):
@@ -182,10 +192,8 @@ def _calibration(checked: Checked, n_items: int) -> Floats:
         log_density = log_density + log_wrong @ _binned(doubt[wrong])
         log_density += log_right @ _binned(doubt[~wrong])
         density = np.exp(log_density - log_density.max())
-        share = math.sqrt(len(doubt) / n_items)
-        for axis, grid, drift in ((0, _SHIFTS, SHIFT_DRIFT), (1, _SLOPES, SLOPE_DRIFT)):
-            sd = drift * share / (grid[1] - grid[0])
-            density = gaussian_filter1d(density, sd, axis, mode="nearest")
+        drift = spread.drift * math.sqrt(len(doubt) / n_items) / (_SHIFTS[1] - _SHIFTS[0])
+        density = gaussian_filter1d(density, drift, 0, mode="nearest") if drift else density
         log_density = np.log(np.maximum(density, np.finfo(float).tiny))
     return np.asarray(density / density.sum())
 
