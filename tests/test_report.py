@@ -88,6 +88,7 @@ def test_leaving_out_changes_as_many_labels_as_the_plan_says(photos):
     kept = annotations.keep(~random[annotations.annotator])
     changed = int((aggregate(kept, "dawid-skene").label != summary.result.label).sum())
     assert any(f"this changes {amount(changed, 'label')}." in one for one in plan_of(summary))
+    assert replace(summary, n_changed=0).effect == "this changes no label"
 
 
 def test_items_to_label_again_are_the_least_certain_and_no_more_than_needed(photos):

@@ -129,8 +129,10 @@ class NumberReport(DataReport):
         if self.changes is None:
             return ""
         changed = np.abs(self.changes[self.changes != 0])
-        by = f" by {self.form(float(changed.mean()))} on average" if len(changed) else ""
-        return f"this changes {amount(len(changed), 'value')}{by}"
+        if not len(changed):
+            return "this changes no value"
+        by = self.form(float(changed.mean()))
+        return f"this changes {amount(len(changed), 'value')} by {by} on average"
 
     def form(self, value: float) -> str:
         """Return a value as text, with as many decimals for all."""

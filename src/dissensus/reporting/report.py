@@ -172,7 +172,7 @@ class Report(DataReport):
         """What leaving out random and constant annotators changes; empty without any."""
         if self.n_changed is None:
             return ""
-        return f"this changes {amount(self.n_changed, 'label')}"
+        return f"this changes {amount(self.n_changed, 'label') if self.n_changed else 'no label'}"
 
     @property
     def has_camps(self) -> bool:
