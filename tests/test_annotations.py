@@ -12,6 +12,7 @@ from dissensus import Annotations, DataError, Numbers, read
 from dissensus._names import code
 from dissensus.readers import as_annotations
 from dissensus.readers.long_tables import code_columns
+from dissensus.readers.text_codes import code_texts, rows_of_hash
 from tests.support import annotation_rows, relation, rows_of
 
 ROWS = [("a", "x", "cat"), ("b", "x", "dog"), ("a", "y", "dog"), ("a", "x", "cat")]
@@ -241,3 +242,22 @@ def test_parts_cover_all_items_whatever_the_cut():
     whole = annotations.part(0, 2).labels.toarray()
     pieces = [part.labels.toarray() for part in annotations.parts([(0, 1), (1, 2)])]
     assert np.array_equal(np.vstack(pieces), whole)
+
+
+def test_texts_with_one_hash_keep_codes_of_their_own(monkeypatch):
+    column = pl.Series(["b", "a", "b", "c"])
+    honest = pl.Series.hash
+
+    def hash_of(series, seed=0):
+        return honest(series, seed) * 0 if seed < 2 else honest(series, seed)
+
+    monkeypatch.setattr(pl.Series, "hash", hash_of)
+    codes, names = code_texts(column)
+    assert (codes.tolist(), names.tolist()) == ([1, 0, 1, 2], ["a", "b", "c"])
+
+
+def test_hashes_that_begin_alike_are_different():
+    hashes = np.array([5, 6, 5, 7, 2**63 + 5, 6], dtype=np.uint64)
+    same = rows_of_hash(hashes)
+    assert (hashes[same] == hashes).all()
+    assert len(set(same.tolist())) == 4

@@ -16,6 +16,7 @@ import pytest
 from dissensus import __version__, _progress
 from dissensus import cli as command
 from dissensus.cli import OTHER_NAMES, VERBS, cli
+from dissensus.cli._output import echo
 from tests.support import run, run_process
 
 ANSWERS = "task,worker,label\n" + "".join(
@@ -399,9 +400,9 @@ class Clock:
             self.changed.wait_for(lambda: self.due > self.now, 0.3)
 
 
-def test_a_bar_shows_on_a_terminal_after_two_seconds_without_a_call(monkeypatch):
+def test_a_bar_shows_on_a_terminal_within_two_seconds_without_a_call(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    for seconds, shown in ((1.9, False), (2.1, True)):
+    for seconds, shown in ((1.4, False), (1.6, True)):
         terminal, clock = Terminal(), Clock(monkeypatch)
         monkeypatch.setattr(sys, "stderr", terminal)
         with _progress.progress_bar("simulating") as progress:
@@ -417,10 +418,27 @@ def test_a_bar_shows_on_a_terminal_after_two_seconds_without_a_call(monkeypatch)
     assert "iteration 7, objective -12.5" in terminal.getvalue()
 
 
+def test_a_bar_makes_room_for_what_is_printed_and_comes_back(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, clock = Terminal(), Clock(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _progress.progress_bar("report"):
+        clock.advance(2.1)
+        assert _progress._Reporter.current.bar is not None
+        echo("a sentence", err=True)
+        assert _progress._Reporter.current.bar is None
+        clock.advance(2.1)
+        with _progress.progress_bar("reading"):
+            clock.advance(2.1)
+            assert _progress._Reporter.current.bar is not None
+    shown = terminal.getvalue()
+    assert shown.index("report") < shown.index("a sentence") < shown.index("reading")
+
+
 def test_elsewhere_a_line_is_written_every_ten_seconds_whatever_happens(monkeypatch):
     clock = Clock(monkeypatch)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with _progress.progress_lines("report"):
+    with _progress.progress_bar("report"):
         clock.advance(9)
         clock.advance(2)
         with _progress.progress_bar("simulating") as progress:
@@ -439,9 +457,7 @@ def test_elsewhere_a_line_is_written_every_ten_seconds_whatever_happens(monkeypa
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in OTHER_NAMES])
 def test_every_verb_reports_while_it_works_but_those_that_wait(verb, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        command, "progress_lines", lambda title: seen.append(title) or nullcontext()
-    )
+    monkeypatch.setattr(command, "progress_bar", lambda title: seen.append(title) or nullcontext())
     with suppress(SystemExit):
         command.main([verb, "--help"])
     assert seen == ([] if verb in ("open", "watch") else [verb])

@@ -600,3 +600,17 @@ def test_the_command_reads_an_export_and_asks_which_question():
     done = run("aggregate", FIXTURES / "label_studio.json", "--question", "mood", "-s", "majority")
     assert done.returncode == 0
     assert done.stdout.splitlines()[1].startswith(b"7,pos")
+
+
+def test_an_export_of_classes_is_parsed_once_for_each_state_of_its_file(monkeypatch, tmp_path):
+    from dissensus import read
+
+    module, parsed = tool("label-studio"), []
+    parse = module.read
+    monkeypatch.setattr(module, "read", lambda source: parsed.append(source) or parse(source))
+    path = write_json(tmp_path / "t.json", [task(1, "q", "a"), task(2, "q", "b")])
+    assert read(path).classes.tolist() == ["a", "b"]
+    assert len(parsed) == 1
+    write_json(path, [task(1, "q", "a"), task(2, "q", "other")])
+    assert read(path).classes.tolist() == ["a", "other"]
+    assert len(parsed) == 2

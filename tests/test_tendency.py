@@ -458,3 +458,15 @@ def test_predictions_are_scored_in_the_order_of_the_annotations():
         floor=False,
     )
     assert found.summary()["accuracy"] > 1 / 3
+
+
+def test_the_default_says_why_it_has_a_query_network_or_none():
+    features, annotations = crowd(n_items=160)
+    for given, reason in (
+        (annotations.take(np.arange(60)), "the median annotator gave 4"),
+        (annotations, "there are no features of words or patches"),
+    ):
+        model = tendencies.create("auto").fit(features.take(np.arange(given.n_items)), given)
+        assert model.remark.startswith(f"The query network is left out: {reason}")
+        assert tendencies.create("auto").restore(model.state()).remark == model.remark
+    assert not tendencies.create("auto[queries=never]").fit(features, annotations).remark

@@ -16,7 +16,7 @@ from dissensus.tendency._cross_validation import CrossValidation
 
 from .test_tendency import crowd
 
-NOTE = "stopped at the time limit"
+NOTE = "the time limit of 0.001 s was too short"
 
 
 class Clock:
@@ -115,6 +115,7 @@ def test_commands_stop_and_say_so(tmp_path):
         run = CliRunner().invoke(cli, [*verb, "--time-limit", "0.001"], catch_exceptions=False)
         assert run.exit_code == 0, run.output
         assert NOTE in run.stderr, verb
+        assert run.stderr.count("time limit of") == 1, verb
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ._printable import printable
+from ._progress import hide_bar
 from .errors import OutputError
 
 T = TypeVar("T")
@@ -150,6 +151,7 @@ def write_stdout(body: bytes) -> None:
     """Write to standard output; on a terminal with control characters made visible."""
     if sys.stdout.isatty():
         body = printable(body.decode("utf-8", errors="replace")).encode()
+    hide_bar()
     sys.stdout.buffer.write(body)
     sys.stdout.buffer.flush()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import Event, Thread
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import rich.progress
 
-_PATIENCE = 2.0  # seconds before a bar appears on a terminal
+_PATIENCE = 1.5  # seconds before a bar appears on a terminal; importing rich takes some more
 _PERIOD = 10.0  # seconds between two lines elsewhere
 wait = Event.wait  # until an event, or some seconds
 
@@ -32,32 +32,54 @@ class _Reporter:
         self.title, self.ended = title, Event()
         self.done, self.total, self.message = 0.0, 0.0, ""
         self.bar: rich.progress.Progress | None = None
+        self.printed, self.lock = False, Lock()  # since the last look
         work = self._show_bar if sys.stderr.isatty() else self._write_lines
         self.thread = Thread(target=work, args=(sys.stderr,), daemon=True)
 
     def __call__(self, done: float, total: float = 0, message: str = "") -> None:
         message = message or (f"{done:,} of {total:,}" if total else f"{done:,}")
-        self.done, self.total, self.message = done, total, message
-        if self.bar is not None:
-            self._update(self.bar)
+        self._set(self.title, done, total, message)
+
+    def begin(self, title: str) -> None:
+        """Report another part of the work."""
+        self._set(title, 0.0, 0.0, "")
+
+    def hide(self) -> None:
+        """Remove the bar, for something is printed; it comes back after some seconds."""
+        with self.lock:
+            self.printed = True
+            if self.bar is not None:
+                self.bar.stop()
+            self.bar = None
 
     def end(self) -> None:
         self.ended.set()
         self.thread.join()
-        if self.bar is not None:
-            self.bar.stop()
+        self.hide()
+
+    def _set(self, title: str, done: float, total: float, message: str) -> None:
+        self.title, self.done, self.total, self.message = title, done, total, message
+        bar = self.bar
+        if bar is not None:
+            self._update(bar)
 
     def _show_bar(self, _: object) -> None:
-        if wait(self.ended, _PATIENCE):
-            return
-        bar = _bar(self.title)
-        self._update(bar)
-        bar.start()
-        self.bar = bar
+        while not wait(self.ended, _PATIENCE):
+            with self.lock:
+                if self.bar is None and not self.printed:
+                    self.bar = _bar()
+                    self._update(self.bar)
+                    self.bar.start()
+                self.printed = False
 
     def _update(self, bar: rich.progress.Progress) -> None:
-        total = self.total or None
-        bar.update(bar.task_ids[0], completed=self.done, total=total, message=self.message)
+        bar.update(
+            bar.task_ids[0],
+            description=self.title,
+            completed=self.done,
+            total=self.total or None,
+            message=self.message,
+        )
 
     def _write_lines(self, stream: object) -> None:
         seconds = 0.0
@@ -70,7 +92,7 @@ class _Reporter:
 def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a progress callback that reports to standard error.
 
-    On a terminal a bar appears after two seconds; otherwise a line is written every ten seconds,
+    On a terminal a bar appears within two seconds; otherwise a line is written every ten seconds,
     whether or not there was a call in the meantime. Of several processes only the first reports,
     and none with `DISSENSUS_PROGRESS=0`.
     """
@@ -78,11 +100,12 @@ def progress_bar(title: str) -> Iterator[Progress]:
     if os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0":
         yield lambda *_, **__: None
     elif outer is not None:  # a part of other work has its title
-        before, outer.title = outer.title, title
+        before = outer.title
+        outer.begin(title)
         try:
             yield outer
         finally:
-            outer.title, outer.message = before, ""
+            outer.begin(before)
     else:
         _Reporter.current = reporter = _Reporter(title)
         reporter.thread.start()
@@ -93,12 +116,10 @@ def progress_bar(title: str) -> Iterator[Progress]:
             reporter.end()
 
 
-def progress_lines(title: str) -> AbstractContextManager[object]:
-    """Return a context in which lines are written as by `progress_bar`, but nothing on a terminal.
-
-    Whatever is printed in it would spoil a bar.
-    """
-    return nullcontext() if sys.stderr.isatty() else progress_bar(title)
+def hide_bar() -> None:
+    """Remove the bar of this process, if there is one: whoever prints would spoil it."""
+    if _Reporter.current is not None:
+        _Reporter.current.hide()
 
 
 def iterations(progress: Progress) -> Callable[[int, float], None]:
@@ -106,12 +127,12 @@ def iterations(progress: Progress) -> Callable[[int, float], None]:
     return lambda step, objective: progress(step, 0, f"iteration {step}, objective {objective:.6g}")
 
 
-def _bar(title: str) -> rich.progress.Progress:
+def _bar() -> rich.progress.Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     bar = Progress(
-        TextColumn(title),
+        TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[message]}"),
         TimeRemainingColumn(elapsed_when_finished=True),
@@ -119,5 +140,5 @@ def _bar(title: str) -> rich.progress.Progress:
         transient=True,
         redirect_stdout=False,
     )
-    bar.add_task(title, total=None, message="")
+    bar.add_task("", total=None, message="")
     return bar

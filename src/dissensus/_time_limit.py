@@ -18,10 +18,16 @@ clock = monotonic
 
 @dataclass
 class TimeLimit:
-    """The end of some work, and whether something was left out because of it."""
+    """Start and end of some work, and whether something was left out because of the end."""
 
+    start: float
     end: float
     reached: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long the work has taken until now."""
+        return clock() - self.start
 
 
 _current: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
@@ -30,7 +36,8 @@ _current: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
 @contextmanager
 def time_limit(seconds: float) -> Iterator[TimeLimit]:
     """Let what learns in this context stop after some seconds, with the best found."""
-    limit = TimeLimit(clock() + seconds)
+    now = clock()
+    limit = TimeLimit(now, now + seconds)
     token = _current.set(limit)
     try:
         yield limit

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from .._progress import progress_lines
+from .._progress import progress_bar
 from .._version import __version__
 from ._group import Group
 
@@ -119,7 +119,7 @@ def main(arguments: list[str] | None = None) -> Any:
     verb = "".join((sys.argv[1:] if arguments is None else arguments)[:1])
     reports = verb in VERBS and verb not in _WAITING
     try:
-        with progress_lines(verb) if reports else nullcontext():
+        with progress_bar(verb) if reports else nullcontext():
             cli.main(arguments, prog_name="dissensus", standalone_mode=False)
         sys.stdout.flush()
     except DissensusError as problem:

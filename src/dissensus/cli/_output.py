@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from .._printable import printable
+from .._progress import hide_bar
 
 
 def is_first() -> bool:
@@ -27,6 +28,7 @@ def note(message: str) -> None:
 
 def echo(message: str, *, err: bool = False, end: str = "\n") -> None:
     """Print a line, with the control characters in it made visible."""
+    hide_bar()
     click.echo(printable(message) + end, err=err, nl=False)
 
 
@@ -58,6 +60,7 @@ def show(what: Any, **settings: Any) -> None:
     """Print a text or table of rich, whose texts are `cell`s."""
     from rich.console import Console
 
+    hide_bar()
     Console(highlight=False).print(what, **settings)
 
 

@@ -30,6 +30,7 @@ READING = ("format", "question", "columns", "classes", "missing", "duplicates", 
 ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
 KINDS = ("models", "people")  # of annotators
 REQUIRED = object()
+_LATE = 1.2  # times a time limit, after which it was too short
 
 
 class Computed(str):
@@ -124,7 +125,12 @@ def _time_limited(seconds: float) -> Iterator[None]:
 
     with time_limit(seconds) as limit:
         yield
-    if limit.reached:
+    if limit.seconds > _LATE * seconds:
+        note(
+            f"the time limit of {seconds:g} s was too short: reading, encoding, the least of "
+            f"learning and writing took {limit.seconds:.0f} s"
+        )
+    elif limit.reached:
         note(f"stopped at the time limit of {seconds:g} s, with the best found until then")
 
 

@@ -273,7 +273,7 @@ def _fit(
 
     estimator = TendencyClassifier(strategy, encoder=encoder, seed=seed)
     with progress_bar(strategy.partition("[")[0]) as progress:
-        return estimator.fit(
+        estimator.fit(
             x,
             annotations,
             metadata=known,
@@ -281,6 +281,9 @@ def _fit(
             resume=checkpoints is not None,
             progress=progress,
         )
+    if remark := getattr(estimator.model_, "remark", ""):
+        note(remark)
+    return estimator
 
 
 def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:

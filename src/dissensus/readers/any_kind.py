@@ -17,7 +17,7 @@ from ..errors import DataError, OptionError
 from .annotator_files import FILES, read_files
 from .answer_records import answers_from_records, kind_of_records
 from .columns import NEEDED, parse_columns, plain_name
-from .exports import TOOLS, Export, head_of, tool, tool_of
+from .exports import TOOLS, Export, head_of, keep, parse, tool_of
 from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
 from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
@@ -210,7 +210,11 @@ def _from_export(
     opened: Source, name: str, kind: str | None, question: str | None
 ) -> AnswerReading | None:
     """Return the answers to a question of an export; nothing if they are classes."""
-    return _of_export(opened, name, tool(name).read(opened), kind, question)
+    export = parse(opened, name)
+    found = _of_export(opened, name, export, kind, question)
+    if found is None:
+        keep(opened, name, export)
+    return found
 
 
 def _of_export(

@@ -215,6 +215,32 @@ def tool(name: str) -> ModuleType:
     return import_module(f".{TOOLS[name]}", __package__)
 
 
+def parse(source: Source, name: str) -> Export:
+    """Return the content of a tool's file; what `keep` has kept is not parsed again."""
+    export = _kept.pop(_identity(source, name), None)
+    return tool(name).read(source) if export is None else export
+
+
+def keep(source: Source, name: str, export: Export) -> None:
+    """Keep the content of a file for the next `parse`, where only its kind was looked for."""
+    identity = _identity(source, name)
+    _kept.clear()
+    if identity is not None:
+        _kept[identity] = export
+
+
+_kept: dict[tuple[str, str, int, int] | None, Export] = {}  # at most one
+
+
+def _identity(source: Source, name: str) -> tuple[str, str, int, int] | None:
+    """Return what distinguishes a file from others and from its own changes; nothing for pipes."""
+    try:
+        status = Path(source.name).stat()
+    except OSError:
+        return None
+    return name, source.name, status.st_size, status.st_mtime_ns
+
+
 def tool_of(head: Head) -> str | None:
     """Return which tool wrote a file that begins like this, if any is recognised."""
     return next((name for name in TOOLS if tool(name).recognises(head)), None)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.dtypes import StringDType
 
 from .._kinds import kind_of_word
 from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
@@ -25,6 +24,7 @@ from .columns import CARRIED, IN_MEMORY, NEEDED, NO_LABEL, find_columns
 from .frames import names_of
 from .sources import Source, open_source, ragged_line
 from .tables import line_of_row, read_roles
+from .text_codes import code_texts
 
 
 def annotations_from(
@@ -165,34 +165,13 @@ def _declared(label: Codes, used: Names, names: Names, source: str) -> tuple[Cod
 
 def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
     """Return codes and names, in natural order, of every column."""
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    coded = frame.select(
-        pl.col(name).cast(pl.Categorical(pl.Categories.random())) for name in texts
-    )
-    with ThreadPoolExecutor() as pool:  # one column is often much longer than the others
+    # One column often takes much longer than the others; more at once would need more memory.
+    with ThreadPoolExecutor(2) as pool:
         columns = pool.map(
-            lambda name: _natural(coded[name]) if name in texts else _code_values(frame[name]),
-            frame.columns,
+            lambda column: (code_texts if column.dtype == pl.String else _code_values)(column),
+            frame.get_columns(),
         )
         return dict(zip(frame.columns, columns, strict=True))
-
-
-def _natural(coded: pl.Series) -> tuple[Codes, Names]:
-    """Return codes and names in natural order of a categorical column."""
-    physical = coded.to_physical().to_numpy()
-    count = int(physical.max()) + 1 if len(physical) else 0
-    positions = pl.int_range(count, dtype=pl.UInt32, eager=True)
-    names = positions.cat.to(coded.dtype).cast(pl.String)
-    order = names.arg_sort()
-    names = names.gather(order)
-    if names.str.contains(NUMBER).all():
-        numbers = names.cast(pl.Float64, strict=False)
-        if numbers.is_finite().all():
-            by_value = pl.Series(np.argsort(numbers.to_numpy(), kind="stable"))
-            names, order = names.gather(by_value), order.gather(by_value)
-    rank = np.empty(count, dtype=smallest_dtype(count))
-    rank[order.to_numpy()] = np.arange(count, dtype=rank.dtype)
-    return rank[physical], names.to_numpy().astype(StringDType())
 
 
 def _code_values(column: pl.Series) -> tuple[Codes, Names]:

@@ -24,7 +24,7 @@ from .columns import (
     plain_name,
 )
 from .dataset_folders import FOLDER, is_dataset
-from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, tool, tool_of
+from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, parse, tool_of
 from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
 from .long_tables import annotations_from, is_no_label
@@ -199,7 +199,7 @@ def examine_export(
     classes: Sequence[Any] | None = None,
 ) -> Reading:
     """Return one question of an export of a labelling tool that is open already."""
-    export = tool(format).read(source)
+    export = parse(source, format)
     reading = _choose(source, format, export, None, question, classes, "error", "count")
     if isinstance(reading, KindReading):
         raise source.fail(_needs_classes(reading))
@@ -278,7 +278,7 @@ def _examine(
             head = head_of(opened)
             name = None if head is None or head.is_long() else tool_of(head)
         if export is None and name is not None:
-            export = tool(name).read(opened)
+            export = parse(opened, name)
         if export is None and opened.format == "folder":
             raise opened.fail(
                 "no answers.json in this folder, nor files of a known tool; name the file itself"

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from .._names import Names, as_names
 from .._plain import as_rows
@@ -118,8 +117,15 @@ def _spread(values: Floats) -> Floats:
 def _correlation(x: Floats, y: Floats) -> str:
     if min(np.ptp(x), np.ptp(y)) == 0:
         return "One of the scores is the same for all."
-    rho = float(spearmanr(x, y).statistic)
+    rho = np.corrcoef(_ranks(x), _ranks(y))[0, 1]
     return f"Spearman's rank correlation of the two scores is {rho:.2f}."
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the rank of every value; ties share the mean of theirs."""
+    _, position, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[position]
+    return ranks
 
 
 def _cells(x: Floats, y: Floats, axes: list[dict[str, Any]], of: str) -> dict[str, Any]:

@@ -48,8 +48,9 @@ _EPOCHS, _PATIENCE = 12, 3  # of queries, which peak after a few epochs
 class AutoTendency(Tendency):
     """A weighted pool of models."""
 
-    def __init__(self, members: Mapping[str, Tendency], weight: Any) -> None:
+    def __init__(self, members: Mapping[str, Tendency], weight: Any, remark: str = "") -> None:
         self.members, self.weight = dict(members), np.asarray(weight, dtype=np.float64)
+        self.remark = remark  # why there is a query network, or none
         first = next(iter(members.values()))
         self.n_annotators, self.n_classes = first.n_annotators, first.n_classes
 
@@ -62,10 +63,11 @@ class AutoTendency(Tendency):
             name: model.with_annotator(features, label, options)
             for name, model in self.members.items()
         }
-        return AutoTendency(members, self.weight)
+        return AutoTendency(members, self.weight, self.remark)
 
     def state(self) -> State:
         notes = {"members": list(self.members), "weight": self.weight.tolist()}
+        notes["remark"] = self.remark
         return State.join(notes, **{name: model.state() for name, model in self.members.items()})
 
 
@@ -126,15 +128,23 @@ class Auto(TendencyMethod):
             )
         weights = weight[kept][: len(members)]
         weights = weights / weights.sum()
-        if self.needs_tokens(annotations) and (
-            (features.tokens is not None or self.queries == "always") and not out_of_time()
-        ):
+        reason = self._without_queries(annotations)
+        if not reason and features.tokens is None and self.queries == "auto":
+            reason = "there are no features of words or patches"
+        elif not reason and out_of_time():
+            reason = "the time limit is reached"
+        elif not reason:
             share = self._query_weight(features, annotations, pool(held_out, weight), context)
-            if share >= _LEAST and not out_of_time():
+            reason = f"it has {share:.0%} of the weight on held-out labels"
+            if share >= _LEAST and out_of_time():
+                reason = "the time limit is reached"
+            elif share >= _LEAST:
                 query, folder = self._query(self.fits), context.subfolder("queries")
                 members["queries"] = query.fit(features, annotations, folder)
                 weights = np.append((1 - share) * weights, share)
-        return AutoTendency(members, weights)
+        taken = "included" if "queries" in members else "left out"
+        remark = f"The query network is {taken}: {reason}." if self.queries == "auto" else ""
+        return AutoTendency(members, weights, remark)
 
     def _linear(self, ordinal: bool) -> Linear:
         return Linear(components=self.components, folds=self.folds, ordinal=ordinal)
@@ -145,11 +155,19 @@ class Auto(TendencyMethod):
         return Query(fits=fits, epochs=_EPOCHS, patience=_PATIENCE)
 
     def needs_tokens(self, annotations: Annotations) -> bool:
-        """Return whether to try a query model."""
+        """Return whether to try a query network."""
+        return not self._without_queries(annotations)
+
+    def _without_queries(self, annotations: Annotations) -> str:
+        """Return why annotations get no trial of a query network; nothing if they do."""
+        labels = float(np.median(annotations.labels_per_annotator))
         if self.queries != "auto":
-            return self.queries == "always"
-        enough = float(np.median(annotations.labels_per_annotator)) >= _ENOUGH
-        return annotations.n_annotators <= _FEW and enough
+            return "" if self.queries == "always" else "queries=never"
+        if annotations.n_annotators > _FEW:
+            return f"{annotations.n_annotators} annotators are more than {_FEW}"
+        if labels < _ENOUGH:
+            return f"the median annotator gave {labels:g} labels, fewer than {_ENOUGH}"
+        return ""
 
     def _query_weight(
         self, features: Features, annotations: Annotations, pooled: Floats, context: FitOptions
@@ -172,7 +190,7 @@ class Auto(TendencyMethod):
         for name in state.notes["members"]:
             method = self._query(self.fits) if name == "queries" else self._linear(False)
             members[name] = method.restore(state.part(name))
-        return AutoTendency(members, state.notes["weight"])
+        return AutoTendency(members, state.notes["weight"], state.notes.get("remark", ""))
 
 
 def _variants(validation: CrossValidation, best: Candidate) -> dict[str, Candidate]:
