@@ -14,7 +14,7 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.nn.features import features_of
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
+from dissensus.tendency import FitOptions, qumatl
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.maps import attention_maps
 from dissensus.tendency.qumatl import QuestionTendency
@@ -105,6 +105,20 @@ def test_consistency_pulls_the_answers_of_an_annotator_together():
     assert apart[1] < apart[0] / 2
     with pytest.raises(MethodError, match="the same classes"):
         joint(f"query[{QUICK},consistency=1]")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_step_has_as_many_labels_of_all_questions_as_it_would_have_of_one(monkeypatch, apart):
+    """Five questions about the same items have five times the steps; about others, as many."""
+    batches = []
+    monkeypatch.setattr(qumatl, "train", lambda net, _, settings, **more: batches.append(settings))
+    asked = np.arange(50) % 5 if apart else np.zeros(50, dtype=int)
+    labels = np.random.default_rng(0).integers(2, size=(5, 50, 3))
+    labels = np.where((asked == np.arange(5)[:, None])[:, :, None] | (not apart), labels, -1)
+    questions = [Annotations.from_matrix(each, classes=range(2)) for each in labels]
+    features = features_of(np.zeros((50, 2, 3), dtype=np.float32))
+    tendencies.create(f"query[{QUICK}]").fit_questions(features, questions, FitOptions())
+    assert [each.batch for each in batches] == [32 if apart else 6]
 
 
 def test_the_estimator_asks_one_question_after_the_other(tmp_path):

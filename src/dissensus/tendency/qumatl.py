@@ -227,7 +227,8 @@ class Qumatl(TendencyMethod):
     fits
         Number of fits with different seeds; their probabilities are averaged.
     epochs, batch, lr, decay, warmup, clip, patience, held_out, precision
-        Training; see `dissensus.nn.Training`.
+        Training; see `dissensus.nn.Training`. Of several questions, `batch` is the number of items
+        with as many labels of one question as a batch has of all.
     choose
         Choose the epoch by accuracy, annotator by annotator, or by likelihood.
     offsets
@@ -322,6 +323,7 @@ class Qumatl(TendencyMethod):
             questions=n_classes,
         )
         examples = Examples(features.rows, labels)
+        batch = _items_per_batch(self.batch, labels, questions)
         nets, histories = [], []
         for fit in range(self.fits):
             seed = mixed(context.seed, fit) >> 32
@@ -335,7 +337,7 @@ class Qumatl(TendencyMethod):
             history = train(
                 net,
                 examples,
-                self.training(seed),
+                replace(self.training(seed), batch=batch),
                 folder=context.subfolder(f"fit-{fit + 1}").folder,
                 resume=context.resume,
                 progress=progress,
@@ -395,6 +397,19 @@ def _joined(questions: Sequence[Annotations]) -> Annotations:
         annotators=n_annotators * len(questions),
         classes=max(each.n_classes for each in questions),
     )
+
+
+def _items_per_batch(batch: int, labels: Annotations, questions: Sequence[Annotations]) -> int:
+    """Return how many items have as many labels of all questions as `batch` items have of one.
+
+    With batches of as many items as for one question there would be a step for the labels of all
+    of them, too few steps in all.
+    """
+    per_item = [
+        sum(map(len, every)) / max(sum(np.count_nonzero(each.labels_per_item) for each in every), 1)
+        for every in (questions, [labels])
+    ]
+    return max(round(batch * per_item[0] / per_item[1]), 1)
 
 
 def _majority(annotations: Annotations, seed: int) -> Annotations:
