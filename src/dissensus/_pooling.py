@@ -61,7 +61,7 @@ def added_weight(likelihood: Floats) -> float:
 
     >>> pool, model = np.full(50, 0.6), np.where(np.arange(50) % 5, 0.9, 0.2)
     >>> round(added_weight(np.stack([pool, model])), 2), added_weight(np.stack([pool, pool - 0.1]))
-    (0.94, 0.0)
+    (0.71, 0.0)
     """
     if likelihood.shape[1] < 2:
         return 0.0
