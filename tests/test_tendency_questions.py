@@ -22,7 +22,7 @@ from dissensus.tendency.qumatl import QuestionTendency
 from .support import run
 
 QUICK = "width=8,layers=1,heads=2,hidden=8,fc=8,fits=1,epochs=2"
-SPECS = [f"query[{QUICK}]", f"query[{QUICK},self_attention=False]", f"query[{QUICK},offsets=False]",
+SPECS = [f"query[{QUICK}]", f"query[{QUICK},self_attention=True]", f"query[{QUICK},offsets=False]",
          f"query[{QUICK},qformer=False]", f"qumatl[{QUICK},head_hidden=4]",
          f"query[{QUICK},ordinal=True]"]  # fmt: skip
 
@@ -75,7 +75,8 @@ def test_questions_share_the_query_and_have_their_own_classifiers(offsets):
 
 def test_a_question_that_the_others_are_silent_about_is_learned_as_if_alone():
     """With offsets of zero and one question of five answered, the loss is that of the question."""
-    features, spec = features_of(crowd()[0]), f"query[{QUICK},dropout=0,offsets=False]"
+    features = features_of(crowd()[0])
+    spec = f"query[{QUICK},dropout=0,offsets=False,self_attention=True]"
     given = Annotations.from_matrix(crowd()[1]["safe"])
     empty = given.keep(np.zeros(len(given), dtype=bool))
     alone = tendencies.create(spec).fit(features, given).nets[0]
@@ -119,6 +120,11 @@ def test_a_step_has_as_many_labels_of_all_questions_as_it_would_have_of_one(monk
     features = features_of(np.zeros((50, 2, 3), dtype=np.float32))
     tendencies.create(f"query[{QUICK}]").fit_questions(features, questions, FitOptions())
     assert [each.batch for each in batches] == [32 if apart else 6]
+
+
+def test_queries_of_several_questions_do_not_attend_to_each_other_by_default():
+    for spec, expected in (SPECS[0], False), (SPECS[1], True):
+        assert joint(spec)[0].nets[0].sizes.shape.self_attention == expected
 
 
 def test_the_estimator_asks_one_question_after_the_other(tmp_path):

@@ -190,7 +190,7 @@ class Qumatl(TendencyMethod):
     dropout
         Dropout in the Q-Former and, unless `fc_dropout` is given, after the shared layer.
     self_attention
-        Whether queries attend to each other; `None`: with at most 64 annotators.
+        Whether queries attend to each other; `None`: with at most 64 annotators and one question.
     qformer
         Whether there are queries; if not, the vector of the item goes to the shared layer.
     fc
@@ -315,7 +315,7 @@ class Qumatl(TendencyMethod):
         n_annotators = questions[0].n_annotators
         sizes = Sizes(
             features.layout,
-            self._shape(n_annotators * (len(questions) if self.offsets else 1)),
+            self._shape(n_annotators, len(questions)),
             n_annotators,
             labels.n_classes,
             n_metadata=0 if metadata is None else np.shape(metadata)[1],
@@ -355,8 +355,9 @@ class Qumatl(TendencyMethod):
         """Return the settings of the training loop."""
         return Training.of(self, optimizer="adamw", scheduler="warmup-cosine", seed=seed)
 
-    def _shape(self, n_annotators: int) -> Shape:
-        own = n_annotators <= _FEW if self.self_attention is None else self.self_attention
+    def _shape(self, n_annotators: int, n_questions: int = 1) -> Shape:
+        few = n_annotators <= _FEW and n_questions == 1
+        own = few if self.self_attention is None else self.self_attention
         if self.pretrained is not None:
             return replace(pretrained_shape(self.pretrained), self_attention=own)
         return Shape(
