@@ -27,7 +27,7 @@ from dissensus.app.journal import Entry, Journal
 from dissensus.app.media import media_of
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
-from dissensus.label_errors import SHIFT_SD, SLOPE_SD, Checked, checked_errors
+from dissensus.label_errors import SPREAD, Checked, checked_errors
 from dissensus.planning import plan_review
 from dissensus.readers import examine
 
@@ -257,26 +257,40 @@ def test_checked_labels_calibrate_the_doubts_about_the_others():
     )
     stated = checked_errors(confidence, as_stated)
     assert stated.low <= 9 <= stated.high
-    many = Checked(sure[:200], np.arange(200) < 20)  # ten times as many errors as stated
-    assert checked_errors(confidence, many).low > stated.high
+    many = Checked(sure[:200], np.arange(200) % 10 == 0)  # ten times as many errors as stated
+    assert checked_errors(confidence, many).low > stated.expected
     none = Checked(np.concatenate([unsure, sure]), np.zeros(1000, dtype=bool))
     assert checked_errors(confidence, none).high < stated.high
 
 
 def test_the_interval_holds_as_often_as_it_says_where_its_model_holds():
-    rng = np.random.default_rng(1)
+    rng, spread = np.random.default_rng(1), SPREAD
     held = 0
-    for _ in range(200):
-        doubt = 1 / (1 + np.exp(rng.normal(2.5, 1.5, 400)))
-        shift, slope = rng.normal(0, SHIFT_SD), np.exp(rng.normal(0, SLOPE_SD))
-        rate = 1 / (1 + np.exp(-(shift + slope * np.log(doubt / (1 - doubt)))))
-        wrong = rng.random(400) < rate
-        first = np.argsort(-doubt)[:60]  # chosen by doubt, and a few at random
-        chosen = np.union1d(first, rng.choice(400, 15, replace=False))
+    for _ in range(100):
+        odds = -rng.normal(2.5, 1.5, 400)
+        first = np.argsort(-odds)[:60]  # chosen by doubt, and a few at random
+        chosen = rng.permutation(np.union1d(first, rng.choice(400, 15, replace=False)))
         rest = np.setdiff1d(np.arange(400), chosen)
+        walk = rng.normal(0, spread.shift) + np.cumsum(
+            rng.normal(0, spread.drift / 20, len(chosen))
+        )
+        shift = np.full(400, walk[-1])
+        shift[chosen] = walk  # drifts while they are checked
+        slope = np.exp(rng.normal(0, spread.slope))
+        wrong = rng.random(400) < 1 / (1 + np.exp(-(shift + slope * odds)))
+        doubt = 1 / (1 + np.exp(-odds))
         errors = checked_errors(1 - doubt[rest], Checked(doubt[chosen], wrong[chosen]))
         held += errors.low - 0.5 <= wrong[rest].sum() <= errors.high + 0.5
-    assert 0.84 <= held / 200 <= 0.97
+    assert 0.82 <= held / 100 <= 0.98
+
+
+def test_old_checks_count_less_than_new_ones():
+    confidence, early = np.full(400, 0.9), np.arange(400) < 20
+    errors = [
+        checked_errors(confidence, Checked(np.full(400, 0.1), wrong)).expected
+        for wrong in (early, early[::-1])
+    ]
+    assert errors[0] < errors[1] / 2
 
 
 def test_a_review_states_how_many_to_check_and_when_to_stop():
@@ -285,8 +299,11 @@ def test_a_review_states_how_many_to_check_and_when_to_stop():
     assert set(review.order[:50].tolist()) == set(range(50))
     assert 0 < review.n_needed <= 50
     assert not review.stop
-    rest = plan_review(certainty, certainty > 0.9, n_items=1000, target=0.98)
-    assert rest.stop
+    for n_checked, enough in ((50, False), (149, True)):  # 149 without an error show 98 %
+        checked = Checked(np.full(n_checked, 0.005), np.zeros(n_checked, dtype=bool))
+        rest = plan_review(certainty, certainty > 0.9, n_items=1000, checked=checked, target=0.98)
+        assert rest.wrong[2] < 0.02
+        assert rest.stop == enough
     slow = np.where(np.arange(1000) < 25, 100.0, 1.0)
     assert plan_review(certainty, np.ones(1000, dtype=bool), seconds=slow).order[0] == 25
 

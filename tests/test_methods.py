@@ -4,6 +4,7 @@ import math
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import get_args, get_origin
 
 import numpy as np
@@ -38,15 +39,25 @@ def within(name: str, rows: list[tuple[str, str, str]]) -> list[tuple[str, str, 
 
 
 def crowd(name: str, seed: int = 3) -> Annotations:
-    made = simulate(
-        "independent-confusion",
-        n_items=120,
-        n_annotators=12,
-        n_classes=n_classes(name),
-        feedback=5,
-        seed=seed,
-    )
-    return made.annotations
+    return simulated(n_classes(name), seed)
+
+
+@cache
+def simulated(classes: int, seed: int) -> Annotations:
+    sizes = {"n_items": 120, "n_annotators": 12, "n_classes": classes, "feedback": 5}
+    return simulate("independent-confusion", **sizes, seed=seed).annotations
+
+
+@cache
+def fitted(name: str) -> Aggregation:
+    return aggregate(crowd(name), name)
+
+
+@cache
+def many_labels(votes: int) -> Annotations:
+    rows = [("many", f"w{who}", "1" if who % 10 < 7 else "0") for who in range(votes)]
+    rows += [(f"other{i}", f"w{who}", str(i % 2)) for i in range(4) for who in range(min(votes, 5))]
+    return relation(rows)
 
 
 @each_method
@@ -120,13 +131,12 @@ class Elsewhere(Local):
         Local(threads=1, parts=1),
         pytest.param(Local(threads=1, parts=7), marks=pytest.mark.numeric),
         Local(threads=2, parts=2),
-        Local(3, 120),
+        Local(3, 40),
         Elsewhere(parts=3),
     ],
 )
 def test_parts_threads_and_engines_do_not_matter(name, engine):
-    annotations = crowd(name)
-    here, there = aggregate(annotations, name), aggregate(annotations, name, engine=engine)
+    here, there = fitted(name), aggregate(crowd(name), name, engine=engine)
     np.testing.assert_allclose(here.posterior, there.posterior, **close)
     np.testing.assert_allclose(here.quality, there.quality, **close)
     np.testing.assert_allclose(here.trace, there.trace, rtol=1e-9)
@@ -190,9 +200,7 @@ def setting_values(kind):
 @each_method
 @pytest.mark.parametrize("votes", [1, 1500, 100_000])
 def test_any_number_of_labels_on_one_item(name, votes):
-    rows = [("many", f"w{who}", "1" if who % 10 < 7 else "0") for who in range(votes)]
-    rows += [(f"other{i}", f"w{who}", str(i % 2)) for i in range(4) for who in range(min(votes, 5))]
-    result = aggregate(relation(rows), name)
+    result = aggregate(many_labels(votes), name)
     assert np.isfinite(result.posterior).all()
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
     position = result.annotations.items.tolist().index("many")

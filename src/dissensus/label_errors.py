@@ -16,19 +16,23 @@ standard deviation `LEFT_SD`, besides the spread of counts.
 Where labels were checked one by one, each with the doubt that was stated before, stated doubts are
 calibrated by them, whatever the order of the checks was, as long as it followed the doubts:
 
-    logit P(wrong) = a + b logit(doubt),   a ~ N(0, SHIFT_SD²),   log b ~ N(0, SLOPE_SD²)
+    logit P(wrong) = a + b logit(doubt),   a ~ N(0, shift²),   log b ~ N(0, slope²)
 
-The spread of a and b is that over the same sets.
+Every check also teaches the model, so what early checks show about its labels holds less and less:
+a drifts as a random walk, whose variance grows by drift² while all items are checked. The spreads
+were chosen on the same sets; benchmarks/WORKBENCH.md has the figures with each set left out.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit, ndtr
 
@@ -36,15 +40,14 @@ from ._relation import Floats
 
 LOG_SD = 0.47
 LEFT_SD = 0.3
-SHIFT_SD, SLOPE_SD = 0.4, 0.45
 COVERAGE = 0.9  # of intervals
 _REACH = 1.645  # standard deviations of such an interval
 _FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
 _LOG_POWERS = (-6.0, 4.0)  # of odds, searched
-_SHIFTS = np.linspace(-4, 4, 33) * SHIFT_SD
-_LOG_SLOPES = np.linspace(-4, 4, 33) * SLOPE_SD
+_SHIFTS, _SLOPES = np.linspace(-4, 4, 81), np.linspace(-1.5, 1.5, 31)  # the latter logarithms
 _SUREST, _BINS, _NUMBERS = 1e-6, 140, 300
+_BLOCKS = 20  # of items, between which drift is computed
 
 
 @dataclass(frozen=True)
@@ -130,13 +133,24 @@ def label_errors(
 
 
 class Checked(NamedTuple):
-    """Labels that were checked: the doubt about each that was stated before, and the result."""
+    """Labels in the order of their checks: the doubt that was stated before, and the result."""
 
     doubt: Floats
     wrong: npt.NDArray[np.bool_]
 
 
-def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
+class Spread(NamedTuple):
+    """How the calibration of stated doubts differs between data, and while items are checked."""
+
+    shift: float
+    slope: float
+    drift: float
+
+
+SPREAD = Spread(shift=0.3, slope=0.2, drift=1.4)
+
+
+def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD) -> LabelErrors:
     """Return how many labels are wrong that nobody checked, from those that were.
 
     Parameters
@@ -144,26 +158,20 @@ def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
     confidence
         Confidence in labels that nobody checked: (item).
     checked
-        Checked labels, chosen by their doubt or at random; their doubts and this confidence are
-        calibrated alike.
+        Checked labels, chosen by their doubt or at random.
+    spread
+        Of their calibration.
 
     Examples
     --------
-    >>> half = Checked(np.full(80, 0.1), np.arange(80) < 4)  # half as many errors as stated
+    >>> half = Checked(np.full(80, 0.1), np.arange(80) % 20 == 0)  # half as many errors as stated
     >>> errors = checked_errors(np.full(1000, 0.9), half)
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
-    [54, 22, 105]
+    [60, 25, 123]
     """
-    n_items = len(confidence)
-    shift, slope = _SHIFTS[:, None, None], np.exp(_LOG_SLOPES)[:, None]
-    log_density = -((_SHIFTS[:, None] / SHIFT_SD) ** 2 + (_LOG_SLOPES / SLOPE_SD) ** 2) / 2
-    for is_wrong, sign in ((checked.wrong, 1), (~checked.wrong, -1)):
-        centre, count = _binned(checked.doubt[is_wrong])
-        log_density = log_density + log_expit(sign * (shift + slope * centre)) @ count
-    density = np.exp(log_density - log_density.max())
-    density /= density.sum()
-    centre, count = _binned(1 - confidence)
-    rate = expit(shift + slope * centre)
+    n_items, count = len(confidence), _binned(1 - confidence)
+    density = _calibration(checked, n_items + len(checked.doubt), spread)
+    rate = np.exp(_log_rates()[0])
     mean, variance = rate @ count, (rate * (1 - rate)) @ count  # (shift, slope)
     deviation = np.sqrt(variance + 1 / 12)  # a count is a whole number
     numbers = np.linspace(0, n_items, _NUMBERS) ** 2 / max(n_items, 1)
@@ -173,11 +181,40 @@ def checked_errors(confidence: Floats, checked: Checked) -> LabelErrors:
     return LabelErrors(n_items, expected, low, high, len(checked.doubt))
 
 
-def _binned(doubt: Floats) -> tuple[Floats, Floats]:
-    """Return the centres of bins of log odds, and how many doubts are in each."""
+def _calibration(checked: Checked, n_items: int, spread: Spread) -> Floats:
+    """Return the posterior probability of every shift and slope: (shift, slope)."""
+    log_density = -((_SHIFTS[:, None] / spread.shift) ** 2 + (_SLOPES / spread.slope) ** 2) / 2
+    log_wrong, log_right = _log_rates()
+    size = math.ceil(n_items / _BLOCKS)
+    for start in range(0, len(checked.doubt), size):
+        block = slice(start, start + size)
+        doubt, wrong = checked.doubt[block], checked.wrong[block]
+        log_density = log_density + log_wrong @ _binned(doubt[wrong])
+        log_density += log_right @ _binned(doubt[~wrong])
+        density = np.exp(log_density - log_density.max())
+        drift = spread.drift * math.sqrt(len(doubt) / n_items) / (_SHIFTS[1] - _SHIFTS[0])
+        density = gaussian_filter1d(density, drift, 0, mode="nearest") if drift else density
+        log_density = np.log(np.maximum(density, np.finfo(float).tiny))
+    return np.asarray(density / density.sum())
+
+
+@cache
+def _log_rates() -> tuple[Floats, Floats]:
+    """Return log probabilities that labels of a bin are wrong, and right: (shift, slope, bin)."""
+    edges = _edges()
+    odds = _SHIFTS[:, None, None] + np.exp(_SLOPES)[:, None] * (edges[1:] + edges[:-1]) / 2
+    return log_expit(odds), log_expit(-odds)
+
+
+def _edges() -> Floats:
+    """Return the edges of bins of log odds."""
+    return np.linspace(logit(_SUREST), -logit(_SUREST), _BINS + 1)
+
+
+def _binned(doubt: Floats) -> Floats:
+    """Return how many doubts are in each bin."""
     odds = logit(np.clip(doubt, _SUREST, 1 - _SUREST))
-    count, edges = np.histogram(odds, _BINS, (logit(_SUREST), -logit(_SUREST)))
-    return (edges[1:] + edges[:-1]) / 2, count.astype(np.float64)
+    return np.histogram(odds, _edges())[0].astype(np.float64)
 
 
 def doubts(confidence: Floats, wrong: float) -> Floats:

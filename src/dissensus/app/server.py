@@ -41,9 +41,11 @@ _STATIC = {
     "app.css": "text/css",
     "report.css": "text/css",
     "app.js": "text/javascript",
+    "charts.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "vega.js": "text/javascript",
 }
+_SHARED = ("report.css", "charts.js")  # with the report
 
 
 class Asked(NamedTuple):
@@ -256,7 +258,7 @@ def _go(path: str, **query: str) -> RedirectResponse:
 def _static(name: str) -> str:
     if name == "vega.js":
         return embedding.bundle()
-    if name == "report.css":
+    if name in _SHARED:
         return embedding.resource(name)
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 

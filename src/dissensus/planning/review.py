@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._relation import Floats, Integers
-from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
+from ..label_errors import Checked, LabelErrors, checked_errors, checks_needed, doubts, label_errors
 
 DRAWN_EVERY = 5  # items of the queue, of which one is drawn at random
 
@@ -55,8 +55,12 @@ class Review:
 
     @property
     def stop(self) -> bool:
-        """Whether the target is reached, at the upper end of the interval of wrong labels."""
-        return self.wrong[2] <= 1 - self.target
+        """Whether the target is reached, at the upper end of the interval of wrong labels.
+
+        So many labels must have been checked as would show it without any doubts stated.
+        """
+        enough = not len(self.order) or self.errors.n_checked >= checks_needed(self.target)
+        return enough and self.wrong[2] <= 1 - self.target
 
 
 def plan_review(

@@ -137,7 +137,7 @@ class AttentionReport:
         return fill(
             "maps.html",
             {"items": len(self.items)},
-            script="maps.js",
+            scripts=("maps.js",),
             styles=("report.css", "maps.css"),
             title="Attention maps of annotators",
             sections=sections.items(),

@@ -111,7 +111,7 @@ _RESERVED = {
     *("isPrototypeOf", "propertyIsEnumerable", "__defineGetter__", "__defineSetter__"),
     *("__lookupGetter__", "__lookupSetter__"),
 }
-_UNSEEN = "\u200b"  # a space without width; report.js takes it off again
+_UNSEEN = "\u200b"  # a space without width; charts.js takes it off again
 
 
 def as_own_names(spec: Any) -> Any:
@@ -223,5 +223,5 @@ def save_chart(spec: dict[str, Any], path: str | Path) -> None:
         elif ending == ".svg":
             draft.write_text(vl_convert.vegalite_to_svg(fixed), encoding="utf-8")
         else:
-            page = fill("chart.html", spec, script="chart.js", styles=(), charts=True)
+            page = fill("chart.html", spec, scripts=("chart.js",), styles=(), charts=True)
             draft.write_text(page, encoding="utf-8")

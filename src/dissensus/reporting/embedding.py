@@ -53,7 +53,7 @@ def fill(
     template: str,
     data: Any = None,
     *,
-    script: str = "report.js",
+    scripts: tuple[str, ...] = ("charts.js", "report.js"),
     styles: tuple[str, ...] = ("report.css",),
     charts: bool = False,
     **values: Any,
@@ -66,7 +66,7 @@ def fill(
         Name of the template.
     data
         What the script reads, as JSON.
-    script, styles
+    scripts, styles
         Names of resources.
     charts
         Whether the chart library is needed.
@@ -74,7 +74,7 @@ def fill(
     from jinja2 import Environment, FunctionLoader
     from markupsafe import Markup
 
-    library, code = bundle() if charts else "", resource(script) if script else ""
+    library, code = bundle() if charts else "", "".join(map(resource, scripts))
     digests = [hashlib.sha256(each.encode()).digest() for each in (library, code) if each]
     hashes = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
     environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)

@@ -111,8 +111,9 @@ def classes_figure(
     spec = charts.chart(
         bars,
         height=max(28 * len(names), 60),
-        mark={"type": "bar", "tooltip": True},
+        mark={"type": "bar"},
         encoding={
+            "tooltip": charts.tooltip(**{"class": "", "of": "", "share": ".1%"}),
             "y": {**y, "axis": {"labelLimit": 140}},
             "yOffset": {"field": "of", "sort": kinds},
             "x": charts.number("share", "share", axis=PERCENT),

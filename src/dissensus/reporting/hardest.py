@@ -71,7 +71,7 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
 def hard_page(items: Sequence[HardItem], title: str) -> str:
     """Return a page that lists items with their texts, scores and labels; one file, no scripts."""
     has_texts = any(isinstance(item.shown, str) for item in items)
-    return fill("hardest.html", script="", title=title, items=items, has_texts=has_texts)
+    return fill("hardest.html", scripts=(), title=title, items=items, has_texts=has_texts)
 
 
 def is_picture(shown: Any) -> bool:

@@ -78,17 +78,10 @@
     data.dataset.drawn = "yes";
     await library();
     const specs = JSON.parse(data.textContent);
-    const look = { background: "transparent", font: "system-ui, sans-serif", axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 }, legend: { labelFontSize: 12 } };
     for (const canvas of all("[data-chart]")) {
-      const spec = specs[canvas.dataset.chart], own = spec.config || {};
-      spec.config = { ...look, ...own, view: { ...(own.view || {}), stroke: null } };
-      const drawn = await vegaEmbed(canvas, spec, { actions: false, ast: true, renderer: "svg", defaultStyle: false, tooltip: { theme: "custom", disableDefaultStyle: true } });
-      canvas.classList.add("live");
-      drawn.view.addEventListener("click", (_event, mark) => {
-        const datum = (mark && mark.datum) || {};
-        const go = (path, name, value) => location.assign(`${path}?${new URLSearchParams({ [name]: String(value).replace(/\u200b$/, "") })}`);
-        if (datum.annotator !== undefined) go("/annotators/one", "name", datum.annotator);
-        else if (datum.class !== undefined) go("/items", "label", datum.class);
+      await drawChart(canvas, specs[canvas.dataset.chart], (kind, name) => {
+        if (kind === "annotator") location.assign(`/annotators/one?${new URLSearchParams({ name })}`);
+        else location.assign(`/items?${new URLSearchParams({ label: name })}`);
       });
     }
     root.dataset.drawn = "yes";

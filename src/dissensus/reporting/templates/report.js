@@ -23,22 +23,13 @@
     document.documentElement.dataset.theme = dark() ? "light" : "dark";
   });
 
-  // Charts. The style sheet colours their texts and axes, so they follow the theme and the printer.
-  const look = { background: "transparent", font: "system-ui, sans-serif", axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 }, legend: { labelFontSize: 12 } };
   const draw = async () => {
     if (typeof vegaEmbed === "undefined") return;
     for (const canvas of all("[data-chart]")) {
-      const spec = data.charts[canvas.dataset.chart], own = spec.config || {};
-      spec.config = { ...look, ...own, view: { ...(own.view || {}), stroke: null } };
       try {
-        const drawn = await vegaEmbed(canvas, spec, { actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } });
-        canvas.classList.add("live");
-        const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-        title.textContent = canvas.getAttribute("aria-label");
-        canvas.querySelector("svg").prepend(title);
-        drawn.view.addEventListener("click", (_event, mark) => {
-          const index = mark && mark.datum && indices.annotator.get(String(mark.datum.annotator).replace(/\u200b$/, ""));
-          if (index !== undefined && index !== null) annotator(index);
+        await drawChart(canvas, data.charts[canvas.dataset.chart], (kind, name) => {
+          const index = kind === "annotator" ? indices.annotator.get(name) : undefined;
+          if (index !== undefined) annotator(index);
         });
       } catch (problem) {
         console.error("a chart could not be drawn", problem);
