@@ -5,7 +5,8 @@ share. Their distributions on test items are scored against all annotations, bet
 distribution for all), an oracle that learns from the shares (`ldl`), and the same people asked
 again. Measurements are stored in `out/recovering`; delete a file to measure it again.
 
-    --parts sets,tuning,entropy,protocol,cost,spans,attention,figures,members,ordinal,together
+    --parts sets,tuning,entropy,protocol,cost,spans,attention,figures,members,ordinal,emotions,
+            together
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from recovering_ground import (
     votes_of,
 )
 from recovering_parts import cost, entropy, protocol, tuning
-from recovering_variants import ordinal, together, tuned_member
+from recovering_variants import emotions, ordinal, together, tuned_member
 from soft_sets import TESTED
 
 FIRST = ("marginal", "single", "seeds", "bagged-heads", "kernel-ridge", "auto", "ldl")
@@ -53,6 +54,7 @@ PARTS = {
     "figures": figures,
     "members": tuned_member,
     "ordinal": ordinal,
+    "emotions": emotions,
     "together": together,
 }
 

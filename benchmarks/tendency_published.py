@@ -72,10 +72,11 @@ def simulated(settings: dict[str, Any], spec: str, seed: int) -> dict[str, float
     return found
 
 
-def simulated_table(runs: Runs) -> Table:
-    """Return both settings on every simulation."""
+def simulated_table(runs: Runs, names: list[str]) -> Table:
+    """Return both settings on these simulations."""
     rows = []
-    for name, settings in SIMULATIONS.items():
+    for name in names:
+        settings = SIMULATIONS[name]
         for label, spec in SIMULATED.items():
             found = runs.over_seeds(
                 f"published | {name} | {label}",
@@ -107,11 +108,11 @@ def real(name: str, spec: str, seed: int, cache: dict[str, tendency.Data]) -> di
     return {key: found[key] for key in shown}
 
 
-def real_table(runs: Runs) -> Table:
-    """Return both settings on every real set."""
+def real_table(runs: Runs, names: list[str]) -> Table:
+    """Return both settings on these real sets."""
     rows = []
     cache: dict[str, tendency.Data] = {}
-    for name in tendency.TEXTS:
+    for name in names:
         for label, spec in REAL.items():
             found = runs.over_seeds(
                 f"published | {name} | {label}",
@@ -134,6 +135,7 @@ def real_table(runs: Runs) -> Table:
 def main() -> None:
     """Run what is not cached, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", help="simulations and sets, in a section of their own")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--again", action="store_true", help="ignore cached runs")
     parser.add_argument("--tables", action="store_true", help="only write the page")
@@ -142,9 +144,14 @@ def main() -> None:
 
     torch.set_num_threads(1)
     runs = Runs(given.seeds, given.again, only_cached=given.tables)
-    section = Section("tendency: the published setting", "TENDENCY.md")
-    section.add(simulated_table(runs))
-    section.add(real_table(runs))
+    every = [*SIMULATIONS, *tendency.TEXTS]
+    names = given.only.split(",") if given.only else every
+    title = "tendency: the published setting" + (f" on {', '.join(names)}" if given.only else "")
+    section = Section(title, "TENDENCY.md")
+    for table, known in ((simulated_table, SIMULATIONS), (real_table, tendency.TEXTS)):
+        here = [name for name in names if name in known]
+        if here:
+            section.add(table(runs, here))
     section.write()
 
 

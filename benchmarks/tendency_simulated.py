@@ -231,20 +231,31 @@ class Runs:
         summary: dict[str, Any] = {"seeds": len(runs)} if runs else {}
         for column in runs[0] if runs else ():
             values = [run[column] for run in runs]
-            spread = np.std(values, ddof=1) if len(values) > 1 else float("nan")
             summary[column] = float(np.mean(values))
-            summary[f"± {column}"] = float(
-                _STUDENT.get(len(values), 2) * spread / len(values) ** 0.5
-            )
+            summary[f"± {column}"] = half_width(values)
         return summary
+
+
+def half_width(values: Any) -> float:
+    """Return half the width of the 95 % interval of a mean; NaN of one value."""
+    spread = np.std(values, ddof=1) if len(values) > 1 else np.nan
+    return float(_STUDENT.get(len(values), 2) * spread / len(values) ** 0.5)
 
 
 def with_interval(row: dict[str, Any], column: str) -> str:
     """Return a mean and its interval in one cell."""
     if column not in row or np.isnan(row[column]):
         return "–"
-    spread = row[f"± {column}"]
-    return f"{row[column]:.3f}" + ("" if np.isnan(spread) else f" ± {spread:.3f}")
+    return _cell(row[column], row[f"± {column}"])
+
+
+def mean_interval(values: Any) -> str:
+    """Return the mean of values and its interval in one cell."""
+    return _cell(float(np.mean(values)), half_width(values))
+
+
+def _cell(mean: float, spread: float) -> str:
+    return f"{mean:.3f}" + ("" if np.isnan(spread) else f" ± {spread:.3f}")
 
 
 METHODS = [

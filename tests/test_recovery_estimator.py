@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,12 +15,14 @@ pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError, OutputError, time_limit
 from dissensus.nn import as_inputs, encoder_for, features_of
+from dissensus.recovery import auto
 from dissensus.recovery._members import fold_weights
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
 from dissensus.recovery.distances import class_distances
 from dissensus.recovery.estimator import DistributionRecovery
 from dissensus.recovery.evaluation import soft_scores
+from dissensus.recovery.method import FitInputs
 from dissensus.registry import recoverers
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -206,7 +209,8 @@ def test_copies_that_hold_out_folds_predict_items_they_never_saw(tiny):
     np.testing.assert_allclose(again.held_out_proba[fold[0]], model.held_out_proba[fold[0]])
 
 
-def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path):
+def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(auto, "added_weight", lambda likelihood: 0.5)
     _, label, texts, folder = tiny
     settings = {"encoder": f"hf:{folder}[length=16]"}
     model = DistributionRecovery("auto[n=2,pools=2,steps=20,tuned=2]", **settings)
@@ -223,6 +227,32 @@ def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path):
     assert set(short.model_.parts) == {"marginal", "ridge"}
     with pytest.raises(OptionError, match="top layers"):
         DistributionRecovery("auto[tuned=1]").fit(np.eye(8), label[:8])
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_tuned_copies_are_weighted_last_and_only_if_they_pay(pays):
+    """Those that hold out a part of the items leave the weights of the others as they are."""
+    random = np.random.default_rng(0)
+    label = random.integers(2, size=200)
+
+    def part(right):
+        p = np.where(random.random(200) < 0.8, right, 1 - right)  # of the label
+        return SimpleNamespace(
+            held_out_proba=np.where(np.eye(2, dtype=bool)[label], p[:, None], 1 - p[:, None])
+        )
+
+    parts = {"marginal": part(0.5), "ridge": part(0.8)}
+    context = FitInputs(label, 2, None, 0)
+    plain = auto.Auto()._mixed(dict(parts), context)
+    tuned = part(0.8 if pays else 0.5)
+    tuned.held_out_proba[::3] = np.nan
+    mixture = auto.Auto(tuned=3)._mixed(parts | {"tuned": tuned}, context)
+    assert ("tuned" in mixture.parts) == pays
+    np.testing.assert_allclose(
+        mixture.weight[1] / mixture.weight[0], plain.weight[1] / plain.weight[0]
+    )
+    if not pays:
+        assert mixture.temperature == plain.temperature
 
 
 def test_saved_copies_vote_as_before(tiny, tmp_path):

@@ -14,7 +14,7 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.nn.features import features_of
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
+from dissensus.tendency import FitOptions, qumatl
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.maps import attention_maps
 from dissensus.tendency.qumatl import QuestionTendency
@@ -22,7 +22,7 @@ from dissensus.tendency.qumatl import QuestionTendency
 from .support import run
 
 QUICK = "width=8,layers=1,heads=2,hidden=8,fc=8,fits=1,epochs=2"
-SPECS = [f"query[{QUICK}]", f"query[{QUICK},self_attention=False]", f"query[{QUICK},offsets=False]",
+SPECS = [f"query[{QUICK}]", f"query[{QUICK},self_attention=True]", f"query[{QUICK},offsets=False]",
          f"query[{QUICK},qformer=False]", f"qumatl[{QUICK},head_hidden=4]",
          f"query[{QUICK},ordinal=True]"]  # fmt: skip
 
@@ -75,7 +75,8 @@ def test_questions_share_the_query_and_have_their_own_classifiers(offsets):
 
 def test_a_question_that_the_others_are_silent_about_is_learned_as_if_alone():
     """With offsets of zero and one question of five answered, the loss is that of the question."""
-    features, spec = features_of(crowd()[0]), f"query[{QUICK},dropout=0,offsets=False]"
+    features = features_of(crowd()[0])
+    spec = f"query[{QUICK},dropout=0,offsets=False,self_attention=True]"
     given = Annotations.from_matrix(crowd()[1]["safe"])
     empty = given.keep(np.zeros(len(given), dtype=bool))
     alone = tendencies.create(spec).fit(features, given).nets[0]
@@ -105,6 +106,25 @@ def test_consistency_pulls_the_answers_of_an_annotator_together():
     assert apart[1] < apart[0] / 2
     with pytest.raises(MethodError, match="the same classes"):
         joint(f"query[{QUICK},consistency=1]")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_step_has_as_many_labels_of_all_questions_as_it_would_have_of_one(monkeypatch, apart):
+    """Five questions about the same items have five times the steps; about others, as many."""
+    batches = []
+    monkeypatch.setattr(qumatl, "train", lambda net, _, settings, **more: batches.append(settings))
+    asked = np.arange(50) % 5 if apart else np.zeros(50, dtype=int)
+    labels = np.random.default_rng(0).integers(2, size=(5, 50, 3))
+    labels = np.where((asked == np.arange(5)[:, None])[:, :, None] | (not apart), labels, -1)
+    questions = [Annotations.from_matrix(each, classes=range(2)) for each in labels]
+    features = features_of(np.zeros((50, 2, 3), dtype=np.float32))
+    tendencies.create(f"query[{QUICK}]").fit_questions(features, questions, FitOptions())
+    assert [each.batch for each in batches] == [32 if apart else 6]
+
+
+def test_queries_of_several_questions_do_not_attend_to_each_other_by_default():
+    for spec, expected in (SPECS[0], False), (SPECS[1], True):
+        assert joint(spec)[0].nets[0].sizes.shape.self_attention == expected
 
 
 def test_the_estimator_asks_one_question_after_the_other(tmp_path):

@@ -10,9 +10,11 @@ Several kinds of members are trained, all from one label per item:
 
 Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
 The mixture is the one with the highest likelihood of these labels (EM), with the label marginal as
-one more component, so that uninformative inputs lead to a constant. The temperature is set by the
-same labels; where the number of votes behind a label is known, logits are then divided by the
-vote-count slope to the power `flatten`.
+one more component, so that uninformative inputs lead to a constant. Tuned copies come last: their
+weight is set against this mixture, and is zero unless the likelihood of the labels that they hold
+out rises by more than its standard error. The temperature is set by the same labels; where the
+number of votes behind a label is known, logits are then divided by the vote-count slope to the
+power `flatten`.
 
 Nothing here makes members differ as people do. The result is a well-calibrated probability of the
 majority, a little flatter. On six sets that was as close to people as an oracle that learns from
@@ -32,7 +34,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Ge
 
-from .._pooling import mixture_weights
+from .._pooling import added_weight, mixture_weights
 from .._time_limit import out_of_time, share_of_time
 from ..calibration import fit_temperature
 from ..nn.features import Features
@@ -101,13 +103,26 @@ class Auto(RecoveryMethod):
                 left = [_COST[each] for each in methods if each not in parts]
                 with share_of_time(_COST[name] / sum(left)):
                     parts[name] = method._fit(features, context)
+        return self._mixed(parts, context)
+
+    def _mixed(self, parts: dict[str, Any], context: FitInputs) -> Mixture:
+        """Return the mixture of the parts, with tuned copies only if they pay."""
+        tuned = parts.pop("tuned", None)
         held_out = np.stack([part.held_out_proba for part in parts.values()])  # (part, item, class)
         known = ~np.isnan(held_out).any(axis=(0, 2))
         held_out, label = held_out[:, known], context.label[known]
         weight = mixture_weights(held_out[:, np.arange(len(label)), label])
+        mean = np.einsum("p,pik->ik", weight, held_out)
+        if tuned is not None:
+            added = tuned.held_out_proba[known]
+            some = np.flatnonzero(~np.isnan(added).any(axis=1))
+            likelihood = np.stack([mean[some, label[some]], added[some, label[some]]])
+            share = added_weight(likelihood)
+            if share:
+                parts["tuned"], weight = tuned, np.append((1 - share) * weight, share)
+                mean[some] += share * (added[some] - mean[some])
         mixture = Mixture(parts, weight, _WITHOUT_MEMBERS)
         if context.n_classes > 1:
-            mean = np.einsum("p,pik->ik", weight, held_out)
             mixture.temperature = fit_temperature(mean, label)
         return mixture
 

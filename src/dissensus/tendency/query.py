@@ -4,7 +4,7 @@ The network of `qumatl` with sizes that train in seconds to minutes without a GP
 helped on small data: classifiers that share all but a linear layer and a bias, which starts at the
 annotator's label marginals; position embeddings; tokens normalized by feature; early stopping on
 likelihood, which peaks long before accuracy does; and the mean of several fits, since a single fit
-varies with its seed. Queries attend to each other with at most 64 annotators.
+varies with its seed. Queries attend to each other with at most 64 annotators and one question.
 
     P(k gives · to x) = softmax(W h_k + V_k h_k + bias[k]),   h_k = Q-Former(query_k, tokens(x))
 

@@ -190,7 +190,7 @@ class Qumatl(TendencyMethod):
     dropout
         Dropout in the Q-Former and, unless `fc_dropout` is given, after the shared layer.
     self_attention
-        Whether queries attend to each other; `None`: with at most 64 annotators.
+        Whether queries attend to each other; `None`: with at most 64 annotators and one question.
     qformer
         Whether there are queries; if not, the vector of the item goes to the shared layer.
     fc
@@ -227,7 +227,8 @@ class Qumatl(TendencyMethod):
     fits
         Number of fits with different seeds; their probabilities are averaged.
     epochs, batch, lr, decay, warmup, clip, patience, held_out, precision
-        Training; see `dissensus.nn.Training`.
+        Training; see `dissensus.nn.Training`. Of several questions, `batch` is the number of items
+        with as many labels of one question as a batch has of all.
     choose
         Choose the epoch by accuracy, annotator by annotator, or by likelihood.
     offsets
@@ -314,7 +315,7 @@ class Qumatl(TendencyMethod):
         n_annotators = questions[0].n_annotators
         sizes = Sizes(
             features.layout,
-            self._shape(n_annotators * (len(questions) if self.offsets else 1)),
+            self._shape(n_annotators, len(questions)),
             n_annotators,
             labels.n_classes,
             n_metadata=0 if metadata is None else np.shape(metadata)[1],
@@ -322,6 +323,7 @@ class Qumatl(TendencyMethod):
             questions=n_classes,
         )
         examples = Examples(features.rows, labels)
+        batch = _items_per_batch(self.batch, labels, questions)
         nets, histories = [], []
         for fit in range(self.fits):
             seed = mixed(context.seed, fit) >> 32
@@ -335,7 +337,7 @@ class Qumatl(TendencyMethod):
             history = train(
                 net,
                 examples,
-                self.training(seed),
+                replace(self.training(seed), batch=batch),
                 folder=context.subfolder(f"fit-{fit + 1}").folder,
                 resume=context.resume,
                 progress=progress,
@@ -353,8 +355,9 @@ class Qumatl(TendencyMethod):
         """Return the settings of the training loop."""
         return Training.of(self, optimizer="adamw", scheduler="warmup-cosine", seed=seed)
 
-    def _shape(self, n_annotators: int) -> Shape:
-        own = n_annotators <= _FEW if self.self_attention is None else self.self_attention
+    def _shape(self, n_annotators: int, n_questions: int = 1) -> Shape:
+        few = n_annotators <= _FEW and n_questions == 1
+        own = few if self.self_attention is None else self.self_attention
         if self.pretrained is not None:
             return replace(pretrained_shape(self.pretrained), self_attention=own)
         return Shape(
@@ -395,6 +398,19 @@ def _joined(questions: Sequence[Annotations]) -> Annotations:
         annotators=n_annotators * len(questions),
         classes=max(each.n_classes for each in questions),
     )
+
+
+def _items_per_batch(batch: int, labels: Annotations, questions: Sequence[Annotations]) -> int:
+    """Return how many items have as many labels of all questions as `batch` items have of one.
+
+    With batches of as many items as for one question there would be a step for the labels of all
+    of them, too few steps in all.
+    """
+    per_item = [
+        sum(map(len, every)) / max(sum(np.count_nonzero(each.labels_per_item) for each in every), 1)
+        for every in (questions, [labels])
+    ]
+    return max(round(batch * per_item[0] / per_item[1]), 1)
 
 
 def _majority(annotations: Annotations, seed: int) -> Annotations:
