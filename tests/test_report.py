@@ -30,7 +30,6 @@ from dissensus.aggregation._base import Aggregator
 from dissensus.cli.report import _distinct_names
 from dissensus.readers import Reading
 from dissensus.readers.side_tables import read_texts
-from dissensus.registry import aggregators
 from dissensus.reporting import embedding
 from dissensus.reporting.charts import save_chart
 from dissensus.reporting.embedding import embedded_image
@@ -770,15 +769,6 @@ def test_no_method_is_fitted_twice_to_the_same_labels(monkeypatch):
     summary = report(demo()[0])
     assert summary.n_changed is not None
     assert set(fitted.values()) == {1}
-
-
-def test_leaving_annotators_out_keeps_the_weights_of_the_pool():
-    annotations = demo()[0]
-    before = aggregate(annotations)
-    kept = annotations.subset(annotators=np.arange(annotations.n_annotators) % 4 > 0)
-    after = aggregators.create("auto").refit(before, kept)
-    assert after.params.weight.tolist() == before.params.weight.tolist()
-    assert (after.label == aggregate(kept).label).mean() > 0.98
 
 
 # Real data

@@ -145,25 +145,17 @@ class Aggregator(Settings, ABC):
             Features of the items, (item, feature), for methods that use them.
         """
         check_size(self, annotations, features)
-        fit = fit_context(annotations, gold, start, seed, engine, progress, features)
+        engine = engine or Local()
+        codes = gold_codes(annotations, gold) if gold else None
+        parts = annotations.parts(engine.cut(annotations), codes)
+        first = None if start is None else _start_posterior(start, annotations)
+        progress = progress or no_progress
+        fit = FitContext(annotations, parts, codes, engine, seed, first, progress, features)
         result = self.infer(fit)
-        if fit.n_gold < ENOUGH_GOLD or result.temperature is None or result.n_gold:
+        enough = codes is not None and fit.n_gold >= ENOUGH_GOLD
+        if not enough or result.temperature is None or result.n_gold:
             return result
         return self._calibrated(fit, result)
-
-    def refit(
-        self,
-        fitted: Aggregation,
-        annotations: Annotations,
-        *,
-        gold: Mapping[Any, Any] | None = None,
-        seed: int = 0,
-    ) -> Aggregation:
-        """Infer the labels from a part of the annotations of an earlier fit.
-
-        What that fit has selected is not selected again.
-        """
-        return self.fit(annotations, gold=gold, seed=seed)
 
     def _calibrated(self, fit: FitContext, result: Aggregation) -> Aggregation:
         """Return a result with a temperature that fits one without gold to gold."""
@@ -299,25 +291,6 @@ class Aggregator(Settings, ABC):
             notes,
             self.temperature(fit.annotations.labels_per_item),
         )
-
-
-def fit_context(
-    annotations: Annotations,
-    gold: Mapping[Any, Any] | None = None,
-    start: Aggregation | Floats | None = None,
-    seed: int = 0,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-    features: Floats | None = None,
-) -> FitContext:
-    """Return what `infer` needs, from the parameters of `Aggregator.fit`."""
-    engine = engine or Local()
-    codes = gold_codes(annotations, gold) if gold else None
-    parts = annotations.parts(engine.cut(annotations), codes)
-    first = None if start is None else _start_posterior(start, annotations)
-    return FitContext(
-        annotations, parts, codes, engine, seed, first, progress or no_progress, features
-    )
 
 
 def check_size(

@@ -27,7 +27,7 @@ annotations the weights are close to equal, and it takes the time of all its mem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -45,7 +45,7 @@ from ..heldout import confusion_from_posterior, held_out, mixture_weights, stopp
 from ..params import Folds
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
-from ._base import Aggregator, FitContext, Fitted, fit_context
+from ._base import Aggregator, FitContext, Fitted
 
 # One or two of every kind: votes, one accuracy per annotator, hard items, spamming, confusion
 # matrices of individuals, of all, of clusters, for easy and hard items, of annotators and items.
@@ -154,39 +154,19 @@ class Auto(Aggregator):
             results = _each(
                 fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
             )
-        result = self._pool(fit, _with_equal(weight), specs, results)
+        weight = _with_equal(weight)
+        posteriors = [one.posterior for one in results]
+        posterior = pooled(weight, posteriors, annotations.labels_per_item)
+        quality = np.nansum([w * one.quality for w, one in zip(weight, results, strict=True)], 0)
+        confusion = confusion_from_posterior(annotations, posterior)
+        own = tuple(one.params for one in results)
+        params = Pool(weight, np.clip(quality, 0, 1), confusion, specs, own)
+        notes = _notes(specs, weight, results, most_probable(posterior), by_gold)
+        result = self.result(fit, posterior, Fitted(params, notes=notes))
         if not by_gold:
             return result
         temperature = np.full(annotations.n_items, factor)
         return replace(result, temperature=temperature, n_gold=fit.n_gold, gold_errors=wrong)
-
-    def refit(
-        self,
-        fitted: Aggregation,
-        annotations: Annotations,
-        *,
-        gold: Mapping[Any, Any] | None = None,
-        seed: int = 0,
-    ) -> Aggregation:
-        specs, weight = fitted.params.members, fitted.params.weight
-        fit = fit_context(annotations, gold, seed=seed)
-        members = [stopped_early(aggregators.create(spec)) for spec in specs]
-        results = _each(fit, members, lambda one, engine: _fit(fit, one, engine))
-        return self._pool(fit, weight, specs, results)
-
-    def _pool(
-        self, fit: FitContext, weight: Floats, specs: tuple[str, ...], results: list[Aggregation]
-    ) -> Aggregation:
-        """Return the weighted mean of the members' results."""
-        posteriors = [one.posterior for one in results]
-        posterior = pooled(weight, posteriors, fit.annotations.labels_per_item)
-        quality = np.nansum([w * one.quality for w, one in zip(weight, results, strict=True)], 0)
-        confusion = confusion_from_posterior(fit.annotations, posterior)
-        own = tuple(one.params for one in results)
-        params = Pool(weight, np.clip(quality, 0, 1), confusion, specs, own)
-        by_gold = fit.n_gold >= ENOUGH_GOLD
-        notes = _notes(specs, weight, results, most_probable(posterior), by_gold)
-        return self.result(fit, posterior, Fitted(params, notes=notes))
 
     def temperature(self, n_labels: Integers) -> Floats | None:
         return None  # members are tempered

@@ -448,7 +448,7 @@ def report_labels(
     n_changed = None
     if left_out.any() and not left_out.all():
         kept = annotations.subset(annotators=~left_out)
-        without = aggregators.create(result.method).refit(result, kept, gold=known, seed=seed)
+        without = aggregate(kept, method, gold=known, seed=seed)
         n_changed = int((without.label != result.label).sum())
     size = annotations.labels_per_item.astype(np.int64)
     pairs = None
