@@ -170,6 +170,12 @@ def test_every_item_and_annotator_has_a_page_under_its_name(served):
         assert served.client.get("/annotators/one", params={"name": name}).status_code == 200
 
 
+def test_a_page_says_why_annotators_disagree_only_where_they_do(served):
+    for index, name in enumerate(HOSTILE):
+        shown = served.client.get("/items/one", params={"name": name}).text
+        assert ("Why annotators disagree" in shown) == (index % 3 == 0)
+
+
 def test_a_decision_goes_to_the_journal_and_on_to_the_next_item(fresh):
     fresh.enter()
     page = fresh.client.get("/review").text
