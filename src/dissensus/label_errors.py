@@ -147,7 +147,7 @@ class Spread(NamedTuple):
     drift: float
 
 
-SPREAD = Spread(shift=0.3, slope=0.2, drift=1.4)
+SPREAD = Spread(shift=0.2, slope=0.2, drift=1.4)
 
 
 def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD) -> LabelErrors:
@@ -167,7 +167,7 @@ def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD
     >>> half = Checked(np.full(80, 0.1), np.arange(80) % 20 == 0)  # half as many errors as stated
     >>> errors = checked_errors(np.full(1000, 0.9), half)
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
-    [60, 25, 123]
+    [61, 26, 125]
     """
     n_items, count = len(confidence), _binned(1 - confidence)
     density = _calibration(checked, n_items + len(checked.doubt), spread)
