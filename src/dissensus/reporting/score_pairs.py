@@ -14,6 +14,7 @@ import numpy as np
 from .._names import Names, as_names
 from .._plain import as_rows
 from .._relation import Array, Floats
+from ..identification.correlations import within_ranks
 from ..identification.scores import Scored, find_score
 from . import charts
 from .charts import BLUE, RED, VERDICT_COLOURS, Figure
@@ -117,15 +118,9 @@ def _spread(values: Floats) -> Floats:
 def _correlation(x: Floats, y: Floats) -> str:
     if min(np.ptp(x), np.ptp(y)) == 0:
         return "One of the scores is the same for all."
-    rho = np.corrcoef(_ranks(x), _ranks(y))[0, 1]
+    together = np.zeros(len(x), dtype=np.int64)
+    rho = np.corrcoef(within_ranks(together, x), within_ranks(together, y))[0, 1]
     return f"Spearman's rank correlation of the two scores is {rho:.2f}."
-
-
-def _ranks(values: Floats) -> Floats:
-    """Return the rank of every value; ties share the mean of theirs."""
-    _, position, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[position]
-    return ranks
 
 
 def _cells(x: Floats, y: Floats, axes: list[dict[str, Any]], of: str) -> dict[str, Any]:
