@@ -139,7 +139,7 @@ class Camps(FrozenArrays):
             return (
                 f"Some of {n} annotators agree more with each other (correlation {within}) than "
                 f"with the others ({between}), but who belongs where is not clear: two halves of "
-                f"the items give {100 * self.same_group:.0f} % of them the same group."
+                f"the items give {100 * self.same_group:.0f}% of them the same group."
             )
         if self.verdict == "severity":
             name, low, high = self.severity
