@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, OptionError, aggregate, aggregators, simulate
+from dissensus._pooling import mixture_weights
 from dissensus.comparison import compare
 from dissensus.diagnosis import data_warnings, groups, n_groups
-from dissensus.heldout import (
-    confusion_from_posterior,
-    held_out,
-    mixture_weights,
-    predicted_probability,
-)
+from dissensus.heldout import confusion_from_posterior, held_out, predicted_probability
 from dissensus.reporting.method_figures import methods_figure
 from dissensus.resampling import bootstrap
 from tests.support import annotation_rows, relation, rows_of, run
@@ -81,11 +77,24 @@ def test_predictions_are_probabilities(rows):
 
 def test_mixture_weights_are_the_best_on_a_grid():
     probability = np.random.default_rng(3).random((2, 50))
-    weight = mixture_weights(probability, max_iter=3000)
+    weight = mixture_weights(probability, pseudo_count=0)
     grid = np.linspace(0, 1, 1001)
     scores = [np.log(w * probability[0] + (1 - w) * probability[1]).sum() for w in grid]
     assert weight.sum() == pytest.approx(1)
     assert weight[0] == pytest.approx(grid[int(np.argmax(scores))], abs=2e-3)
+
+
+@pytest.mark.parametrize("pseudo_count", [0, 1])
+@pytest.mark.parametrize("seed", range(5))
+def test_mixture_weights_are_optimal_also_for_models_that_are_alike(seed, pseudo_count):
+    random = np.random.default_rng(seed)
+    probability = random.beta(8, 2, size=(1, 4000)) + 1e-4 * random.random((8, 4000))
+    probability[3:] *= random.uniform(0.5, 1.5, size=(5, 4000))
+    weight = mixture_weights(probability, pseudo_count)
+    slope = (probability / (weight @ probability)).sum(axis=1) + pseudo_count / weight
+    most = 4000 + 8 * pseudo_count  # no weight can be raised to any gain, and none lowered
+    assert slope.max() <= most * (1 + 1e-6)
+    np.testing.assert_allclose(slope[weight > 1e-3], most, rtol=1e-6)
 
 
 def test_a_comparison_ranks_methods_and_names_ties():

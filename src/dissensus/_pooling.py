@@ -1,7 +1,12 @@
 """Linear opinion pool: the weighted mean of several models' probabilities.
 
 Weights maximize the likelihood of held-out annotations, with a pseudo-count of one annotation per
-model; they are found by EM. Models with little weight are dropped.
+model. This is a convex problem; EM would take hundreds of iterations, Newton's method takes about
+twelve. Models with little weight are dropped.
+
+    Y. Kim, P. Carbonetto, M. Stephens, M. Anitescu. A fast algorithm for maximum likelihood
+    estimation of mixture proportions using sequential quadratic programming. Journal of
+    Computational and Graphical Statistics 29(2), 2020. doi:10.1080/10618600.2019.1689985
 """
 
 from __future__ import annotations
@@ -9,9 +14,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
+from ._probability import normalize
 from ._relation import Floats, Integers
 
-_MAX_ITER = 500
+_MAX_ITER = 100
+_TOL = 1e-9  # of slopes, per annotation
+_CENTRE = 0.1  # of the present gap between weights and their limits, aimed at by a step
+_INSIDE = 0.95  # of the way to a limit, at most
 
 
 def pool(log_probability: Floats, weight: Floats) -> Floats:
@@ -41,17 +50,35 @@ def pool_weights(log_probability: Floats, label: Integers, least: float = 0.0) -
         members[np.flatnonzero(low)[weight[low].argmin()]] = False
 
 
-def mixture_weights(likelihood: Floats) -> Floats:
-    """Return weights of models from the likelihoods of held-out labels: (model, annotation)."""
-    weight = np.full(len(likelihood), 1 / len(likelihood))
+def mixture_weights(likelihood: Floats, pseudo_count: float = 1.0) -> Floats:
+    """Return weights of models from the likelihoods of held-out labels: (model, annotation).
+
+    They maximize Σ log(weight @ likelihood) + pseudo_count Σ log weight. Without the condition that
+    they add up to one, and with a price of one for every annotation, the optimum is the same and
+    adds up by itself (Kim et al. 2020). It is found by Newton's method from inside the limits, at
+    which `price[m] * weight[m]` is zero.
+
+    >>> mixture_weights(np.array([[0.9, 0.8], [0.1, 0.1]]), pseudo_count=0).round(3).tolist()
+    [1.0, 0.0]
+    """
+    n_models, n_annotations = likelihood.shape
+    weight, price = np.full(n_models, 1 / n_models), np.ones(n_models)
+    if n_annotations == 0:
+        return weight
+    unit = 1 / (n_annotations + n_models * pseudo_count)
     for _ in range(_MAX_ITER):
-        responsibility = weight[:, None] * likelihood
-        responsibility /= responsibility.sum(axis=0)
-        previous, weight = weight, responsibility.sum(axis=1) + 1.0
-        weight /= weight.sum()
-        if np.abs(weight - previous).max() < 1e-6:
+        ratio = likelihood / (weight @ likelihood)  # (model, annotation)
+        slope = 1 - unit * (ratio.sum(axis=1) + pseudo_count / weight)
+        gap = float(weight @ price) / n_models
+        if gap < _TOL and np.abs(slope - price).max() < _TOL:
             break
-    return weight
+        target = _CENTRE * gap / weight
+        curvature = unit * (ratio @ ratio.T + np.diag(pseudo_count / weight**2))
+        step = np.linalg.solve(curvature + np.diag(price / weight), target - slope)
+        change = target - price * (1 + step / weight)
+        furthest = max((-step / weight).max(), (-change / price).max(), _INSIDE)
+        weight, price = (weight + _INSIDE / furthest * step, price + _INSIDE / furthest * change)
+    return normalize(weight)
 
 
 def added_weight(likelihood: Floats) -> float:

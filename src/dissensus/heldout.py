@@ -33,8 +33,6 @@ from .result import Aggregation
 _GUESS = 0.01  # weight of a uniform guess
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior behind a vote's confusion matrices
 _MAX_ITER, _TOL = 50, 1e-4  # of a fit without a fold
-_MIXTURE_TOL = 1e-5  # change of mixture weights at convergence
-_TINY = 1e-12
 _PIECE = 2**22  # probabilities in memory at a time
 
 
@@ -145,34 +143,3 @@ def confusion_from_posterior(annotations: Annotations, posterior: Floats) -> Flo
     given = (whole.labels.T @ posterior).reshape(-1, n_classes, n_classes)
     prior = pseudo_counts(_STRENGTH, _ACCURACY, n_classes)
     return normalize((given + prior).swapaxes(1, 2))  # (annotator, true class, given class)
-
-
-def mixture_weights(probability: Floats, max_iter: int = 200) -> Floats:
-    """Return the mixture weights of methods that maximize the likelihood: (method).
-
-    EM steps in pairs are extrapolated (SQUAREM), wherever that does not lower the likelihood:
-    plain EM is too slow to find the optimum.
-
-    >>> mixture_weights(np.array([[0.9, 0.8], [0.1, 0.1]])).round(3).tolist()
-    [1.0, 0.0]
-    """
-
-    def step(weight: Floats) -> Floats:
-        return normalize(weight * (probability @ (1 / (weight @ probability))))
-
-    def log_likelihood(weight: Floats) -> float:
-        return float(np.log(weight @ probability).sum())
-
-    weight = np.full(len(probability), 1 / len(probability))
-    if probability.shape[1] == 0:
-        return weight
-    for _ in range(max_iter):
-        first = step(weight)
-        second = step(first)
-        if np.abs(second - weight).max() < _MIXTURE_TOL:
-            return second
-        change, bend = first - weight, second - 2 * first + weight
-        length = max(1.0, float(np.linalg.norm(change)) / max(float(np.linalg.norm(bend)), _TINY))
-        far = step(normalize(np.maximum(weight + 2 * length * change + length**2 * bend, _TINY)))
-        weight = far if log_likelihood(far) >= log_likelihood(second) else second
-    return weight

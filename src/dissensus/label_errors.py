@@ -38,7 +38,7 @@ from scipy.special import expit, log_expit, logit, ndtr
 
 from ._relation import Floats
 
-LOG_SD = 0.47
+LOG_SD = 0.49
 LEFT_SD = 0.3
 COVERAGE = 0.9  # of intervals
 _REACH = 1.645  # standard deviations of such an interval

@@ -7,7 +7,8 @@ sure and wrong cannot veto. Every posterior is first tempered, since annotators 
 tempered members; a tenth of them is shared equally, because this evidence is weak. With fifty gold
 items or more, half of the evidence is the likelihood of gold under members fitted without it, and
 one more temperature is fitted to gold; the members are then fitted again with gold. Members are
-stopped early: their labels hardly change after that.
+stopped early: their labels hardly change after that. The fewer annotations, the more folds: a
+member is then judged by nearly all of them.
 
     posterior[i, t] = Σ_m weight[m] · tempered posterior_m[i, t]
     weight = argmax Σ over held-out annotations of log Σ_m weight[m] P_m(annotation)
@@ -35,29 +36,30 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._content import content_sample
+from .._pooling import mixture_weights
 from .._probability import most_probable
 from .._relation import Floats, Integers
 from .._serialization import with_prefix
 from ..annotations import Annotations
 from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
 from ..engine import Engine, Local
-from ..heldout import confusion_from_posterior, held_out, mixture_weights, stopped_early
+from ..heldout import confusion_from_posterior, held_out, stopped_early
 from ..params import Folds
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
-# One or two of every kind: votes, one accuracy per annotator, hard items, spamming, confusion
-# matrices of individuals, of all, of clusters, for easy and hard items, of annotators and items.
+# One or two of every kind: votes, hard items, spamming, confusion matrices of clusters and of
+# individuals (classes of any frequency and equally frequent ones), for easy and hard items, of
+# annotators and items.
 MEMBERS = (
-    "wawa",
     "iwmv",
-    "one-coin",
     "glad",
     "mace[prevalence=estimated]",
-    "dawid-skene-map",
-    "hierarchical[max_iter=20,pooled=1,estimate=True]",
     "dswc-vb",
+    "vi-mf",
+    "hierarchical[max_iter=20,pooled=1,estimate=True]",
+    "hierarchical[max_iter=20,pooled=1,estimate=True,prevalence=1e9]",
     "two-level[max_iter=20,strength=16]",
     "crossed-effects[max_iter=12]",
 )
@@ -68,6 +70,8 @@ _EQUAL = 0.1  # of the weights, for all members alike
 _SCALE = 3.0  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
 _SAMPLE = 20_000  # annotations that the weights are found on: more changes nothing
+_FITTED = 36_000  # annotations in all folds, of which small data have up to
+_MOST_FOLDS = 10
 _LARGE = 300_000  # annotations from which a fit has all cores
 _MIN_WEIGHT, _MAX_NAMED = 0.05, 4  # members that the notes name
 _SAME = 0.01  # weights closer than this are the same
@@ -121,7 +125,7 @@ class Auto(Aggregator):
     Parameters
     ----------
     folds
-        Number of folds for the held-out likelihood.
+        Least number of folds for the held-out likelihood; small data have up to ten.
 
     Examples
     --------
@@ -142,12 +146,14 @@ class Auto(Aggregator):
         by_gold = fit.n_gold >= ENOUGH_GOLD
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
         sample = content_sample(annotations, _SAMPLE, fit.seed)
-        evidence = held_out(sample, members, folds=self.folds, seed=fit.seed, scale=_SCALE)
-        weight, factor, wrong = mixture_weights(evidence.probability), 1.0, 0
+        folds = n_folds(len(sample), self.folds)
+        evidence = held_out(sample, members, folds=folds, seed=fit.seed, scale=_SCALE)
+        weight, factor, wrong = mixture_weights(evidence.probability, pseudo_count=0), 1.0, 0
         if by_gold:
             free, truth = _gold_evidence(fit, results)
             given = (1 - _GUESS) * free[:, np.arange(len(truth)), truth]  # (member, item)
-            weight = (weight + mixture_weights(given + _GUESS / annotations.n_classes)) / 2
+            by_truth = mixture_weights(given + _GUESS / annotations.n_classes, pseudo_count=0)
+            weight = (weight + by_truth) / 2
             mean = np.tensordot(_with_equal(weight), free, axes=1)
             factor, wrong = fit_temperature(mean, truth), int((most_probable(mean) != truth).sum())
             first = dict(zip(members, results, strict=True))
@@ -190,6 +196,15 @@ def members_of(annotations: Annotations) -> tuple[str, ...]:
     small = len(annotations) * annotations.n_classes**2 <= _CELLS
     members = MEMBERS + ORDERED_MEMBERS * ordered
     return tuple(one for one in members if small or one not in _SMALL_MEMBERS)
+
+
+def n_folds(n_annotations: int, least: int) -> int:
+    """Return the number of folds: more where fits are fast and every label counts.
+
+    >>> [n_folds(n, 3) for n in (500, 5_000, 20_000)]
+    [10, 7, 3]
+    """
+    return max(least, min(_FITTED // max(n_annotations, 1), _MOST_FOLDS))
 
 
 def pooled(weight: Floats, posteriors: list[Floats], n_labels: Integers) -> Floats:
