@@ -180,7 +180,7 @@ def test_folds_and_samples_of_renamed_annotations_are_the_same():
 
 def test_the_interval_of_errors_is_what_the_formula_says():
     errors = label_errors(np.full(1000, 0.9))
-    reach = 1.645 * np.sqrt(0.47**2 + 1 / 100)
+    reach = 1.645 * np.sqrt(0.49**2 + 1 / 100)
     assert errors.expected == pytest.approx(100, rel=0.01)
     assert errors.low == pytest.approx(100 * np.exp(-reach), rel=0.01)
     assert errors.high == pytest.approx(100 * np.exp(reach), rel=0.01)
