@@ -10,11 +10,11 @@ Several kinds of members are trained, all from one label per item:
 
 Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
 The mixture is the one with the highest likelihood of these labels (EM), with the label marginal as
-one more component, so that uninformative inputs lead to a constant. Tuned copies come last: their
-weight is set against this mixture, and is zero unless the likelihood of the labels that they hold
-out rises by more than its standard error. The temperature is set by the same labels; where the
-number of votes behind a label is known, logits are then divided by the vote-count slope to the
-power `flatten`.
+one more component, so that uninformative inputs lead to a constant. Tuned copies come last, with a
+temperature of their own, since they are overconfident: their weight is set against this mixture,
+and is zero unless the likelihood of the labels that they hold out rises. The temperature is set by
+the same labels; where the number of votes behind a label is known, logits are then divided by the
+vote-count slope to the power `flatten`.
 
 Nothing here makes members differ as people do. The result is a well-calibrated probability of the
 majority, a little flatter. On six sets that was as close to people as an oracle that learns from
@@ -86,7 +86,15 @@ class Auto(RecoveryMethod):
                 n=self.n, sample="folds", steps=self.steps, epochs=_EPOCHS, patience=_PATIENCE
             ),
             "attention": AttentionHeads(n=self.pools, steps=-(-self.steps // 2)),
-            "tuned": SeedBert(n=max(self.tuned, 1), mode="folds", layers=2, lr=5e-5),
+            "tuned": SeedBert(
+                n=max(self.tuned, 1),
+                mode="folds",
+                layers=2,
+                epochs=5,
+                lr=1e-4,
+                head_lr=1e-3,
+                scheduler="warmup-cosine",
+            ),
         }
 
     def _fit(self, features: Features, context: FitInputs) -> Mixture:
