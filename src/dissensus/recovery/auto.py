@@ -65,7 +65,7 @@ class Auto(RecoveryMethod):
         Minimum number of steps of the heads; attention heads take half as many.
     tuned
         Number of copies of a text encoder whose last two layers are tuned; 0 for none. A copy takes
-        about 30 processor seconds for 1000 short texts.
+        about 40 processor seconds for 1000 short texts.
     """
 
     flatten: NonNegative = 0.375
