@@ -6,7 +6,7 @@ Several kinds of members are trained, all from one label per item:
 - five heads with their own attention over words or patches, where there are token features;
 - kernel ridge on one-hot labels, the mean of a Gaussian process;
 - on request, copies of a text encoder whose last two layers are tuned, each without another part of
-  the items (`seedbert[mode=folds,layers=2]`): much slower, and better on some sets.
+  the items (`seedbert[mode=folds,layers=2]`): much slower, and better on most sets measured.
 
 Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
 The mixture is the one with the highest likelihood of these labels (EM), with the label marginal as
@@ -65,7 +65,7 @@ class Auto(RecoveryMethod):
         Minimum number of steps of the heads; attention heads take half as many.
     tuned
         Number of copies of a text encoder whose last two layers are tuned; 0 for none. A copy takes
-        about 40 processor seconds for 1000 short texts.
+        about 40 processor seconds for 1000 short texts, 60 for longer ones.
     """
 
     flatten: NonNegative = 0.375
