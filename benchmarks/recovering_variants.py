@@ -21,7 +21,14 @@ from soft_sets import LENGTH, SETS, rows_of
 FOLDS = 5
 TUNED = "auto[tuned=3]"
 HALVES = 2  # folds where methods are slow
-MEMBER_HALVES = {"hs_brexit": (0, 1), "gwsd": (0, 1)}  # tuning takes long
+# Tuning takes long. Its settings were chosen on none of these sets.
+MEMBER_HALVES = {
+    ("hs_brexit", 0): (0, 1),
+    ("hs_brexit", 1): (0, 1),
+    ("gwsd", 0): (0, 1),
+    ("mp_en", 0): (0,),
+    ("mbic", 0): (0,),
+}  # (set, seed)
 N_EMOTIONS, EMOTION_VOTES = 8, 5
 EMOTION_ITEMS, EMOTION_TEST, EMOTION_SEEDS = (200, 800), 500, (1, 2, 3)
 
@@ -29,14 +36,19 @@ EMOTION_ITEMS, EMOTION_TEST, EMOTION_SEEDS = (200, 800), 500, (1, 2, 3)
 def tuned_member() -> None:
     """Tuned copies as members of the default."""
     section, rows = Section("tuned copies as members", PAGE), []
-    for name, halves in MEMBER_HALVES.items():
-        rows += compared(name, ("auto", TUNED), halves)
-    heads = ["set", "items", "method", "CE", "USQ", "EC", "accuracy", "CPU s", "CE less auto's"]
+    for (name, seed), halves in MEMBER_HALVES.items():
+        rows += compared(name, ("auto", TUNED), halves, seed)
+    scores = ["CE", "USQ", "EC", "accuracy", "CPU s", "CE less auto's"]
+    heads = ["set", "seed", "items", "method", *scores]
     note = (
-        "Items of one half, or of both, predicted from the other half, seed 0. Three copies of "
-        "MiniLM, the last two layers tuned (3 epochs, batch 16, Adam 5e-5, 64 pieces), each "
-        "without another fifth of the items. In brackets the 95 % interval of the paired "
-        "difference, from a bootstrap of items."
+        "Items of one half, or of both, predicted from the other half; both seeds have the same "
+        "halves. Three copies of MiniLM, the last two layers tuned (5 epochs, batch 16, Adam 1e-4, "
+        "of the head 1e-3, with warmup and cosine decay, 64 pieces), each without another fifth of "
+        "the items, by which their temperature and their weight are set. Start of the head, rates, "
+        "epochs, schedule and the rule of the weight were chosen on 560 items each of "
+        "sentiment_polarity, babe_sg2, medrel_treat and md_agreement with one positive item in "
+        "ten, and on none of the sets shown. No interval: the copies have the weight 0. In "
+        "brackets the 95 % interval of the paired difference, from a bootstrap of items."
     )
     section.add(Table("Tuned copies as members of the default", heads, rows, note))
     section.write()
@@ -251,17 +263,17 @@ def source_features(name: str) -> Any:
     return np.hstack(columns).astype(np.float32)
 
 
-def half_of(name: str, fold: int, spec: str) -> dict[str, Any]:
+def half_of(name: str, fold: int, spec: str, seed: int) -> dict[str, Any]:
     """Return the predictions of a method on a half of a set."""
 
     def work() -> dict[str, Any]:
         data, features = loaded(name)
         train, test = parts_of(len(data.texts), fold, HALVES)
-        arrays = fitted(features, data.annotations, data.label, train, test, spec, 0)
+        arrays = fitted(features, data.annotations, data.label, train, test, spec, seed)
         print(f"{name:14s} {fold} {spec:44s} {arrays['seconds']:.1f} s", flush=True)
         return arrays
 
-    return stored(f"{name}-half{fold}-{spec}", work)
+    return stored(f"{name}-half{fold}-{spec}" + (f"-{seed}" if seed else ""), work)
 
 
 def parts_of(n_items: int, fold: int, folds: int = FOLDS) -> tuple[Any, Any]:
@@ -270,14 +282,16 @@ def parts_of(n_items: int, fold: int, folds: int = FOLDS) -> tuple[Any, Any]:
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
-def compared(name: str, specs: tuple[str, ...], halves: tuple[int, ...]) -> list[list[Any]]:
+def compared(
+    name: str, specs: tuple[str, ...], halves: tuple[int, ...], seed: int
+) -> list[list[Any]]:
     """Return a row per method: scores of all items, and the difference to the first."""
     data = soft_set_of(name)
     test = np.concatenate([parts_of(len(data.texts), f, HALVES)[1] for f in halves])
     votes = data.annotations.votes()[test]
     q, rows, losses = measures.shares_of(votes), [], []
     for spec in specs:
-        every = [half_of(name, fold, spec) for fold in halves]
+        every = [half_of(name, fold, spec, seed) for fold in halves]
         p = np.concatenate([one["proba"] for one in every])
         scores = soft_scores(p, votes)
         names = ("cross_entropy", "unbiased_squared", "entropy_pearson", "accuracy")
@@ -285,7 +299,7 @@ def compared(name: str, specs: tuple[str, ...], halves: tuple[int, ...]) -> list
         seconds = float(np.mean([one["seconds"] for one in every]))
         losses.append(measures.cross_entropy(q, p))
         less = paired(losses[-1] - losses[0])
-        rows.append([name, len(test), spec, *cells, seconds, less])
+        rows.append([name, seed, len(test), spec, *cells, seconds, less])
     return rows
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError, OutputError, time_limit
+from dissensus.calibration import fit_temperature, temper
 from dissensus.nn import as_inputs, encoder_for, features_of
 from dissensus.recovery import auto
 from dissensus.recovery._members import fold_weights
@@ -200,13 +202,27 @@ def test_copies_that_hold_out_folds_predict_items_they_never_saw(tiny):
     model = method.fit(features, label)
     assert not np.isnan(model.held_out_proba).any()
     fold = fold_weights(5, len(label), 0).numpy() == 0
-    np.testing.assert_allclose(
-        model.held_out_proba, np.einsum("mi,mik->ik", fold, model.members(features)), atol=1e-5
-    )
+    by_members = np.einsum("mi,mik->ik", fold, model.members(features))
+    temperature = np.full(len(label), model.temperature)
+    np.testing.assert_allclose(model.held_out_proba, temper(by_members, temperature), atol=1e-5)
+    assert model.temperature == pytest.approx(fit_temperature(by_members, label), rel=1e-3)
     wrong = label.copy()
     wrong[fold[0]] = 1 - wrong[fold[0]]  # other labels of held-out items change nothing
     again = method.fit(features, wrong)
-    np.testing.assert_allclose(again.held_out_proba[fold[0]], model.held_out_proba[fold[0]])
+    np.testing.assert_allclose(again.members(features)[0], model.members(features)[0])
+
+
+def test_copies_that_hold_out_folds_start_from_the_label_marginal(tiny):
+    """Rare classes are not first learned to be rare; the last layer learns at its own rate."""
+    features, label, _, _ = tiny
+    rare = np.where(np.arange(len(label)) % 8 == 0, label, 0)
+    method = recoverers.create("seedbert[n=1,mode=folds,layers=1,epochs=1,lr=1e-9]")
+    train = fold_weights(1, len(label), 0).numpy()[0] > 0
+    marginal = (np.bincount(rare[train], minlength=2) + 1) / (train.sum() + 2)
+    start = method.fit(features, rare).members(features)[0]
+    np.testing.assert_allclose(start, np.tile(marginal, (len(label), 1)), atol=1e-4)
+    faster = replace(method, head_lr=0.1).fit(features, rare).members(features)[0]
+    assert np.abs(faster - start).max() > 0.01
 
 
 def test_tuned_copies_are_members_of_the_default_on_request(tiny, tmp_path, monkeypatch):

@@ -84,15 +84,12 @@ def mixture_weights(likelihood: Floats, pseudo_count: float = 1.0) -> Floats:
 def added_weight(likelihood: Floats) -> float:
     """Return the weight of one more model beside a pool: (2, annotation), the pool first.
 
-    It is zero unless the mean log-likelihood of the labels rises by more than its standard error.
+    It is zero unless the likelihood of the labels rises.
 
     >>> pool, model = np.full(50, 0.6), np.where(np.arange(50) % 5, 0.9, 0.2)
     >>> round(added_weight(np.stack([pool, model])), 2), added_weight(np.stack([pool, pool - 0.1]))
     (0.71, 0.0)
     """
-    if likelihood.shape[1] < 2:
-        return 0.0
     weight = mixture_weights(likelihood)
     gain = np.log(weight @ likelihood) - np.log(likelihood[0])  # (annotation)
-    pays = gain.mean() > gain.std(ddof=1) / len(gain) ** 0.5
-    return float(weight[1]) if pays else 0.0
+    return float(weight[1]) if gain.sum() > 0 else 0.0

@@ -47,9 +47,12 @@ _BATCH = 64
 class Copy(Learner):
     """An encoder with a linear head."""
 
-    def __init__(self, body: Encoder, head: nn.Linear, pool: str, soft: Floats | None) -> None:
+    def __init__(
+        self, body: Encoder, head: nn.Linear, settings: SeedBert, soft: Floats | None
+    ) -> None:
         super().__init__()
-        self.body, self.head, self.pool = body, head, pool
+        self.body, self.head = body, head
+        self.pool, self.head_lr = settings.pool, settings.head_lr or settings.lr
         labels = np.eye(head.out_features) if soft is None else soft
         self.soft_labels = torch.from_numpy(labels).to(head.weight)  # (label, class)
 
@@ -57,9 +60,22 @@ class Copy(Learner):
         vector = self.body.tokens(x).values[:, 0] if self.pool == "first" else self.body(x)
         return self.head(vector.to(self.head.weight)).log_softmax(dim=-1)
 
+    @torch.no_grad()
+    def start_from_marginal(self, label: Integers) -> None:
+        """Initialize the head so that it predicts the marginal of these labels."""
+        count = self.soft_labels[label].sum(dim=0) + 1
+        self.head.weight.zero_()
+        self.head.bias.copy_((count / count.sum()).log())
+
     def loss(self, batch: Batch) -> Tensor:
         log = self.log_truth(batch.x)[batch.row]
         return -(log * self.soft_labels[batch.label].to(log)).sum(dim=-1).mean()
+
+    def groups(self) -> list[dict[str, Any]]:
+        return [
+            {"params": list(self.body.parameters())},
+            {"params": list(self.head.parameters()), "lr": self.head_lr},
+        ]
 
     @torch.no_grad()
     def proba(self, x: Tensor | Source, items: Integers) -> Floats:
@@ -131,7 +147,8 @@ class SeedBert(RecoveryMethod):
         Number of copies.
     mode
         `strict`: only the initialization of the last layer differs; `ensemble`: also order and
-        dropout; `folds`: moreover, every copy holds out another part of the items.
+        dropout; `folds`: every copy holds out another part of the items, by which the temperature
+        is set, and starts from the label marginal.
     layers
         Number of top layers of a text encoder that are tuned; the output of the others is computed
         once, which is much faster. `None` tunes all.
@@ -145,6 +162,10 @@ class SeedBert(RecoveryMethod):
         Batch size.
     lr
         Learning rate.
+    head_lr
+        Learning rate of the last layer; `None` for that of the others.
+    scheduler
+        Schedule of the learning rate.
     precision
         32 or bf16, which is faster on processors that support it.
     """
@@ -159,6 +180,8 @@ class SeedBert(RecoveryMethod):
     epochs: Count = 3
     batch: Count = 16
     lr: Positive = 5e-6
+    head_lr: Positive | None = None
+    scheduler: Literal["constant", "warmup-cosine"] = "constant"
     precision: Literal["32", "bf16"] = "32"
 
     def _fit(self, features: Features, context: FitInputs) -> Copies:
@@ -177,11 +200,10 @@ class SeedBert(RecoveryMethod):
         weights = []
         for member in range(self.n):
             copy = self.copy_of(body, context.n_classes, context.seed, member, context.soft_labels)
-            settings = Training(
-                epochs=self.epochs, batch=self.batch, lr=self.lr, held_out=0.0,
-                precision=self.precision,
-                seed=context.seed + (0 if self.mode == "strict" else 7919 * member),
-            )  # fmt: skip
+            if self.mode == "folds":
+                copy.start_from_marginal(context.label[~held_out[member]])
+            seed = context.seed + (0 if self.mode == "strict" else 7919 * member)
+            settings = Training.of(self, held_out=0.0, seed=seed)
             folder = None if context.folder is None else context.folder / f"member-{member}"
             progress = self._progress(context.progress, member)
             some = replace(examples, annotations=annotations.keep(~held_out[member]))
@@ -191,7 +213,7 @@ class SeedBert(RecoveryMethod):
             items = np.flatnonzero(held_out[member])
             held_out_proba[items] = copy.proba(x, items)
         model = Copies(weights, self, held_out_proba)
-        if context.soft_labels is not None:
+        if self.mode == "folds":
             model.calibrate(context.label)
         return model
 
@@ -224,7 +246,7 @@ class SeedBert(RecoveryMethod):
         embeddings = getattr(getattr(body, "body", None), "embeddings", None)
         if embeddings is not None and not self.embeddings:
             embeddings.requires_grad_(False)
-        return Copy(body, head, self.pool, soft)
+        return Copy(body, head, self, soft)
 
     def _progress(self, progress: Progress | None, member: int) -> Progress | None:
         """Return a callback that counts the steps of all members."""
