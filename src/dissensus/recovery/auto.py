@@ -9,7 +9,7 @@ Several kinds of members are trained, all from one label per item:
   the items (`seedbert[mode=folds,layers=2]`): much slower, and better on most sets measured.
 
 Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
-The mixture is the one with the highest likelihood of these labels (EM), with the label marginal as
+The mixture is the one with the highest likelihood of these labels, with the label marginal as
 one more component, so that uninformative inputs lead to a constant. Tuned copies come last, with a
 temperature of their own, since they are overconfident: their weight is set against this mixture,
 and is zero unless the likelihood of the labels that they hold out rises. The temperature is set by
