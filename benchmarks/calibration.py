@@ -12,6 +12,7 @@ tempering were chosen.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from dissensus.aggregation import auto
 from dissensus.calibration import ENOUGH_GOLD, EXPONENT, SCALE, fit_temperature, temper
 from dissensus.heldout import held_out, stopped_early
 from dissensus.label_errors import LEFT_SD, LOG_SD, doubts, label_errors
+from dissensus.simulation import Simulation
 from gold_sets import SETS, load
 from pages import Section, Table
 
@@ -216,12 +218,11 @@ def above(accuracy: Any, every: dict[str, Fits]) -> str:
     return f"{lead.mean():.2f} ({low:.2f} to {high:.2f})"
 
 
-def simulated_table() -> Table:
-    """Return scores on simulated crowds of every kind and of several sizes."""
-    found: dict[str, list[Scores]] = {name: [] for name in ("auto", *SINGLE)}
-    for seed, (kind, size) in enumerate(product(CROWDS, SIZES)):
+def simulated(first: int) -> Iterator[Simulation]:
+    """Yield crowds of every kind and size, with seeds from the first one on."""
+    for seed, (kind, size) in enumerate(product(CROWDS, SIZES), first):
         n_items, n_annotators, feedback, n_classes = size
-        drawn = simulate(
+        yield simulate(
             kind,
             n_items=n_items,
             n_annotators=n_annotators,
@@ -229,6 +230,12 @@ def simulated_table() -> Table:
             n_classes=n_classes,
             seed=seed,
         )
+
+
+def simulated_table() -> Table:
+    """Return scores on simulated crowds of every kind and of several sizes."""
+    found: dict[str, list[Scores]] = {name: [] for name in ("auto", *SINGLE)}
+    for drawn in simulated(first=0):
         item, true = known_items(drawn.annotations, drawn.truths)
         for name, row in found.items():
             row.append(scores(aggregate(drawn.annotations, name).probabilities[item], true))

@@ -27,10 +27,11 @@ from calibration import (
     known_items,
     left_out_labels,
     scores,
+    simulated,
     summary,
     weights,
 )
-from dissensus import Annotations, aggregate, aggregators, simulate
+from dissensus import Annotations, aggregate, aggregators
 from dissensus._content import content_sample
 from dissensus.aggregation import auto
 from dissensus.calibration import EXPONENT, label_temperature, temper
@@ -86,17 +87,8 @@ def corpus() -> Iterator[tuple[str, str, Annotations, dict[str, str]]]:
             )
             yield "half", f"{name} {draw}", annotations.keep(half[annotations.annotator]), truth
         yield "thin", name, thinned(annotations, random), truth
-    for seed, (kind, size) in enumerate(product(CROWDS, SIZES)):
-        n_items, n_annotators, feedback, n_classes = size
-        drawn = simulate(
-            kind,
-            n_items=n_items,
-            n_annotators=n_annotators,
-            feedback=feedback,
-            n_classes=n_classes,
-            seed=1000 + seed,
-        )
-        yield "simulated", str(seed), drawn.annotations, drawn.truths
+    for number, drawn in enumerate(simulated(first=1000)):
+        yield "simulated", str(number), drawn.annotations, drawn.truths
 
 
 def thinned(annotations: Annotations, random: np.random.Generator) -> Annotations:
