@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _INIT_STD = 0.02
 _QUERY_DROPOUT = 0.25  # how often an annotator is represented by their metadata alone
 _NORM_ITEMS = 1024  # items by which tokens are normalized
-_SHRINK = 0.1, 10.0  # of one question, and of several: each has its own parameters per annotator
+_SHRINK = 0.1, 3.0  # of one question, and of several: each has its own parameters per annotator
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ class Qumatl(TendencyMethod):
         The loss as a sum over annotators, or as their mean.
     shrink
         Weight decay of the parameters per annotator, for `head=shrunk`, and of `offsets`; `None`:
-        0.1, or 10 for several questions.
+        0.1, or 3 for several questions.
     fits
         Number of fits with different seeds; their probabilities are averaged.
     epochs, batch, lr, decay, warmup, clip, patience, held_out, precision
