@@ -12,7 +12,7 @@ seeds 0, 100 and 102 in its favour by the mean, mostly by one crowd. That one qu
 the reported seeds was known when initial weights and weight decay were changed, but both were
 chosen without them: initial weights on seeds 0, 100, 109, 116 and 117, three of which were taken
 because one question failed there; weight decay on seeds 0 and 100 to 102, and against a crowd whose
-annotators read differently, on seeds 0, 101 and 109, always with 300 items. Runs are cached in `out/`.
+annotators read differently, on seeds 0, 101 and 109, all with 300 items. Runs are cached in `out/`.
 """
 
 from __future__ import annotations
