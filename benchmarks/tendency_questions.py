@@ -4,7 +4,8 @@ Five questions are asked about every item. Annotators attend to a region of thei
 for all questions (`same regions`), or to another one for two of them (`other regions`). Every
 question has a reading of its own, so their labels are independent given the item. A joint model is
 compared with one model per question, by differences within a seed. One row gives the models per
-question batches of as many items as the joint one has, and so five times as many steps.
+question batches of as many items as the joint one has, and so five times as many steps. Variants of
+the joint model have the smaller crowds only.
 
 Reported seeds start at 1. The size of batches was chosen on seeds 0 and 100. That queries of
 several questions do not attend to each other was decided after reported seeds had been seen, with
@@ -105,7 +106,7 @@ def table(runs: Runs, name: str, n_train: int) -> Table:
     """Return the log losses of all models on one crowd."""
     rows = []
     columns = [*(str(number) for number in range(1, 6)), "mean"]
-    for model in (BAYES, *MODELS):
+    for model in (BAYES, *MODELS) if n_train == SIZES[0] else (BAYES, ALONE, SMALLER, JOINT):
         found = runs.over_seeds(
             f"{_key(name, n_train)} | {model}",
             lambda seed, m=model: losses(simulated(CROWDS[name], n_train, seed), m, seed),
