@@ -214,8 +214,8 @@ class _FeedForward(nn.Module):
 def pass_tokens_on(network: nn.Module) -> None:
     """Draw the weights by which queries get tokens anew, so that values keep their scale.
 
-    With BERT's small weights, next to nothing of a token arrives at first, and the directions of
-    token features are learned one after another.
+    With BERT's small weights, next to nothing of a token arrives at first, and what only one of
+    several questions needs may be learned too late.
     """
     for layer in network.modules():
         if isinstance(layer, _Layer) and layer.cross is not None:
