@@ -127,6 +127,22 @@ def test_queries_of_several_questions_do_not_attend_to_each_other_by_default():
         assert joint(spec)[0].nets[0].sizes.shape.self_attention == expected
 
 
+def test_queries_of_several_questions_get_tokens_at_full_scale_and_more_shrinkage():
+    """Small first weights would hide directions of the tokens that only one question needs."""
+    spec = SPECS[0].replace("epochs=2", "epochs=1,lr=1e-9")
+    model, features, questions = joint(spec)
+    alone = tendencies.create(spec).fit(features, questions[0])
+    passed = []
+    for net in (model.nets[0], alone.nets[0]):
+        cross = net.qformer.layers[0].cross
+        x = torch.randn(1000, 5, generator=torch.Generator().manual_seed(0))
+        passed.append(float((x @ cross.value.weight.T @ cross.out.weight.T).std().detach()))
+    assert 0.5 < passed[0] < 2
+    assert passed[1] < 0.01
+    assert [net.shrink for net in (model.nets[0], alone.nets[0])] == [3.0, 0.1]
+    assert joint(SPECS[0].replace("]", ",shrink=0.5]"))[0].nets[0].shrink == 0.5
+
+
 def test_the_estimator_asks_one_question_after_the_other(tmp_path):
     x, labels = crowd()
     model = TendencyClassifier(SPECS[0]).fit(x, labels)

@@ -4,7 +4,8 @@
 
 Several questions about an item share everything but the classifiers, of which each has its own,
 and an offset to the query of every annotator, since questions may be about different regions. With
-`offsets=False` an annotator has the same query for all questions.
+`offsets=False` an annotator has the same query for all questions. Together they need more of the
+tokens than one question does, so queries get the values of tokens at full scale from the start.
 
 With self-attention between queries, all annotators' queries attend to every item. Without, only
 those of annotators with labels do, so a step costs what its annotations cost.
@@ -39,7 +40,7 @@ from ._heads import (
 from ._token_layers import FrameLayer, TokenLayer
 from .own_majority import label_marginals
 from .pretrained import load_qformer
-from .qformer import Output, QFormer, Shape
+from .qformer import Output, QFormer, Shape, pass_tokens_on
 
 if TYPE_CHECKING:
     from .qumatl import Qumatl
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _INIT_STD = 0.02
 _QUERY_DROPOUT = 0.25  # how often an annotator is represented by their metadata alone
 _NORM_ITEMS = 1024  # items by which tokens are normalized
+_SHRINK = 0.1, 3.0  # of one question, and of several: each has its own parameters per annotator
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class QueryNet(Learner):
         self.sizes, self.votes = sizes, method.votes
         self.by_accuracy = method.choose == "accuracy"
         self.frozen_core = False
-        self.shrink = method.shrink
+        self.shrink = _SHRINK[bool(sizes.questions)] if method.shrink is None else method.shrink
         self.consistency = method.consistency
         n_sums = sizes.n_core * max(len(sizes.questions), 1)
         self.loss_scale = n_sums if method.reduction == "sum" else 1
@@ -190,6 +192,8 @@ class QueryNet(Learner):
             chosen = np.random.default_rng(seed).permutation(len(features))[:_NORM_ITEMS]
             x = self.split(features.rows[np.sort(chosen)])
             self.tokens.fit(x.values[x.mask])
+            if self.sizes.questions:
+                pass_tokens_on(self)
             if pretrained is not None:
                 self._load(pretrained)
             if metadata is not None:

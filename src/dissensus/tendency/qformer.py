@@ -211,6 +211,18 @@ class _FeedForward(nn.Module):
         return self.norm(x + self.dropout(self.out(functional.gelu(self.wide(x)))))
 
 
+def pass_tokens_on(network: nn.Module) -> None:
+    """Draw the weights by which queries get tokens anew, so that values keep their scale.
+
+    With BERT's small weights, next to nothing of a token arrives at first, and what only one of
+    several questions needs may be learned too late.
+    """
+    for layer in network.modules():
+        if isinstance(layer, _Layer) and layer.cross is not None:
+            for linear in (layer.cross.value, layer.cross.out):
+                nn.init.normal_(linear.weight, std=linear.in_features**-0.5)
+
+
 def _initialize(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=_INIT_STD)

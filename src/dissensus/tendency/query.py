@@ -41,7 +41,7 @@ class Query(Qumatl):
     frame_queries: Count = 4
     video_layers: Count = 2
     reduction: Literal["sum", "mean"] = "mean"
-    shrink: NonNegative = 0.1
+    shrink: NonNegative | None = None
     fits: Count = 3
     epochs: Count = 30
     lr: Positive = 1e-3

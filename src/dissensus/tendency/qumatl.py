@@ -223,7 +223,8 @@ class Qumatl(TendencyMethod):
     reduction
         The loss as a sum over annotators, or as their mean.
     shrink
-        Weight decay of the parameters per annotator, for `head=shrunk`.
+        Weight decay of the parameters per annotator, for `head=shrunk`, and of `offsets`; `None`:
+        0.1, or 3 for several questions.
     fits
         Number of fits with different seeds; their probabilities are averaged.
     epochs, batch, lr, decay, warmup, clip, patience, held_out, precision
@@ -264,7 +265,7 @@ class Qumatl(TendencyMethod):
     video_layers: Count = 2
     pretrained: str | None = None
     reduction: Literal["sum", "mean"] = "sum"
-    shrink: NonNegative = 0.01
+    shrink: NonNegative | None = 0.01
     fits: Count = 1
     epochs: Count = 200
     batch: Count = 32
