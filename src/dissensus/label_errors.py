@@ -103,10 +103,10 @@ def label_errors(
     >>> confidence = np.full(1000, 0.9)
     >>> errors = label_errors(confidence)
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
-    [100, 45, 220]
+    [100, 44, 228]
     >>> errors = label_errors(confidence, n_checked=100, n_wrong=5)
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
-    [65, 39, 103]
+    [64, 38, 102]
     """
     stated = float((1 - confidence).sum())
     n_items = len(confidence)
