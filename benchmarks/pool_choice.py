@@ -2,8 +2,9 @@
 
 Members of the pool, their temperature and the equal part of the weights are chosen without the
 set that they are scored on, by mean accuracy or mean log loss: on the other 22 sets with known
-truth, or on these, halves of their annotators, thinned labels, and simulated crowds, each of these
-four kinds counting the same. Only what is in the table of settings is chosen so; that a pool is
+truth, or on these, halves of their annotators, thinned labels, simulated crowds, and sets without
+known truth, where half of the labels of every item are predicted from the other half, each of these
+five kinds counting the same. Only what is in the table of settings is chosen so; that a pool is
 linear, that weights are found with members tempered as they are pooled, how many folds there are,
 and which settings are worth trying, was decided in sight of all sets. Measurements are kept
 one by one in `out/pool`.
@@ -31,23 +32,26 @@ from calibration import (
     summary,
     weights,
 )
-from dissensus import Annotations, aggregate, aggregators
+from dissensus import Annotations, aggregate, aggregators, read
 from dissensus._content import content_sample
 from dissensus.aggregation import auto
 from dissensus.calibration import EXPONENT, label_temperature, temper
 from dissensus.heldout import stopped_early
-from gold_sets import SETS, load
+from gold_sets import DATA, SETS, load
 from kept import kept
 from pages import Section, Table
 
 LEVELS = auto.MEMBERS[-2]
-EVERY = ("wawa", "one-coin", "dawid-skene-map", *auto.MEMBERS)
+UNIFORM = "hierarchical[max_iter=20,pooled=1,estimate=True,prevalence=1e9]"
+EVERY = ("wawa", "one-coin", "dawid-skene-map", UNIFORM, *auto.MEMBERS)
 LISTS = {
     "present": auto.MEMBERS,
     "all": EVERY,
     **{f"without {out}": tuple(one for one in EVERY if one != out) for out in EVERY},
     "and bcc": (*EVERY, "bcc"),
     "weaker levels": tuple("two-level[max_iter=20]" if one == LEVELS else one for one in EVERY),
+    "present, and votes": ("wawa", "dawid-skene-map", *auto.MEMBERS),
+    "present, uniform": (UNIFORM, *auto.MEMBERS),
     "no clusters": tuple(one for one in auto.MEMBERS if one != "dswc-vb"),
     "six": tuple(
         one for one in auto.MEMBERS if one.split("[")[0] not in ("mace", "dswc-vb", "vi-mf")
@@ -72,7 +76,11 @@ NINETEEN = (  # the methods that were there when the pool was designed
 SCALES, EQUAL = (2.5, 3.0, 3.5), (0.0, 0.1, 0.3)
 SETTINGS = list(product(LISTS, SCALES, EQUAL))
 PRESENT = ("present", auto._SCALE, auto._EQUAL)
-KINDS = ("real", "half", "thin", "simulated")
+KINDS = ("real", "half", "thin", "simulated", "consensus")
+UNKNOWN = (  # sets whose truth is not known, of five labels per item or more
+    *("adult3", "jobs_q1", "jobs_q2", "disaggreghateit", "gwsd", "babe_sg1", "babe_sg2"),
+    *("lewidi_md_agreement", "lewidi_mp", "offensive_spans", "subjective_discourse"),
+)
 
 
 def corpus() -> Iterator[tuple[str, str, Annotations, dict[str, str]]]:
@@ -89,15 +97,38 @@ def corpus() -> Iterator[tuple[str, str, Annotations, dict[str, str]]]:
         yield "thin", name, thinned(annotations, random), truth
     for number, drawn in enumerate(simulated(first=1000)):
         yield "simulated", str(number), drawn.annotations, drawn.truths
+    for name in UNKNOWN:
+        annotations = read(DATA / name / "answers.csv.gz")
+        random = np.random.default_rng(zlib.crc32(name.encode()))
+        yield "consensus", name, *halved(annotations, random)
 
 
 def thinned(annotations: Annotations, random: np.random.Generator) -> Annotations:
     """Return half of the labels of every item, two to five of them."""
+    mean = len(annotations) / (annotations.labels_per_item > 0).sum()
+    return annotations.keep(positions(annotations, random) < np.clip(round(mean / 2), 2, 5))
+
+
+def halved(
+    annotations: Annotations, random: np.random.Generator
+) -> tuple[Annotations, dict[str, str]]:
+    """Return half of the labels of every item, at most five, and the clear majority of the rest."""
+    size = np.minimum(annotations.labels_per_item // 2, 5)
+    given = positions(annotations, random) < size[annotations.item]
+    votes = np.asarray(annotations.keep(~given).votes())
+    first, second = np.sort(votes, axis=1)[:, :-3:-1].T
+    items = np.flatnonzero(first > second)
+    labels = annotations.classes[votes[items].argmax(axis=1)]
+    truth = dict(zip(annotations.items[items].tolist(), labels.tolist(), strict=True))
+    return annotations.keep(given), truth
+
+
+def positions(annotations: Annotations, random: np.random.Generator) -> Any:
+    """Return the place of every annotation among those of its item, in random order."""
     order = np.lexsort((random.random(len(annotations)), annotations.item))
     position = np.empty(len(annotations), dtype=int)
     position[order] = np.arange(len(annotations)) - annotations.index[annotations.item]
-    mean = len(annotations) / (annotations.labels_per_item > 0).sum()
-    return annotations.keep(position < np.clip(round(mean / 2), 2, 5))
+    return position
 
 
 def measured(annotations: Annotations, truth: dict[str, str]) -> dict[str, Any]:
@@ -211,8 +242,9 @@ def lists_table(kinds: Any, every: list[dict[str, Any]], found: list[list[Scores
     note = (
         f"Accuracy in percent, temperature {PRESENT[1]}, equal part {PRESENT[2]}. Half: two random "
         "halves of the annotators of every set; thin: half of the labels of every item, two to "
-        f"five; simulated: {len(CROWDS)} kinds of crowds in {len(SIZES)} sizes. Below majority: "
-        "the largest loss to majority vote on any of them."
+        f"five; simulated: {len(CROWDS)} kinds of crowds in {len(SIZES)} sizes; consensus: "
+        f"{len(UNKNOWN)} sets without known truth, scored by the majority of the labels that were "
+        "left out. Below majority: the largest loss to majority vote on any of them."
     )
     return Table("Other members", ["members", "number", *KINDS, "below majority"], rows, note)
 

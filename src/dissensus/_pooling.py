@@ -1,8 +1,8 @@
 """Linear opinion pool: the weighted mean of several models' probabilities.
 
 Weights maximize the likelihood of held-out annotations, with a pseudo-count of one annotation per
-model. This is a convex problem; EM would take hundreds of iterations, Newton's method takes about
-twelve. Models with little weight are dropped.
+model. This is a convex problem; EM would take hundreds of iterations, an interior-point method
+takes about twelve. Models with little weight are dropped.
 
     Y. Kim, P. Carbonetto, M. Stephens, M. Anitescu. A fast algorithm for maximum likelihood
     estimation of mixture proportions using sequential quadratic programming. Journal of
@@ -19,7 +19,7 @@ from ._relation import Floats, Integers
 
 _MAX_ITER = 100
 _TOL = 1e-9  # of slopes, per annotation
-_CENTRE = 0.1  # of the present gap between weights and their limits, aimed at by a step
+_CENTRE = 0.1  # of the mean of weight * price, which is zero at the optimum, aimed at by a step
 _INSIDE = 0.95  # of the way to a limit, at most
 
 
@@ -53,10 +53,10 @@ def pool_weights(log_probability: Floats, label: Integers, least: float = 0.0) -
 def mixture_weights(likelihood: Floats, pseudo_count: float = 1.0) -> Floats:
     """Return weights of models from the likelihoods of held-out labels: (model, annotation).
 
-    They maximize Σ log(weight @ likelihood) + pseudo_count Σ log weight. Without the condition that
-    they add up to one, and with a price of one for every annotation, the optimum is the same and
-    adds up by itself (Kim et al. 2020). It is found by Newton's method from inside the limits, at
-    which `price[m] * weight[m]` is zero.
+    They maximize Σ log(weight @ likelihood) + pseudo_count Σ log weight. With Σ weight subtracted
+    for every annotation, they need not be held to add up to one: the optimum does (Kim et al.
+    2020). It is found by an interior-point method; `price` is the gain that is lost because a
+    weight cannot fall below zero.
 
     >>> mixture_weights(np.array([[0.9, 0.8], [0.1, 0.1]]), pseudo_count=0).round(3).tolist()
     [1.0, 0.0]

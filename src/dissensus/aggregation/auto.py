@@ -49,9 +49,9 @@ from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
-# One or two of every kind: votes, hard items, spamming, confusion matrices of clusters and of
-# individuals (classes of any frequency and equally frequent ones), for easy and hard items, of
-# annotators and items.
+# One or two of every kind: votes, hard items, spamming, confusion matrices of clusters, of
+# individuals with equally frequent classes and with others, for easy and hard items, of annotators
+# and items.
 MEMBERS = (
     "iwmv",
     "glad",
@@ -59,7 +59,6 @@ MEMBERS = (
     "dswc-vb",
     "vi-mf",
     "hierarchical[max_iter=20,pooled=1,estimate=True]",
-    "hierarchical[max_iter=20,pooled=1,estimate=True,prevalence=1e9]",
     "two-level[max_iter=20,strength=16]",
     "crossed-effects[max_iter=12]",
 )
@@ -70,7 +69,7 @@ _EQUAL = 0.1  # of the weights, for all members alike
 _SCALE = 3.0  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
 _SAMPLE = 20_000  # annotations that the weights are found on: more changes nothing
-_FITTED = 36_000  # annotations in all folds, of which small data have up to
+_FITTED = 36_000  # annotations times folds: small data have more folds
 _MOST_FOLDS = 10
 _LARGE = 300_000  # annotations from which a fit has all cores
 _MIN_WEIGHT, _MAX_NAMED = 0.05, 4  # members that the notes name
