@@ -144,8 +144,8 @@ def _wait(running: list[Launcher], limit: float = 300, grace: float = 20) -> lis
     A launcher waits up to five minutes for one that has gone already, long after all training.
     """
     until = time.monotonic() + limit
-    while any(one.poll() is None for one in running) and time.monotonic() < until:
-        if any(one.returncode is not None for one in running):
+    while None in (ended := [one.poll() for one in running]) and time.monotonic() < until:
+        if any(code is not None for code in ended):
             until = min(until, time.monotonic() + grace)
             grace = limit
         time.sleep(0.1)

@@ -114,6 +114,9 @@ def run(folder, *, kill="", out=None, wait=0.0, dropout=0.3):
     if out and os.environ.get("RANK", "0") == "0":
         weights = {name: value.tolist() for name, value in net.state_dict().items()}
         Path(out).write_text(json.dumps({"loss": history.loss, "weights": weights}))
+    if torch.distributed.is_initialized():  # who leaves before the others makes them abort
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
 
 
 def together(out):
