@@ -114,9 +114,6 @@ def run(folder, *, kill="", out=None, wait=0.0, dropout=0.3):
     if out and os.environ.get("RANK", "0") == "0":
         weights = {name: value.tolist() for name, value in net.state_dict().items()}
         Path(out).write_text(json.dumps({"loss": history.loss, "weights": weights}))
-    if torch.distributed.is_initialized():  # who leaves before the others makes them abort
-        torch.distributed.barrier()
-        torch.distributed.destroy_process_group()
 
 
 def together(out):
@@ -150,6 +147,7 @@ def main():
     torch.set_num_threads(1)
     if not summary.kill and not summary.two:
         run(summary.folder, out=summary.out, wait=summary.wait, dropout=summary.dropout)
+        os._exit(0)  # what torch does at the end aborts if another process has left before
     if summary.two:
         together(summary.two)
     for kill in summary.kill or []:  # each in a child, which saves it the imports
