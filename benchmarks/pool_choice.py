@@ -53,7 +53,7 @@ LISTS = {
     "present, and votes": ("wawa", "dawid-skene-map", *auto.MEMBERS),
     "present, uniform": (UNIFORM, *auto.MEMBERS),
     "no clusters": tuple(one for one in auto.MEMBERS if one != "dswc-vb"),
-    "six": tuple(
+    "five": tuple(
         one for one in auto.MEMBERS if one.split("[")[0] not in ("mace", "dswc-vb", "vi-mf")
     ),
 }
