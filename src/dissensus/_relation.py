@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._left_out import LeftOut
 from ._names import Codes, Names, as_names, code, numbered, smallest_dtype, text
 from ._tables import Table, Tabular
 from .errors import DataError
@@ -47,6 +48,7 @@ class Relation(Tabular, FrozenArrays):
     items: Names
     annotators: Names
     columns: Mapping[str, Array] = field(default_factory=dict)  # further columns
+    left_out: LeftOut = field(default_factory=LeftOut)  # by the reader; not compared
 
     def __len__(self) -> int:
         return len(self.annotator)
@@ -113,7 +115,8 @@ class Relation(Tabular, FrozenArrays):
             {**vars(one), **{f"columns.{name}": values for name, values in one.columns.items()}}
             for one in (self, other)
         )
-        del mine["columns"], theirs["columns"]
+        for name in ("columns", "left_out"):
+            del mine[name], theirs[name]
         return mine.keys() == theirs.keys() and all(
             np.array_equal(one, theirs[name], equal_nan=one.dtype.kind == "f")
             if isinstance(one, np.ndarray)
