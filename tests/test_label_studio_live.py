@@ -401,7 +401,7 @@ def test_events_are_ordered_by_time_with_and_without_microseconds(studio):
     project = LabelStudioProject(LabelStudioApi(studio.url, ApiKey(KEY)), 1)
     first = studio.annotate(1, 1, "pos", updated_at="2024-05-01T12:00:00Z")
     project.load()
-    studio.annotate(1, 1, "neg", number=first, updated_at="2024-05-01T14:00:00.25+02:00")
+    studio.annotate(1, 1, "neg", number=first, updated_at="2024-05-01T12:00:00.25Z")
     assert project.apply(
         {"action": "ANNOTATION_UPDATED", "annotation": studio.tasks[1]["annotations"][0]}
     )
