@@ -31,6 +31,9 @@ class FakeLabelStudio:
         self.settings = {"id": project, "title": "x", "show_collab_predictions": False}
         self.requests: list[tuple[str, str, str]] = []  # method, path, authorization
         self.failures: list[int] = []  # statuses of the next answers
+        self.retry_after = ""  # seconds or a date, in answers that fail
+        self.before_page = lambda number: None  # called before a page of tasks is answered
+        self.shape = "total"  # of a page: with its total, without, or a list
         self.access = "a.b.c"
         self.redirect = ""
         self.body = None
@@ -110,9 +113,13 @@ class FakeLabelStudio:
                 return 200, self.settings
             if path == "/api/tasks/" and query.get("project") == [str(self.project)]:
                 size, page = int(query["page_size"][0]), int(query["page"][0])
+                self.before_page(page)
                 tasks = list(self.tasks.values())
                 part = tasks[size * (page - 1) : size * page]
-                return 200, {"tasks": part, "total": len(tasks)}
+                if page > 1 and not part:
+                    return 404, {"detail": "Invalid page."}
+                total = {"total": len(tasks)} if self.shape == "total" else {}
+                return 200, part if self.shape == "list" else {"tasks": part, **total}
             if path == "/api/predictions/" and method == "POST":
                 made = {"id": self._id(), "created_ago": "0 minutes", **body}
                 self.tasks[body["task"]]["predictions"].append(made)
@@ -183,6 +190,8 @@ def _handler(studio):
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
+            if studio.retry_after and status >= 400:
+                self.send_header("Retry-After", studio.retry_after)
             self.end_headers()
             self.wfile.write(body)
 

@@ -321,6 +321,42 @@ def test_a_training_that_has_ended_makes_room_for_another(features, tmp_path):
     assert (tmp_path / "results" / "global-noise.json").read_text() != first
 
 
+def test_a_training_is_not_resumed_on_other_inputs_or_soft_labels(features, tmp_path):
+    for name in ("answers.csv", "valid.csv"):
+        (tmp_path / name).write_bytes((features / name).read_bytes())
+    stored = dict(np.load(features / "x.npz"))
+    np.savez(tmp_path / "x.npz", **stored)
+    soft = [(f"i{item}", f"c{item % 8}", *np.eye(8)[item % 8]) for item in range(80)]
+    header = ("item", "label", *(f"p:c{name}" for name in range(8)))
+    write_table(tmp_path / "soft.csv", header, soft)
+    small = (*SMALL[:-1], 2, "--resume")
+    deep = ("aggregate-deep", "answers.csv", *small, "-s", "global-noise", "--valid", "valid.csv")
+    single = ("train", "x.npz", "--labels", "soft.csv", *small)
+    predictions = tmp_path / "runs" / "global-noise" / "predictions.csv"
+    for asked in (deep, single, single):
+        ok(*asked, cwd=tmp_path)
+    before = predictions.read_bytes()
+    other = refused(*single, "--input-dropout", 0.1, cwd=tmp_path)
+    assert "input dropout 0.3), not of two-stage" in other
+    soft[3] = ("i3", "c3", *(np.eye(8)[3] * 0.92 + 0.01))
+    write_table(tmp_path / "soft.csv", header, soft)
+    assert "runs/soft: learned from other soft labels; name" in refused(*single, cwd=tmp_path)
+    known = (tmp_path / "valid.csv").read_text()
+    (tmp_path / "valid.csv").write_text(known.replace(",c1\n", ",c2\n"))
+    assert "learned from other known labels; name a new" in refused(*deep, cwd=tmp_path)
+    (tmp_path / "valid.csv").write_text(known)
+    np.savez(tmp_path / "x.npz", x=stored["x"][::-1], items=stored["items"])
+    for asked in (deep, single):
+        assert "learned from other inputs; name a new folder" in refused(*asked, cwd=tmp_path)
+    assert predictions.read_bytes() == before
+    np.savez(tmp_path / "x.npz", **stored)
+    run_json = tmp_path / "runs" / "global-noise" / "run.json"
+    description = json.loads(run_json.read_text())
+    del description["data"]  # as earlier versions wrote it
+    run_json.write_text(json.dumps(description))
+    ok(*deep, cwd=tmp_path)
+
+
 def test_an_interrupted_training_says_how_to_go_on(features, tmp_path, monkeypatch):
     asked = ("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "-s", "global-noise")
 

@@ -103,6 +103,54 @@ def test_two_files_of_one_name_in_an_archive_are_refused(tmp_path):
         read(tmp_path / "doccano.zip")
 
 
+FIRST, SECOND = "Ann B-X\nb O\n", "Ann O\nb B-X\n"
+JSONL = '{"id": 1, "text": "t", "label": ["%s"]}\n'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"ann.conll": FIRST, "ann.tsv": SECOND},
+        {"ann/1.conll": FIRST, "ann/1.txt": SECOND, "bob/1.conll": FIRST},
+        {"ann.jsonl": JSONL % "x", "ann.json": f"[{JSONL % 'y'}]", "bob.jsonl": JSONL % "x"},
+    ],
+)
+def test_two_files_of_an_annotator_with_one_name_are_not_joined(files, tmp_path):
+    for name, body in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(body)
+    for paths in (tmp_path, [str(tmp_path / name) for name in files if "bob" not in name]):
+        with pytest.raises(DataError, match=r"two files '(ann|1)' of annotator"):
+            read(paths)
+
+
+def test_several_paths_are_read_as_the_folder_they_are_in(tmp_path):
+    names = ("ann/1.conll", "bob/1.conll", "ann/2.conll")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(FIRST)
+    spans = read([str(tmp_path / name) for name in names])
+    assert spans.annotators.tolist() == ["ann", "bob"]
+    assert spans.items.tolist() == ["1:1", "2:1"]
+    assert spans.to_rows() == read(tmp_path).to_rows()
+
+
+def test_files_too_deep_in_a_folder_are_not_left_out_in_silence(tmp_path):
+    for name in ("ann/x.conll", "bob/a/b/x.conll", "bob/.git/b/x.conll"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(FIRST)
+    with pytest.raises(DataError, match=r"bob/a/b/x\.conll is below two folders of an annotator"):
+        read(tmp_path)
+    (tmp_path / "bob" / "a" / "b" / "x.conll").rename(tmp_path / "bob" / "x.conll")
+    assert read(tmp_path).annotators.tolist() == ["ann", "bob"]
+
+
+def test_a_file_of_several_that_is_not_there_is_named(tmp_path):
+    (tmp_path / "ann.conll").write_text(FIRST)
+    with pytest.raises(DataError, match=r"bob\.conll: no such file or directory"):
+        read([str(tmp_path / "ann.conll"), str(tmp_path / "bob.conll")])
+
+
 def test_a_class_called_none_survives_a_wide_table(tmp_path):
     rows = [(item, who, ("None", "cat")[(n + k) % 2]) for n, item in enumerate("abcdef")
             for k, who in enumerate("xyz")]  # fmt: skip

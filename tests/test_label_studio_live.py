@@ -134,6 +134,40 @@ def test_all_pages_are_read(tmp_path, monkeypatch):
     assert len(labels_in(tmp_path)) == 30
 
 
+@pytest.mark.parametrize("gone", [(1,), (3, 4, 5), (1, 2, 3)])
+def test_tasks_deleted_while_pages_are_read_hide_no_other(gone, tmp_path, monkeypatch):
+    monkeypatch.setattr(api_module, "_PAGE", 2)
+    with FakeLabelStudio([f"text {number}" for number in range(5)]) as studio:
+        for task in studio.tasks:
+            studio.annotate(task, 1, "pos" if task % 2 else "neg")
+        studio.before_page = lambda page: [studio.tasks.pop(n, None) for n in gone if page > 1]
+        watch(studio, tmp_path)
+        assert set(labels_in(tmp_path)) == {str(task) for task in studio.tasks}
+
+
+@pytest.mark.parametrize("shape", ["bare", "list"])
+@pytest.mark.parametrize("n_tasks", [1, 4, 5])
+def test_pages_without_a_total_are_read_to_the_end(shape, n_tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(api_module, "_PAGE", 2)
+    with FakeLabelStudio(["x"] * n_tasks) as studio:
+        for task in studio.tasks:
+            studio.annotate(task, 1, "pos" if task % 2 else "neg")
+        studio.shape = shape
+        watch(studio, tmp_path)
+        assert len(labels_in(tmp_path)) == n_tasks
+
+
+def test_what_is_left_out_of_a_project_is_said_once(studio, tmp_path):
+    labelled(studio)
+    studio.annotate(1, None, "pos")  # whose account was deleted
+    studio.annotate(2, 9, "pos", was_cancelled=True)
+    studio.tasks[3].update(annotations=None, predictions=None, meta=None, data=None)
+    message = watch(studio, tmp_path)
+    assert message.count("annotations without an annotator") == 1
+    assert message.count("cancelled annotations") == 1
+    assert "6 new annotations, 0 gone, 6 in all; labels of 2 items" in message
+
+
 def test_an_empty_project_is_no_error(studio, tmp_path):
     assert "no labels in project 1 yet" in watch(studio, tmp_path)
     assert not (tmp_path / "labels.csv").exists()
@@ -278,6 +312,22 @@ def test_a_server_that_is_down_is_tried_again_and_then_reported(studio, tmp_path
     assert message.count("\n") == 1
 
 
+def test_a_busy_server_is_given_the_time_it_asks_for(studio, tmp_path, monkeypatch):
+    labelled(studio)
+    pauses = []
+    monkeypatch.setattr(api_module.time, "sleep", pauses.append)
+    studio.failures, studio.retry_after = [429, 520], "7"
+    watch(studio, tmp_path)
+    assert pauses == [7, 7]
+    assert labels_in(tmp_path)
+    for answer, seconds in (("86400", 60), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-1", 0)):
+        pauses.clear()
+        studio.failures, studio.retry_after = [429] * 4, answer
+        message = watch(studio, tmp_path, code=2)
+        assert "status 429 after 4 attempts; look less often" in message
+        assert pauses == [seconds] * 3
+
+
 def test_what_is_not_label_studio_ends_in_one_line(studio, tmp_path):
     assert "no project 7 there" in watch(studio, tmp_path, code=2, project=7)
     for body in (
@@ -345,6 +395,17 @@ def test_events_change_the_project(studio):
     assert not project.apply(deleted)
     assert not project.apply(created)  # late
     assert project.reading(None) is None
+
+
+def test_events_are_ordered_by_time_with_and_without_microseconds(studio):
+    project = LabelStudioProject(LabelStudioApi(studio.url, ApiKey(KEY)), 1)
+    first = studio.annotate(1, 1, "pos", updated_at="2024-05-01T12:00:00Z")
+    project.load()
+    studio.annotate(1, 1, "neg", number=first, updated_at="2024-05-01T12:00:00.25Z")
+    assert project.apply(
+        {"action": "ANNOTATION_UPDATED", "annotation": studio.tasks[1]["annotations"][0]}
+    )
+    assert project.reading(None).annotations.to_dict() == {"1": {"1": "neg"}}
 
 
 def test_cancelled_annotations_and_deleted_tasks_do_not_count(studio):

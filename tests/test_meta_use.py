@@ -365,6 +365,22 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     assert "after step 5: 100% right" in (tmp_path / "view.svg").read_text()
 
 
+def test_a_training_is_not_resumed_with_other_episodes_or_inputs(tmp_path):
+    x, y = gaussian()
+    settings = {**QUICK, "head": "linear", "training": Training(epochs=1, batch=32)}
+
+    def fit(x, **changes):
+        model = FewShotCrowd("em-full", **{**settings, **changes})
+        model.fit(x, y, folder=tmp_path / "kept", resume=True)
+
+    fit(x)
+    fit(x, training=Training(epochs=2, batch=32))  # longer is allowed
+    with pytest.raises(OptionError, match=r"a training of clean on identity \(64 episodes"):
+        fit(x, episodes=32)
+    with pytest.raises(OptionError, match="learned from other annotations"):
+        fit(x[::-1])
+
+
 def test_bad_input_to_the_command_ends_in_one_line(tmp_path):
     (tmp_path / "a.csv").write_text("item,annotator,label\n1,x,0\n1,y,1\n")
     for arguments in (

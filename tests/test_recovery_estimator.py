@@ -287,6 +287,21 @@ def test_saved_copies_vote_as_before(tiny, tmp_path):
     )
 
 
+def test_copies_are_not_resumed_on_other_texts_or_with_other_settings(tiny, tmp_path):
+    _, label, texts, folder = tiny
+
+    def fit(spec, texts):
+        model = DistributionRecovery(spec, encoder=f"hf:{folder}", n_members=1)
+        model.fit(texts, label, folder=tmp_path)
+
+    fit("seedbert[lr=0.01,epochs=1]", texts)
+    fit("seedbert[lr=0.01,epochs=2]", texts)  # longer is allowed
+    with pytest.raises(OptionError, match="learned from other inputs; name a new folder"):
+        fit("seedbert[lr=0.01,epochs=2]", texts[::-1])
+    with pytest.raises(OptionError, match=r"a training of seedbert\[.* not of .*head_lr=0.1"):
+        fit("seedbert[lr=0.01,epochs=2,head_lr=0.1]", texts)
+
+
 # Distances between classes.
 
 

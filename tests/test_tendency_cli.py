@@ -56,6 +56,30 @@ def test_help_does_not_import_torch():
     assert done.returncode == 0, done.stderr
 
 
+def test_checkpoints_of_other_inputs_metadata_or_settings_are_not_resumed(folder, tmp_path):
+    for name in ("answers.csv", "x.npz", "people.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    asked = ("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "model", "--metadata")
+    asked += ("people.csv", "--checkpoints", "kept", "-s")
+
+    def refused(spec="annotator-embedding[epochs=2]"):
+        done = run(*asked, spec, cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.count(b"\n") == 1
+        return done.stderr.decode()
+
+    for epochs in (1, 2):  # longer is allowed
+        done = run(*asked, f"annotator-embedding[epochs={epochs}]", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    other = refused("annotator-embedding[epochs=2,dropout=0.1]")
+    assert "kept: a training of annotator-embedding on auto, not of annotator-emb" in other
+    (tmp_path / "people.csv").write_text("annotator,side\nann,a\nbob,a\ncy,b\ndee,b\n")
+    assert "kept: learned from other metadata; name a new folder" in refused()
+    stored = dict(np.load(tmp_path / "x.npz"))
+    np.savez(tmp_path / "x.npz", x=stored["x"][::-1], items=stored["items"])
+    assert "kept: learned from other inputs; name a new folder" in refused()
+
+
 def test_predictions_have_a_row_for_every_item_and_annotator(folder, model):
     done = run("tendency", "predict", model, "x.npz", "-o", "predictions.csv", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -34,6 +34,7 @@ class Follower:
         self.project, self.labels, self.target = project, labels, target
         self.question, self.classes, self.as_json = question, classes, as_json
         self._first = True
+        self._said: set[str] = set()  # sentences about what was left out
 
     def write(self) -> None:
         """Update the labels, and write whatever has changed."""
@@ -44,6 +45,10 @@ class Follower:
             note(f"no labels in project {self.project.number} yet")
         if reading is not None and reading.annotations.numeric:
             raise DataError("watch needs classes, but this question is answered by numbers")
+        for sentence in () if reading is None else reading.notes:
+            if sentence not in self._said:
+                note(sentence)
+                self._said.add(sentence)
         changes = self.labels.update(None if reading is None else reading.annotations)
         result = None if reading is None else self.labels.online.result()
         if result is not None and (any(changes) or self._first):

@@ -10,6 +10,7 @@ extra class) are trained on the same vectors, each from a new start.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from ..nn.augment import Augment, augment_for
 from ..nn.batches import Examples, Source, hold_out, subset
 from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
+from ..nn.inputs import digests
 from ._margins import KINDS, LabelLearner, MarginRecorder
 from .hardness import Margins, split_settings
 from .network import Classifier, Network
@@ -32,16 +34,17 @@ M = TypeVar("M", bound=Margins)
 
 
 class Run(NamedTuple):
-    """Folder of checkpoints, whether to resume from them, and a progress callback."""
+    """Folder of checkpoints, whether to resume from them, progress, and digests of the inputs."""
 
     folder: str | Path | None = None
     resume: bool = False
     progress: Progress | None = None
+    data: Mapping[str, str] | None = None
 
     def inside(self, name: str, progress: Progress | None = None) -> Run:
         """Return a run in a subfolder."""
         folder = None if self.folder is None else Path(self.folder) / name
-        return Run(folder, self.resume, progress)
+        return Run(folder, self.resume, progress, self.data)
 
 
 class MarginRecord(NamedTuple):
@@ -148,7 +151,8 @@ def prepare(
     x = encoding.prepare(inputs)
     annotations.check_inputs(x)
     trainer = Trainer(x, encoding, encoding.vectors(x), network, training, changes)
-    return chosen, trainer, Run(folder, resume, progress)
+    data = None if folder is None else digests({"inputs": inputs})
+    return chosen, trainer, Run(folder, resume, progress, data)
 
 
 def best_epoch(score: Floats) -> int:

@@ -35,7 +35,7 @@ from ..nn.augment import augment_for
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.estimator import is_one_label
-from ..nn.inputs import Inputs, as_inputs, empty_inputs
+from ..nn.inputs import Inputs, as_inputs, digests, empty_inputs
 from ..nn.training import build_and_train
 from ..registry import learners
 from .base import BuildParts, CrowdModel
@@ -149,10 +149,12 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         self.encoding_: Encoding = self._encoding(inputs)
         x = self.encoding_.prepare(inputs, progress)
         examples = Examples(x, annotations, augment)
+        data = {"inputs": inputs, "soft labels": posterior, "features of annotators": features}
         validation = None
         if valid is not None:
-            truth = _class_codes(valid[1], annotations.classes)
-            validation = LabelledInputs(self.encoding_.prepare(as_inputs(valid[0])), truth)
+            known, truth = as_inputs(valid[0]), _class_codes(valid[1], annotations.classes)
+            validation = LabelledInputs(self.encoding_.prepare(known), truth)
+            data |= {"validation items": known, "known labels": truth}
         vectors = self.encoding_.vectors(x)
         model, self.history_ = build_and_train(
             lambda learned: self._build(vectors, learned, features, posterior),
@@ -163,6 +165,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             resume=resume,
             progress=progress,
             about=self._about(),
+            data=None if folder is None else digests(data),
         )
         self.model_: CrowdModel = model.eval()
         return self
@@ -174,6 +177,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _about(self) -> str:
         settings = {"hidden": self.hidden, "dropout": self.dropout, "augment": self.augment}
+        settings |= {"input dropout": self.input_dropout}
         words = ", ".join(f"{name} {value}" for name, value in settings.items())
         return f"{self.method} on {self.encoding_.name} ({words})"
 

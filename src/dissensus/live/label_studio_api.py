@@ -19,7 +19,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ _PAGE = 100  # tasks
 _REFRESH = "/api/token/refresh/"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+")
-_AGAIN = (429, 500, 502, 503, 504)
+_AGAIN = (408, 429, *range(500, 600))
+_LONGEST = 60  # seconds that a server may ask to wait
 
 
 class ApiKey:
@@ -102,24 +103,44 @@ class LabelStudioApi:
         """Return a project."""
         return _object(self, self._call("GET", f"/api/projects/{number}/", f"project {number}"))
 
-    def tasks(self, project: int) -> Iterator[dict[str, Any]]:
-        """Yield all tasks of a project, with annotations, predictions and meta."""
-        seen, page, total = 0, 1, 1
-        while seen < total:
+    def tasks(self, project: int) -> list[dict[str, Any]]:
+        """Return all tasks of a project, with annotations, predictions and meta.
+
+        A task that is deleted while pages are read would move others to a page that was read
+        before, so the pages are read again.
+        """
+        for _ in range(ATTEMPTS):
+            tasks = self._pages(project)
+            if tasks is not None:
+                return tasks
+        raise DataError(f"{self.url}: tasks of project {project} are deleted while it is read")
+
+    def _pages(self, project: int) -> list[dict[str, Any]] | None:
+        """Return the tasks of all pages; nothing if there were fewer tasks on the way."""
+        tasks: list[dict[str, Any]] = []
+        page, total = 1, 0  # as the last page had it; older versions do not say
+        while True:
             query = {"project": project, "page": page, "page_size": _PAGE, "fields": "all"}
             path = f"/api/tasks/?{urlencode(query)}"
-            answer = self._call("GET", path, f"project {project}")
-            if isinstance(answer, list):  # older versions
-                yield from (task for task in answer if isinstance(task, dict))
-                return
-            tasks = _object(self, answer).get("tasks")
-            if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks):
+            try:
+                answer = self._call("GET", path, f"project {project}")
+            except _MissingError:
+                if page == 1:
+                    raise
+                return None if len(tasks) < total else tasks  # past the last page
+            part = answer if isinstance(answer, list) else _object(self, answer).get("tasks")
+            if not isinstance(part, list) or not all(isinstance(task, dict) for task in part):
                 raise DataError(f"{self.url}: no list of tasks, so this is not Label Studio's API")
-            yield from tasks
-            total = answer.get("total") if isinstance(answer.get("total"), int) else 0
-            seen, page = seen + len(tasks), page + 1
-            if not tasks:
-                return
+            given = answer.get("total") if isinstance(answer, dict) else None
+            if isinstance(given, int) and given < total:
+                return None
+            total = given if isinstance(given, int) else 0
+            if page > 1 and part[:1] == tasks[:1]:
+                return tasks  # without pages: all are on each
+            tasks += part
+            if not part or (len(tasks) >= total if total else len(part) < _PAGE):
+                return tasks
+            page += 1
 
     def create_prediction(self, body: Mapping[str, Any]) -> int:
         """Create a prediction, and return its id."""
@@ -149,17 +170,16 @@ class LabelStudioApi:
 
     def _call(self, method: str, path: str, what: str, body: Any = None) -> Any:
         """Return the answer to a request, after some attempts if the server is not there."""
-        problem = ""
+        problem, wait = "", 0.0
         for attempt in range(ATTEMPTS):
             if attempt:
-                time.sleep(PAUSE * 2 ** (attempt - 1))
+                time.sleep(max(PAUSE * 2 ** (attempt - 1), wait))
             try:
                 return self._send(method, path, what, body)
             except _AgainError as again:
-                problem = str(again)
-        raise DataError(
-            f"{self.url}: {problem} after {ATTEMPTS} attempts; is Label Studio running?"
-        )
+                problem, wait = str(again), again.seconds
+        remedy = "look less often" if "429" in problem else "is Label Studio running?"
+        raise DataError(f"{self.url}: {problem} after {ATTEMPTS} attempts; {remedy}")
 
     def _send(self, method: str, path: str, what: str, body: Any, fresh: bool = False) -> Any:
         try:
@@ -170,7 +190,7 @@ class LabelStudioApi:
                 self._access = None  # it has expired
                 return self._send(method, path, what, body, fresh=True)
             if status in _AGAIN:
-                raise _AgainError(f"status {status}") from None
+                raise _AgainError(f"status {status}", _seconds(problem)) from None
             kind = _MissingError if status == 404 else DataError
             raise kind(self._message(problem, what)) from None
 
@@ -237,10 +257,20 @@ class _MissingError(DataError):
 class _AgainError(Exception):
     """The server is not there, or busy: another attempt may succeed."""
 
+    def __init__(self, words: str, seconds: float = 0.0) -> None:
+        super().__init__(words)
+        self.seconds = seconds  # that the server asks to wait
+
 
 class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
+
+
+def _seconds(problem: HTTPError) -> float:
+    """Return how long the server asks to wait; its dates are left to our own pauses."""
+    given = (problem.headers.get("Retry-After") or "").strip()
+    return float(min(int(given), _LONGEST)) if given.isascii() and given.isdigit() else 0.0
 
 
 def _object(api: LabelStudioApi, answer: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..agreement import item_agreement
@@ -242,8 +243,12 @@ def _subjects(event: Mapping[str, Any], what: str) -> Iterable[Mapping[str, Any]
     return [event]
 
 
-def _time(annotation: Mapping[str, Any]) -> str:
-    return str(annotation.get("updated_at") or "")
+def _time(annotation: Mapping[str, Any]) -> float:
+    """Return when an annotation was changed; Label Studio writes no microseconds if there are 0."""
+    try:
+        return datetime.fromisoformat(str(annotation.get("updated_at"))).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _by_id(annotation: Mapping[str, Any]) -> Record:

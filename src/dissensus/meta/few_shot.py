@@ -31,7 +31,7 @@ from ..nn.checkpoints import load_network, network_state
 from ..nn.devices import torch_seed
 from ..nn.encoding import encoding_for
 from ..nn.estimator import Estimator, class_codes, labels_of
-from ..nn.inputs import empty_inputs
+from ..nn.inputs import digests, empty_inputs
 from ..nn.settings import Training
 from ..nn.training import History, train
 from ..params import Settings
@@ -192,7 +192,10 @@ class FewShotCrowd(Estimator):
             if trained:
                 adapter = candidates[joint[0]] if joint else None
                 with share_of_time(1.0 if joint else _TRAINING):
-                    self._train(parts, adapter, folder=folder, resume=resume, progress=progress)
+                    about = self._about(joint)
+                    data = None if folder is None else digests({"inputs": inputs})
+                    more = {"resume": resume, "progress": progress, "about": about, "data": data}
+                    self._train(parts, adapter, folder=folder, **more)
             self.validation_: dict[str, tuple[float, float]] = {}
             name, chosen = next(iter(candidates.items()))
             if not joint:
@@ -210,6 +213,10 @@ class FewShotCrowd(Estimator):
             self.embedding_.fit_scale(inputs_of(x, np.arange(len(x))))
         else:
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def _about(self, joint: list[str]) -> str:
+        objective = joint[0] if joint else self.objective
+        return f"{objective} on {self.encoding_.name} ({self.episodes} episodes, head {self.head})"
 
     def build_adapter(self, name: str) -> Adapter:
         """Return an untrained adapter for these embeddings."""

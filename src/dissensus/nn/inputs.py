@@ -244,6 +244,24 @@ def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
     return {each.kind: each for each in kinds}[kind](())
 
 
+def digests(parts: Mapping[str, Any]) -> dict[str, str]:
+    """Return a digest of each of these inputs and arrays, without those that are `None`.
+
+    >>> sorted(digests({"inputs": as_inputs(["a text"]), "labels": [0, 1], "features": None}))
+    ['inputs', 'labels']
+    """
+    found = {}
+    for name, part in parts.items():
+        if part is None:
+            continue
+        values = part.values.numpy() if isinstance(part, Arrays) else part
+        array = values.keys() if isinstance(values, Inputs) else np.ascontiguousarray(values)
+        digest = blake2b(f"{array.dtype} {array.shape}".encode(), digest_size=8)
+        digest.update(array.tobytes())
+        found[name] = digest.hexdigest()
+    return found
+
+
 def as_pixels(image: Array) -> Tensor:
     """Return bytes (row, column, 3) as numbers from 0 to 1: (3, row, column)."""
     return torch.from_numpy(image).permute(2, 0, 1).to(torch.float32) / 255

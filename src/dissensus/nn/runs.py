@@ -18,7 +18,7 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -104,11 +104,15 @@ class Run:
         with damage(f"{path}: not the settings of a run", "; start again"):
             before = json.loads(path.read_text(encoding="utf-8"))
             settings, annotations = dict(before["settings"]), before["annotations"]
+            data = dict(before.get("data", description["data"]))  # earlier versions have none
         if annotations != description["annotations"]:
             raise OptionError(f"{self.folder}: learned from other annotations; name a new folder")
-        if before.get("about", "") != description["about"]:
+        for name in sorted({*data, *description["data"]}):
+            if data.get(name) != description["data"].get(name):
+                raise OptionError(f"{self.folder}: learned from other {name}; name a new folder")
+        if before.get("about") and before["about"] != description["about"]:
             raise OptionError(
-                f"{self.folder}: a training of {before.get('about')}, not of "
+                f"{self.folder}: a training of {before['about']}, not of "
                 f"{description['about']}; name a new folder"
             )
         for name, value in json.loads(json.dumps(description["settings"])).items():
@@ -131,6 +135,7 @@ def open_run(
     resume: bool,
     devices: Devices,
     about: str = "",
+    data: Mapping[str, str] | None = None,
 ) -> Iterator[Run]:
     """Yield a folder that is locked for this run, in the first of several processes."""
     if folder is None:
@@ -144,7 +149,8 @@ def open_run(
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder) as name:
         run = Run(folder, name, writes=True)
-        run.describe({"settings": asdict(settings), "annotations": digest, "about": about}, resume)
+        description = {"settings": asdict(settings), "annotations": digest, "about": about}
+        run.describe({**description, "data": dict(data or {})}, resume)
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
         devices.barrier()

@@ -10,7 +10,7 @@ by the likelihood of held-out annotations; the log says which.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +41,7 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
     about: str = "",
+    data: Mapping[str, str] | None = None,
 ) -> History:
     """Train a learner and leave it with the weights of its best epoch.
 
@@ -63,6 +64,9 @@ def train(
         Called after every step with steps done, steps in all, and a message.
     about
         What is trained; a run is only resumed by a training of the same description.
+    data
+        Digests of what it learns from besides the annotations, by name; see `digests`. A run is
+        only resumed with the same.
     """
     digest = examples.digest()
     splits = valid is None and settings.held_out > 0 and len(examples) > 1
@@ -73,7 +77,7 @@ def train(
         raise DataError("no annotations to learn from; give some, or hold out fewer")
     devices = devices_for(settings)
     with (
-        open_run(folder, settings, digest, resume, devices, about) as run,
+        open_run(folder, settings, digest, resume, devices, about, data) as run,
         seeded(devices.device, settings.seed, devices.rank),
     ):
         criterion = criterion_for(valid, learner)

@@ -1,8 +1,9 @@
 """Exports of tools that write one file for each annotator: a folder of them, or several paths.
 
 A file in the folder itself is named after its annotator, `ann.json`. A file in a folder within it
-is one document, and the inner folder has the annotator's name: `ann/report.ann`. A zip of such
-files is read as the folder it would unpack to; nothing is written to disk.
+is one document, and the inner folder has the annotator's name: `ann/report.ann`; so it is with
+several paths, if two of their files have one name. A zip of such files is read as the folder it
+would unpack to; nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ from .sources import Source, with_format
 
 FILES = ("cvat", "coco", "brat", "conll", "doccano")  # tools that are read so
 _ENDINGS = (".json", ".jsonl", ".xml", ".ann", ".conll", ".bio", ".iob", ".iob2", ".tsv", ".txt")
+_MARKS = {  # endings of the files with marks; brat has texts beside them
+    "cvat": (".xml",),
+    "coco": (".json",),
+    "brat": (".ann",),
+    "conll": (".conll", ".bio", ".iob", ".iob2", ".tsv", ".txt"),
+    "doccano": (".json", ".jsonl"),
+}
 _SAME = ("annotations", "instances_default", "default", "result", "data")  # names tools give
 
 
@@ -64,7 +72,11 @@ def read_files(
         return None  # doccano's own zip has a reader
     if name not in FILES:
         raise DataError(f"{where}: {name} is not read file by file; {', '.join(FILES)} are")
-    times = Counter((one.annotator, one.document, one.ending) for one in files)
+    marks = _MARKS[name]
+    _check_depth(where, paths, marks)
+    times = Counter(
+        (one.annotator, one.document, "" if one.ending in marks else one.ending) for one in files
+    )
     for annotator, document, _ in (key for key, count in times.items() if count > 1):
         raise DataError(f"{where}: two files {document or annotator!r} of annotator {annotator!r}")
     return name, tool(name).read_files(files)
@@ -99,12 +111,26 @@ def _tool_of(files: Sequence[AnnotatorFile]) -> str | None:
     return None
 
 
+def _check_depth(
+    where: str, paths: str | Path | Sequence[str | Path], endings: tuple[str, ...]
+) -> None:
+    """Refuse a folder with files that `_in_folder` does not reach, so none is left out."""
+    if not isinstance(paths, (str, Path)) or not Path(paths).is_dir():
+        return
+    for path in Path(paths).glob("*/*/*/*"):
+        inside = path.relative_to(paths)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if not hidden and path.name.lower().endswith(endings) and path.is_file():
+            raise DataError(f"{where}: {inside} is below two folders of an annotator; move it up")
+
+
 def _in_list(paths: Sequence[Path]) -> Named:
-    """Yield files; those with the same name are named by their folders."""
-    times = Counter(path.stem for path in paths)
+    """Yield files; if some have the same name, the folders of all are their annotators."""
+    stems = [path.stem for path in paths if path.stem not in _SAME]
+    alone = len(set(stems)) == len(stems)
     for path in paths:
-        alone = times[path.stem] == 1 and path.stem not in _SAME
-        yield (path.name,) if alone else (path.resolve().parent.name, path.name), path
+        short = alone and path.stem not in _SAME
+        yield (path.name,) if short else (path.resolve().parent.name, path.name), path
 
 
 def _in_folder(folder: Path) -> Named:

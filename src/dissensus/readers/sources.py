@@ -101,7 +101,10 @@ class Source:
         """Return it as an open file, as it is."""
         if isinstance(self.content, bytes):
             return io.BytesIO(self.content)
-        return self.content.open("rb")
+        try:
+            return self.content.open("rb")
+        except OSError as problem:
+            raise self.fail(reason(problem)) from None
 
 
 def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002

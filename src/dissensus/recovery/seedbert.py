@@ -35,7 +35,9 @@ from ..errors import OptionError
 from ..nn import Encoder, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source, inputs_of
 from ..nn.features import Features, RawInputs
+from ..nn.inputs import digests
 from ..params import Count, Positive
+from ..registry import recoverers
 from ._members import fold_weights
 from ._top_layers import split_encoder
 from .measures import most_probable
@@ -198,6 +200,10 @@ class SeedBert(RecoveryMethod):
             held_out = fold_weights(self.n, len(x), context.seed).numpy() == 0
         held_out_proba = np.full((len(x), context.n_classes), np.nan)
         weights = []
+        run: dict[str, Any] = {"resume": True, "about": self._about(features.raw.encoder)}
+        if context.folder is not None:
+            soft = {"distances between classes": context.soft_labels}
+            run["data"] = digests({"inputs": features.raw.inputs, **soft})
         for member in range(self.n):
             copy = self.copy_of(body, context.n_classes, context.seed, member, context.soft_labels)
             if self.mode == "folds":
@@ -208,7 +214,7 @@ class SeedBert(RecoveryMethod):
             progress = self._progress(context.progress, member)
             some = replace(examples, annotations=annotations.keep(~held_out[member]))
             with share_of_time(1 / (self.n - member)):
-                train(copy, some, settings, folder=folder, resume=True, progress=progress)
+                train(copy, some, settings, folder=folder, progress=progress, **run)
             weights.append(copy.tuned())
             items = np.flatnonzero(held_out[member])
             held_out_proba[items] = copy.proba(x, items)
@@ -247,6 +253,11 @@ class SeedBert(RecoveryMethod):
         if embeddings is not None and not self.embeddings:
             embeddings.requires_grad_(False)
         return Copy(body, head, self, soft)
+
+    def _about(self, encoder: Encoder) -> str:
+        """Return what is trained, without what a resumed training may change."""
+        settings = replace(self, n=type(self).n, epochs=type(self).epochs)
+        return f"{recoverers.describe(settings)} on {encoder.name}"
 
     def _progress(self, progress: Progress | None, member: int) -> Progress | None:
         """Return a callback that counts the steps of all members."""

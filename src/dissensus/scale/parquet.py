@@ -101,6 +101,7 @@ def aggregate_files(
         classes=list(map(str, classes or ())),
         gold=dict(gold or {}),
         missing=missing,
+        scale=scale,
         method=method,
         seed=seed,
         shards=n_shards if engine is None else 0,  # a cluster builds them again

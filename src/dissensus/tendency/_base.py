@@ -20,7 +20,7 @@ JSON, and `restore` of the method rebuilds it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -114,6 +114,8 @@ class FitOptions:
         Called with steps done, steps in total and a message.
     folder, resume
         Where networks write checkpoints, and whether to resume from them.
+    about, data
+        What is trained, and digests of what it learns from, as in `dissensus.nn.train`.
     """
 
     metadata: Floats | None = None
@@ -121,6 +123,8 @@ class FitOptions:
     progress: Progress = silent
     folder: Path | None = None
     resume: bool = False
+    about: str = ""
+    data: Mapping[str, str] | None = None
 
     def subfolder(self, name: str) -> FitOptions:
         """Return the same context with a folder below its folder."""

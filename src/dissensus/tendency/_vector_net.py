@@ -135,6 +135,8 @@ def fit_network(
         folder=context.folder,
         resume=context.resume,
         progress=context.progress,
+        about=context.about,
+        data=context.data,
     )
     return network
 

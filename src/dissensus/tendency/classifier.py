@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -30,8 +31,9 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn import Estimator, Features
 from ..nn.estimator import is_one_label, restored_classes, stored_classes
+from ..nn.inputs import digests
 from ..registry import tendencies
-from ._base import FitOptions, Tendency, pieces, silent
+from ._base import FitOptions, Tendency, TendencyMethod, pieces, silent
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import label_marginals
@@ -39,6 +41,7 @@ from .qumatl import QueryTendency, QuestionTendency
 from .scores import TendencyScores, score, vote
 
 Voting = Literal["hard", "soft"]
+_FREE = ("epochs", "patience", "fits")  # may differ when a training is resumed
 
 
 class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
@@ -115,7 +118,10 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         known = None
         if self.metadata_ is not None:
             known = self.metadata_.features(self.table_, self.annotators_.tolist())
+        raw = inputs.vectors if isinstance(inputs, Features) else inputs
         context = FitOptions(
+            about=self._about(method),
+            data=None if folder is None else digests({"inputs": raw, "metadata": known}),
             metadata=known,
             seed=self.seed,
             folder=None if folder is None else Path(folder),
@@ -131,6 +137,12 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             self.label_marginals_ = marginals[0]
             self.model_ = method.fit(features, questions[0], context)
         return self
+
+    def _about(self, method: TendencyMethod) -> str:
+        """Return what is trained, without what a resumed training may change."""
+        free = {f.name: f.default for f in fields(method) if f.name in _FREE}
+        encoder = self.encoder if isinstance(self.encoder, str) else type(self.encoder).__name__
+        return f"{tendencies.describe(replace(method, **free))} on {encoder}"
 
     def _questions(
         self, given: Mapping[str, Annotations | ArrayLike], inputs: Any

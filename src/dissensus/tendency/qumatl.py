@@ -342,6 +342,8 @@ class Qumatl(TendencyMethod):
                 folder=context.subfolder(f"fit-{fit + 1}").folder,
                 resume=context.resume,
                 progress=progress,
+                about=context.about,
+                data=context.data,
             )
             nets.append(net.cpu().eval())
             histories.append(history)
