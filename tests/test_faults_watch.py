@@ -50,16 +50,17 @@ def test_an_empty_id_is_none(tmp_path):
 
 
 def test_another_file_is_read_from_its_first_row(tmp_path):
+    (tmp_path / "in").mkdir()
     for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text(HEADER + f"{name},w1,x\nt2,w1,y\n")
-        watch(tmp_path, name)
+        (tmp_path / "in" / name).write_text(HEADER + f"{name},w1,x\nt2,w1,y\n")
+        watch(tmp_path, "in")
     assert n_labels(tmp_path) == 4
-    (tmp_path / "a.csv").write_text(HEADER + "c,w1,x\nt3,w1,y\nt4,w1,y\n")  # rotated
-    assert "another file than the one of this name before" in watch(tmp_path, "a.csv")
+    (tmp_path / "in" / "a.csv").write_text(HEADER + "c,w1,x\nt3,w1,y\nt4,w1,y\n")  # rotated
+    assert "another file than the one of this name before" in watch(tmp_path, "in")
     assert n_labels(tmp_path) == 7
-    with (tmp_path / "a.csv").open("a") as file:
+    with (tmp_path / "in" / "a.csv").open("a") as file:
         file.write("t5,w1,y\n")
-    watch(tmp_path, "a.csv")
+    watch(tmp_path, "in")
     assert n_labels(tmp_path) == 8
 
 
