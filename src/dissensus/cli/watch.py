@@ -165,8 +165,7 @@ class Look:
             stream.clear()
             self._beginnings = {}
         elif size:
-            place = "" if before in (None, path) else f", which was {_short(before)}"
-            note(f"resumed: {size} annotations of {self.path}{place}, from {stream.folder}")
+            note(f"resumed: {size} annotations of {self._origin()}; state in {stream.folder}")
         stream.set_input(path)
 
     def take(self) -> int:
@@ -206,7 +205,7 @@ class Look:
         if new.unfinished and not settled:
             self._waiting[name] = new.unfinished
         if new.unfinished and new.unfinished != waited:
-            note(f"{file}: {new.unfinished}; it waits for its end")
+            note(f"{file}: {new.unfinished} and does not count yet")
         if new.batch is None:
             return 0
         marks = {other: None if mark is None else list(mark) for other, mark in new.marks.items()}
@@ -234,6 +233,17 @@ class Look:
         seen = self.stream.seen
         names = sorted(self._beginnings.get(first, ()))
         return {name: Mark(*seen[name]) for name in names if seen[name] and seen[name][1] == first}
+
+    def _origin(self) -> str:
+        """Return what the annotations so far are of."""
+        before = self.stream.input
+        names = sorted(name for name in self.stream.seen if "/" not in name)
+        if before is None:  # a state of an older version
+            return ", ".join(names[:3]) + (" …" if len(names) > 3 else "") or str(self.path)
+        if before != str(self.path.resolve()):
+            return f"{_short(before)}, which is {self.path} now"
+        is_empty = self.path.is_dir() and not any((self.path / name).exists() for name in names)
+        return f"{self.path}" + (", whose files are gone" if is_empty else "")
 
     def _is_same_data(self) -> bool:
         """Return whether most rows that were read before are in what is watched now."""
@@ -264,7 +274,7 @@ class Look:
         ]
         if folders:
             names = ", ".join(folders[:3]) + (" …" if len(folders) > 3 else "")
-            self._say_once(f"{self.path}: {len(folders)} sub-folders are not read: {names}")
+            self._say_once(f"{self.path}: sub-folders are not read: {names}")
         return [
             entry
             for entry in entries

@@ -197,7 +197,7 @@ def _read(
     raw = _read_whole(path)
     if not raw:
         return None
-    source = with_format(Source(str(path), raw, "csv"))
+    source = _with_format(str(path), raw)
     body, last, marked = b"", b"", list[int]()
     if source.format in (*_TEXT, "jsonl"):
         if source.packed:  # the lines of a packed file have ended
@@ -225,6 +225,18 @@ def _read(
     if ended < texts.height and None in texts.row(-1)[: len(NEEDED)]:
         frame, texts = frame.head(ended), texts.head(ended)
     return _Table(source, frame, texts, ended, last_line, header, marked)
+
+
+def _with_format(name: str, raw: bytes) -> Source:
+    """Return a file with its format; the last line may end within a character."""
+    try:
+        return with_format(Source(name, raw, "csv"))
+    except DataError:
+        body = raw[: raw.rfind(b"\n") + 1]
+        if not body:
+            raise
+        source = with_format(Source(name, body, "csv"))
+        return replace(source, content=raw) if source.content == body else source
 
 
 def _read_whole(path: Path) -> bytes:
@@ -284,7 +296,7 @@ def _is_row(line: bytes, source: Source, width: int) -> bool:
 
 def _shown(line: bytes, number: int) -> str:
     text = line.decode(errors="replace")
-    return f"line {number} has no end ({text if len(text) <= 60 else f'{text[:59]}…'!r})"
+    return f"line {number} is not finished ({text if len(text) <= 60 else f'{text[:59]}…'!r})"
 
 
 def _origin(
