@@ -365,6 +365,18 @@ def test_a_copy_that_is_still_being_written_counts_once(tmp_path):
     assert (summary["n_labels"], set(labels.values())) == (40, {"x"})
 
 
+def test_a_short_copy_of_a_renamed_file_counts_once(tmp_path):
+    (tmp_path / "in").mkdir()
+    lines = [HEADER, *(f"t{n},w{n % 3},x\n" for n in range(40))]
+    (tmp_path / "in" / "b.csv").write_text("".join(lines))
+    results(tmp_path, "in")
+    (tmp_path / "in" / "b.csv").rename(tmp_path / "in" / "c.csv")
+    (tmp_path / "in" / "a.csv").write_text("".join(lines[:20]))
+    summary, message, _ = results(tmp_path, "in")
+    assert (summary["new"], summary["n_labels"]) == (0, 40)
+    assert "a.csv: begins as c.csv; 19 rows are a copy" in message
+
+
 def test_sub_folders_are_named(tmp_path):
     studies(tmp_path)
     (tmp_path / "studyA" / "2024").mkdir()

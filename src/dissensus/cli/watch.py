@@ -147,6 +147,7 @@ class Look:
         self.left_out: Counter[str] = Counter()  # at the last look
         self._looked: dict[str, tuple[int, int, int]] = {}  # files at the last look
         self._waiting: dict[str, str] = {}  # lines without an end, by file
+        self._unclear: set[str] = set()  # files that are read after all others
         self._said: set[str] = set()  # messages
         self._beginnings: dict[str, set[str]] = {}  # digest of a first row → files
         self._index(stream.seen)
@@ -170,10 +171,16 @@ class Look:
 
     def take(self) -> int:
         """Add what is new; return the number of new annotations. A bad file stops no other."""
-        self.problems, self.gone, taken = [], 0, 0
+        self.problems, self.gone = [], 0
         self.left_out.clear()
+        self._unclear.clear()
+        taken = self._take_all(final=False)
+        return taken + self._take_all(final=True) if self._unclear else taken
+
+    def _take_all(self, *, final: bool) -> int:
+        taken = 0
         try:
-            files = self._files()
+            files = sorted(self._files(), key=lambda file: (file.name in self._unclear, file))
         except (OSError, DataError) as problem:
             if self.first:
                 raise
@@ -186,7 +193,7 @@ class Look:
                 same = self._looked.get(file.name) == mark
                 if stat.st_size and (not same or file.name in self._waiting):
                     self._looked[file.name] = mark
-                    taken += self._take(file, settled=same or self.once)
+                    taken += self._take(file, settled=same or self.once, final=final)
             except FileNotFoundError:
                 continue  # it is gone
             except DissensusError as problem:
@@ -195,12 +202,18 @@ class Look:
                 self.problems.append(DataError(f"{file}: {reason(problem)}"))
         return taken
 
-    def _take(self, file: Path, *, settled: bool) -> int:
+    def _take(self, file: Path, *, settled: bool, final: bool) -> int:
         from ..sharded.batches import Mark, new_rows
 
         stream, name = self.stream, file.name
         seen = Mark(*stream.seen[name]) if stream.seen.get(name) else None
-        new = new_rows(file, seen, self.columns, self.missing, alike=self._alike, settled=settled)
+        new = new_rows(
+            file, seen, self.columns, self.missing, alike=self._alike, settled=settled, final=final
+        )
+        if new.is_unclear:
+            self._unclear.add(name)
+            del self._looked[name]
+            return 0
         waited = self._waiting.pop(name, None)
         if new.unfinished and not settled:
             self._waiting[name] = new.unfinished

@@ -91,6 +91,7 @@ class NewRows(NamedTuple):
     is_moved: bool = False  # whether that file is gone
     skipped: int = 0  # rows that counted as those of that file
     unfinished: str | None = None  # the last line, if it does not count
+    is_unclear: bool = False  # whether it may be the beginning of a file that is elsewhere now
     left_out: Mapping[str, int] = {}
 
 
@@ -124,13 +125,15 @@ def new_rows(
     *,
     alike: Callable[[str], Mapping[str, Mark]] = lambda _: {},
     settled: bool = True,
+    final: bool = True,
 ) -> NewRows:
     """Return the rows of a file that did not count yet.
 
     A last line without an end may still be being written: it counts if it has all its fields and
     the file is `settled`. A file that begins as another one continues it: for the digest of a first
     row, `alike` returns marks by the name of their file. Otherwise a file that begins with another
-    row than before is another file, and all its rows are new.
+    row than before is another file, and all its rows are new. One that may be the beginning of a
+    file which is gone is read only if that is `final`: perhaps the other has a new name.
     """
     table = _read(path, columns, settled=settled)
     if not isinstance(table, _Table):
@@ -139,6 +142,15 @@ def new_rows(
     own = None if seen is None else table.counted(seen)
     others = {other: mark for other, mark in alike(first).items() if other != name}
     origin, start = _origin(path, table, others, columns)
+    if (
+        not final
+        and own is None
+        and any(
+            start < ended < mark.rows and not (path.parent / other).exists()
+            for other, mark in others.items()
+        )
+    ):
+        return NewRows(is_unclear=True)
     if start <= (own or 0):
         origin, start = None, own or 0
     before = seen if own is None else None  # of another file of this name
