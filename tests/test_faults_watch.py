@@ -340,7 +340,7 @@ def test_a_file_that_was_renamed_copied_or_compressed_counts_once(tmp_path):
             more.write("t3,w1,x\n")
     summary, message, _ = results(tmp_path, "in")
     assert (summary["new"], summary["n_labels"]) == (2, 6)
-    assert results(tmp_path, "in")[1].count("\n") == 1  # nothing is said again
+    assert results(tmp_path, "in")[1].count("\n") == 1  # no file is named again
 
 
 def test_files_that_take_turns_with_their_names_count_once(tmp_path):

@@ -148,7 +148,7 @@ class Look:
         self._looked: dict[str, tuple[int, int, int]] = {}  # files at the last look
         self._waiting: dict[str, str] = {}  # lines without an end, by file
         self._unclear: set[str] = set()  # files that are read after all others
-        self._said: set[str] = set()  # messages
+        self._noted: set[str] = set()  # messages
         self._beginnings: dict[str, set[str]] = {}  # digest of a first row → files
         self._index(stream.seen)
 
@@ -223,8 +223,8 @@ class Look:
             return 0
         marks = {other: None if mark is None else list(mark) for other, mark in new.marks.items()}
         if new.last and len(new.last) > 3:
-            item, annotator, label, id_ = new.last
-            if stream.online.has(item, annotator, label, id=id_):  # as a row of another file
+            *row, name_of_row = new.last
+            if stream.online.has(*row, id=name_of_row):  # as a row of another file
                 marks[name] = list(new.marks[name] or ())[:-1]
         item, annotator, label, ids, _ = new.batch
         taken = stream.add(item, annotator, label, ids=ids, seen=marks, gone=new.gone)
@@ -279,7 +279,7 @@ class Look:
             return [self.path]
         own = self.output.resolve()
         if own.parent == self.path.resolve():
-            self._say_once(f"{self.output} is in the folder that is watched, and left out")
+            self._note_once(f"{self.output} is in the folder that is watched, and left out")
         entries = [entry for entry in sorted(self.path.iterdir()) if not entry.name.startswith(".")]
         mine = (self.stream.folder.resolve(), own.parent)
         folders = [
@@ -287,16 +287,16 @@ class Look:
         ]
         if folders:
             names = ", ".join(folders[:3]) + (" …" if len(folders) > 3 else "")
-            self._say_once(f"{self.path}: sub-folders are not read: {names}")
+            self._note_once(f"{self.path}: sub-folders are not read: {names}")
         return [
             entry
             for entry in entries
             if entry.is_file() and entry.resolve() != own and not entry.name.endswith(_UNFINISHED)
         ]
 
-    def _say_once(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
+    def _note_once(self, message: str) -> None:
+        if message not in self._noted:
+            self._noted.add(message)
             note(message)
 
 

@@ -238,7 +238,7 @@ class OnlineAggregation:
 
 
 def _key(name: Any, *row: Any) -> str:
-    """Return what tells an annotation with an id from others; nothing without one."""
+    """Return a key of an annotation with an id; nothing without one."""
     return "" if name is None or name == "" else json.dumps([*map(text, (name, *row))])
 
 
