@@ -123,7 +123,9 @@ def test_a_bad_file_stops_no_other(tmp_path):
     (tmp_path / "in" / "b.csv").write_text(HEADER + "t1,w1,x\nt1,w2,x\n")
     (tmp_path / "in" / "c.csv").write_text("nothing,of,that\n1,2,3\n")
     (tmp_path / "in" / "gone.csv").symlink_to("nowhere.csv")
-    watch(tmp_path, "in", code=2)
+    message = watch(tmp_path, "in", code=2)
+    assert "a.csv: damaged parquet" in message  # all of them are named
+    assert "c.csv: no column" in message
     assert (tmp_path / "labels.csv").exists()
     assert n_labels(tmp_path) == 2
 

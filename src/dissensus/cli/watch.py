@@ -114,10 +114,10 @@ def watch(
                 look.first = False
             except OutputError as problem:
                 problems = [*problems, problem]
+            for error in problems[:-1] if once else problems:
+                note(str(error) if once else f"{error}; looking again in {every:g} s")
             if once and problems:
                 raise problems[-1]
-            for one in problems:
-                note(f"{one}; looking again in {every:g} s")
             if once:
                 return
             try:
