@@ -196,7 +196,8 @@ def test_random_kills_lose_and_double_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     for position, (item, annotator, label) in enumerate(batches(rows, 8)):
         frame = pl.DataFrame({"item": item, "annotator": annotator, "label": label})
-        frame.write_csv(tmp_path / "in" / f"{position:02}.csv")
+        whole, file = frame.write_csv(), tmp_path / "in" / f"{position:02}.csv"
+        file.write_text(whole[: -1 - position])  # the last line is still being written
         if position % 2:
             command = [
                 sys.executable,
@@ -209,6 +210,7 @@ def test_random_kills_lose_and_double_nothing(tmp_path):
             done = subprocess.run(command, env=environment, capture_output=True, check=False)
             killed += done.returncode == -signal.SIGKILL
             assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        file.write_text(whole)
     assert killed >= 2
     done = run("watch", tmp_path / "in", "-o", output, "--once", "--json")
     assert done.returncode == 0, done.stderr

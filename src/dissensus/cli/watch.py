@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +19,7 @@ from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
     from ..scale.stream import Stream
+    from ..sharded.batches import Mark, NewRows
 
 _TOGETHER = ("belong together", "exclude each other")
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
@@ -49,13 +54,16 @@ def watch(
     missing: str,
     as_json: bool,
     seed: int,
+    force: bool,
 ) -> None:
     """Keep labels up to date while annotations arrive.
 
-    PATH is a file that grows, or a folder that files are added to. New rows update the labels and
-    the annotator parameters without a full fit; now and then there is one. Restarted, it resumes
-    where it was: no row is lost or counted twice. A column of ids (id, annotation_id …) ensures
-    that even where rows are sent twice. A file that cannot be read is reported and stops no other.
+    PATH is a file that grows, or a folder that files are added to; its sub-folders are not read.
+    New rows update the labels and the annotator parameters without a full fit; now and then there
+    is one. Restarted, it resumes where it was: no row is lost or counted twice, also when files are
+    renamed, copied or compressed. A column of ids (id, annotation_id …) ensures that even where
+    rows are sent twice. A file that cannot be read is reported and stops no other. With the state
+    of another PATH it does not go on, unless --force starts again.
 
     --label-studio follows a project instead: labels and confidences are written back as
     predictions, and the agreement of a task into its meta. With --listen its webhooks are taken at
@@ -94,21 +102,22 @@ def watch(
     folder = state or str(target.with_name(f".{target.name}.state"))
     opened = Stream.opened(folder, strategy, classes=declared, refit=refit, seed=seed)
     with opened as stream:
-        look = Look(stream, Path(path), target, parse_columns(columns), missing)
+        look = Look(stream, Path(path), target, parse_columns(columns), missing, once=once)
+        look.resume(force=force)
         while True:
             taken, problems = look.take(), look.problems
             if declared is None:
                 _check_classes(stream)
             try:
-                if (taken or look.first) and len(stream.online):
-                    _write(stream, target, taken, as_json)
+                if (taken or look.gone or look.first) and len(stream.online):
+                    _write(look, taken, as_json)
                 look.first = False
             except OutputError as problem:
                 problems = [*problems, problem]
+            for error in problems[:-1] if once else problems:
+                note(str(error) if once else f"{error}; looking again in {every:g} s")
             if once and problems:
                 raise problems[-1]
-            for one in problems:
-                note(f"{one}; looking again in {every:g} s")
             if once:
                 return
             try:
@@ -121,19 +130,57 @@ class Look:
     """A file or folder that is looked at again and again."""
 
     def __init__(
-        self, stream: Stream, path: Path, output: Path, columns: dict[str, str], missing: str
+        self,
+        stream: Stream,
+        path: Path,
+        output: Path,
+        columns: dict[str, str],
+        missing: str,
+        *,
+        once: bool = False,
     ) -> None:
         self.stream, self.path, self.output = stream, path, output
-        self.columns, self.missing = columns, missing
+        self.columns, self.missing, self.once = columns, missing, once
         self.first = True
         self.problems: list[DissensusError] = []  # of the last look
+        self.gone = 0  # rows that were taken back at the last look
+        self.left_out: Counter[str] = Counter()  # at the last look
         self._looked: dict[str, tuple[int, int, int]] = {}  # files at the last look
+        self._waiting: dict[str, str] = {}  # lines without an end, by file
+        self._unclear: set[str] = set()  # files that are read after all others
+        self._noted: set[str] = set()  # messages
+        self._beginnings: dict[str, set[str]] = {}  # digest of a first row → files
+        self._index(stream.seen)
+
+    def resume(self, *, force: bool) -> None:
+        """Report what the state holds; refuse that of another input, or clear it if forced."""
+        stream, path = self.stream, str(self.path.resolve())
+        before, size = stream.input, len(stream.online)
+        if size and before not in (None, path) and not self._is_same_data():
+            if not force:
+                raise OptionError(
+                    f"{stream.folder}: holds annotations of {_short(before)}, not of {self.path}; "
+                    f"name another folder with --state, or start again with --force"
+                )
+            note(f"replaced: {size} annotations of {_short(before)} in {stream.folder}")
+            stream.clear()
+            self._beginnings = {}
+        elif size:
+            note(f"resumed: {size} annotations of {self._origin()}; state in {stream.folder}")
+        stream.set_input(path)
 
     def take(self) -> int:
         """Add what is new; return the number of new annotations. A bad file stops no other."""
-        self.problems, taken = [], 0
+        self.problems, self.gone = [], 0
+        self.left_out.clear()
+        self._unclear.clear()
+        taken = self._take_all(final=False)
+        return taken + self._take_all(final=True) if self._unclear else taken
+
+    def _take_all(self, *, final: bool) -> int:
+        taken = 0
         try:
-            files = self._files()
+            files = sorted(self._files(), key=lambda file: (file.name in self._unclear, file))
         except (OSError, DataError) as problem:
             if self.first:
                 raise
@@ -143,9 +190,10 @@ class Look:
             try:
                 stat = file.stat()
                 mark = stat.st_ino, stat.st_size, stat.st_ctime_ns
-                if stat.st_size and self._looked.get(file.name) != mark:
+                same = self._looked.get(file.name) == mark
+                if stat.st_size and (not same or file.name in self._waiting):
                     self._looked[file.name] = mark
-                    taken += self._take(file)
+                    taken += self._take(file, settled=same or self.once, final=final)
             except FileNotFoundError:
                 continue  # it is gone
             except DissensusError as problem:
@@ -154,17 +202,75 @@ class Look:
                 self.problems.append(DataError(f"{file}: {reason(problem)}"))
         return taken
 
-    def _take(self, file: Path) -> int:
+    def _take(self, file: Path, *, settled: bool, final: bool) -> int:
         from ..sharded.batches import Mark, new_rows
 
-        seen = self.stream.seen.get(file.name)
-        batch = new_rows(file, Mark(*seen) if seen else None, self.columns, self.missing)
-        if not batch.notes:
+        stream, name = self.stream, file.name
+        seen = Mark(*stream.seen[name]) if stream.seen.get(name) else None
+        new = new_rows(
+            file, seen, self.columns, self.missing, alike=self._alike, settled=settled, final=final
+        )
+        if new.is_unclear:
+            self._unclear.add(name)
+            del self._looked[name]
             return 0
-        if batch.notes["other"]:
-            note(f"{file}: another file than the one of this name before; all of it is read")
-        mark = {file.name: batch.notes["mark"]}
-        return self.stream.add(batch.item, batch.annotator, batch.label, ids=batch.ids, seen=mark)
+        waited = self._waiting.pop(name, None)
+        if new.unfinished and not settled:
+            self._waiting[name] = new.unfinished
+        if new.unfinished and new.unfinished != waited:
+            note(f"{file}: {new.unfinished} and does not count yet")
+        if new.batch is None:
+            return 0
+        marks = {other: None if mark is None else list(mark) for other, mark in new.marks.items()}
+        if new.last and len(new.last) > 3:
+            *row, name_of_row = new.last
+            if stream.online.has(*row, id=name_of_row):  # as a row of another file
+                marks[name] = list(new.marks[name] or ())[:-1]
+        item, annotator, label, ids, _ = new.batch
+        taken = stream.add(item, annotator, label, ids=ids, seen=marks, gone=new.gone)
+        self._index(marks)
+        self.gone += len(new.gone)
+        self.left_out.update(new.left_out)
+        _report(file, new)
+        return taken
+
+    def _index(self, marks: Mapping[str, Any]) -> None:
+        for name, mark in marks.items():
+            if mark is not None:
+                self._beginnings.setdefault(mark[1], set()).add(name)
+
+    def _alike(self, first: str) -> dict[str, Mark]:
+        """Return the marks of files with this digest of their first row."""
+        from ..sharded.batches import Mark
+
+        seen = self.stream.seen
+        names = sorted(self._beginnings.get(first, ()))
+        return {name: Mark(*seen[name]) for name in names if seen[name] and seen[name][1] == first}
+
+    def _origin(self) -> str:
+        """Return what the annotations so far are of."""
+        before = self.stream.input
+        names = sorted(name for name in self.stream.seen if "/" not in name)
+        if before is None:  # a state of an older version
+            return ", ".join(names[:3]) + (" …" if len(names) > 3 else "") or str(self.path)
+        if before != str(self.path.resolve()):
+            return f"{_short(before)}, which is {self.path} now"
+        is_empty = self.path.is_dir() and not any((self.path / name).exists() for name in names)
+        return f"{self.path}" + (", whose files are gone" if is_empty else "")
+
+    def _is_same_data(self) -> bool:
+        """Return whether most rows that were read before are in what is watched now."""
+        from ..sharded.batches import Mark, beginnings
+
+        seen = {name: Mark(*mark) for name, mark in self.stream.seen.items() if mark}
+        sizes = {mark.all: mark.rows + (mark.last is not None) for mark in seen.values()}
+        present: set[str] = set()
+        for file in self._files():
+            with suppress(DissensusError, OSError):
+                present |= beginnings(file, self.columns, self._alike)
+        return 2 * sum(sizes[digest] for digest in {seen[name].all for name in present}) > sum(
+            sizes.values()
+        )
 
     def _files(self) -> list[Path]:
         if not self.path.exists():
@@ -172,16 +278,55 @@ class Look:
         if not self.path.is_dir():
             return [self.path]
         own = self.output.resolve()
-        if self.first and own.parent == self.path.resolve():
-            note(f"{self.output} is in the folder that is watched, and left out")
-        return [
-            file
-            for file in sorted(self.path.iterdir())
-            if file.is_file()
-            and file.resolve() != own
-            and not file.name.startswith(".")
-            and not file.name.endswith(_UNFINISHED)
+        if own.parent == self.path.resolve():
+            self._note_once(f"{self.output} is in the folder that is watched, and left out")
+        entries = [entry for entry in sorted(self.path.iterdir()) if not entry.name.startswith(".")]
+        mine = (self.stream.folder.resolve(), own.parent)
+        folders = [
+            entry.name for entry in entries if entry.is_dir() and entry.resolve() not in mine
         ]
+        if folders:
+            names = ", ".join(folders[:3]) + (" …" if len(folders) > 3 else "")
+            self._note_once(f"{self.path}: sub-folders are not read: {names}")
+        return [
+            entry
+            for entry in entries
+            if entry.is_file() and entry.resolve() != own and not entry.name.endswith(_UNFINISHED)
+        ]
+
+    def _note_once(self, message: str) -> None:
+        if message not in self._noted:
+            self._noted.add(message)
+            note(message)
+
+
+def _report(file: Path, new: NewRows) -> None:
+    """Report what was unusual about the rows of a file."""
+    if new.is_other:
+        note(
+            f"{file}: another file than the one of this name before; all of it is read, and what "
+            "was read before stays"
+        )
+    if new.origin is not None and new.is_moved:
+        note(f"{file}: goes on as {new.origin}, which it begins as; {new.skipped} rows count there")
+    elif new.origin is not None:
+        note(
+            f"{file}: begins as {new.origin}; {new.skipped} rows are a copy and do not count again"
+        )
+    if new.gone:
+        note(f"{file}: a line has gone on after its row was read; the row is replaced")
+    if new.left_out:
+        parts = [
+            f"{count} {what.removesuffix('s') if count == 1 else what}"
+            for what, count in new.left_out.items()
+        ]
+        note(f"{file}: left out: {', '.join(parts)}")
+
+
+def _short(path: str) -> str:
+    """Return a path, relative to the current folder if it is in there."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
 
 
 def _check_classes(stream: Stream) -> None:
@@ -192,22 +337,28 @@ def _check_classes(stream: Stream) -> None:
         raise DataError(f"watch needs classes, but {reason}; --classes declares them as classes")
 
 
-def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:
+def _write(look: Look, taken: int, as_json: bool) -> None:
     from ..writers import write
 
-    result = stream.online.result()
+    online, target = look.stream.online, look.output
+    result = online.result()
     write(result, target)
     summary: dict[str, Any] = {
         "new": taken,
-        "n_labels": len(stream.online),
+        "n_labels": len(online),
         "n_items": result.annotations.n_items,
         "n_annotators": result.annotations.n_annotators,
-        "fitted": stream.online.fitted,
+        "fitted": online.fitted,
     }
+    if look.gone:
+        summary["gone"] = look.gone
+    if look.left_out:
+        summary["left_out"] = dict(look.left_out)
     if as_json:
         show_json(summary)
     else:
+        gone = f"{look.gone} gone, " if look.gone else ""
         note(
-            f"{taken} new annotations, {summary['n_labels']} in all; labels of "
+            f"{taken} new annotations, {gone}{summary['n_labels']} in all; labels of "
             f"{summary['n_items']} items are in {target}"
         )

@@ -114,6 +114,27 @@ class OnlineAggregation:
         self._update(item, annotator, label)
         return len(item)
 
+    def remove(self, item: Any, annotator: Any, label: Any, *, id: Any = None) -> bool:  # noqa: A002
+        """Remove an annotation, as if it had never been there; return whether it was.
+
+        All others are fitted again.
+        """
+        row, columns = (text(item), text(annotator), text(label)), self._rows()
+        if row not in columns:
+            return False
+        position = len(columns) - 1 - columns[::-1].index(row)
+        self.ids.discard(_key(id, *row))
+        rows = columns[:position] + columns[position + 1 :]
+        self.log = AnnotationLog(self.log.classes.tolist() if self.log.closed else None)
+        self.params, self.fitted, self.turn = None, 0, 0
+        if rows:
+            self._update(*zip(*rows, strict=True))
+        return True
+
+    def has(self, item: Any, annotator: Any, label: Any, *, id: Any) -> bool:  # noqa: A002
+        """Return whether there is an annotation with this id."""
+        return _key(id, item, annotator, label) in self.ids
+
     def check(self, *columns: Sequence[Any] | None) -> None:
         """Refuse columns of different length, and labels that are not among declared classes."""
         if len({len(column) for column in columns if column is not None}) > 1:
@@ -160,12 +181,19 @@ class OnlineAggregation:
         """Return the annotations that are not known by their ids."""
         new: list[list[Any]] = [[], [], []]
         for *row, name in zip(*columns, strict=True):
-            key = "" if name is None or name == "" else json.dumps([*map(text, (name, *row))])
+            key = _key(name, *row)
             if key not in self.ids:
                 self.ids |= {key} - {""}
                 for column, value in zip(new, row, strict=True):
                     column.append(value)
         return new
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Return all annotations by name, as they arrived."""
+        names = list(self.log.items), list(self.log.annotators), self.log.classes.tolist()
+        codes = (self.log.column(name).tolist() for name in ("item", "annotator", "label"))
+        items, annotators, classes = names
+        return [(items[i], annotators[a], classes[c]) for i, a, c in zip(*codes, strict=True)]
 
     def _update(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> None:
         size = len(self) + len(item)
@@ -207,6 +235,11 @@ class OnlineAggregation:
 
     def _infer(self, part: Part, params: Any) -> Floats:
         return self.method.normalize_joint(self.method.log_joint(part, params), part.allowed)[1]
+
+
+def _key(name: Any, *row: Any) -> str:
+    """Return a key of an annotation with an id; nothing without one."""
+    return "" if name is None or name == "" else json.dumps([*map(text, (name, *row))])
 
 
 def _can_be_updated(kind: type) -> bool:

@@ -1,6 +1,6 @@
 """A stream of annotations with its state in a folder: nothing is lost, nothing counts twice.
 
-    stream.json       the method and its settings
+    stream.json       the method, its settings and the input
     state.npz         the state after a batch
     batch-00000042    the batches after that, each complete or not there
 
@@ -30,6 +30,7 @@ from .annotation_log import AnnotationLog
 from .checkpoints import locked
 from .online import OnlineAggregation
 
+_NOTE = "stream.json"
 _TEXTS = ("items", "annotators", "classes", "closed")
 
 
@@ -40,6 +41,7 @@ class Stream:
         self.folder, self.online = folder, online
         self.batch = 0  # number of the last batch
         self.seen: dict[str, Any] = {}  # how far files were read, by name
+        self.input: str | None = None  # the file or folder that they are, where it is known
         self._saved = 0  # annotations in the stored state
 
     @classmethod
@@ -69,8 +71,8 @@ class Stream:
             settings = {"method": aggregators.describe(online.method), "seed": seed}
             settings |= {"refit": refit, "refresh": refresh}
             settings |= {"classes": None if classes is None else [str(name) for name in classes]}
-            _check_settings(path, settings)
             stream = cls(path, online)
+            stream.input = _check_settings(path, settings).get("input")
             stream._load()
             yield stream
 
@@ -82,10 +84,12 @@ class Stream:
         *,
         ids: Sequence[Any] | None = None,
         seen: dict[str, Any] | None = None,
+        gone: Sequence[Sequence[str | None]] = (),
     ) -> int:
         """Store and add annotations; return how many were new.
 
-        `seen` marks how far files have been read.
+        `seen` marks how far files have been read; rows that are `gone` are removed, each an item,
+        an annotator and a label, perhaps with an id.
         """
         self.online.check(item, annotator, label, ids)  # before it is stored
         batch = AnnotationBatch(
@@ -93,13 +97,36 @@ class Stream:
             [text(name) for name in annotator],
             [text(name) for name in label],
             None if ids is None else [None if one is None else text(one) for one in ids],
-            {"seen": seen or {}},
+            {"seen": seen or {}, "gone": [list(row) for row in gone]},
         )
         write_batch(self._path(self.batch + 1), batch)
         return self._add(batch)
 
+    def set_input(self, path: str) -> None:
+        """Store which file or folder this is a stream of."""
+        if path != self.input:
+            _write_note(self.folder, {**_read_note(self.folder), "input": path})
+            self.input = path
+
+    def clear(self) -> None:
+        """Remove all annotations, the newest first: what is left at any moment is a stream."""
+        for path in sorted(self.folder.glob("batch-*"), reverse=True):
+            path.unlink()
+        (self.folder / "state.npz").unlink(missing_ok=True)
+        before = self.online
+        self.online = OnlineAggregation(
+            aggregators.describe(before.method),
+            classes=before.log.classes.tolist() if before.log.closed else None,
+            refit=before.refit,
+            refresh=before.refresh,
+            seed=before.seed,
+        )
+        self.batch, self.seen, self._saved = 0, {}, 0
+
     def _add(self, batch: AnnotationBatch) -> int:
         self.batch += 1
+        for item, annotator, label, *name in batch.notes.get("gone", ()):
+            self.online.remove(item, annotator, label, id=name[0] if name else None)
         taken = self.online.add(batch.item, batch.annotator, batch.label, ids=batch.ids)
         self.seen |= batch.notes["seen"]
         if self.online.fitted > self._saved:
@@ -114,7 +141,8 @@ class Stream:
         online = self.online
         state = online.log.state()
         texts = {name: state.pop(name) for name in _TEXTS}
-        texts |= {"ids": sorted(online.ids), "seen": self.seen}
+        texts |= {"ids": sorted(online.ids)}
+        texts |= {"seen": {name: mark for name, mark in self.seen.items() if mark is not None}}
         numbers: dict[str, Any] = {
             "batch": self.batch,
             "fitted": online.fitted,
@@ -161,22 +189,30 @@ class Stream:
             self._add(read_batch(self._path(self.batch + 1)))
 
 
-def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
-    """Store the settings of a new stream, or refuse others than the stored ones."""
-    note = folder / "stream.json"
-    try:
-        before = json.loads(note.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        with atomic_file(note) as draft:
-            draft.write_text(json.dumps(settings), encoding="utf-8")
-        return
-    except (OSError, ValueError):
-        before = None
-    if not isinstance(before, dict):
-        raise DataError(f"{note}: not readable; is this the folder of a stream?")
+def _check_settings(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what is stored about a stream, if it is new its settings; refuse other settings."""
+    if not (folder / _NOTE).exists():
+        _write_note(folder, settings)
+    before = _read_note(folder)
     for name, value in settings.items():
         if before.get(name) != value:
             raise OptionError(
                 f"{folder}: started with {name} {before.get(name)}, not {value}; "
                 "name another folder with --state"
             )
+    return before
+
+
+def _read_note(folder: Path) -> dict[str, Any]:
+    try:
+        note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        note = None
+    if not isinstance(note, dict):
+        raise DataError(f"{folder / _NOTE}: not readable; is this the folder of a stream?")
+    return note
+
+
+def _write_note(folder: Path, note: dict[str, Any]) -> None:
+    with atomic_file(folder / _NOTE) as draft:
+        draft.write_text(json.dumps(note), encoding="utf-8")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +22,12 @@ from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.frames import names_of
 from ..readers.long_tables import as_texts, without_gaps
-from ..readers.sources import open_source
+from ..readers.sources import Source, with_format
 from ..readers.tables import column_names, read_columns
 
+_TEXT = ("csv", "tsv")
+_ATTEMPTS = 20  # to read a file that changes meanwhile
+_MARKED = b"\n\xef\xbb\xbf"  # a byte order mark at the beginning of a line
 IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
 
@@ -66,9 +73,48 @@ def read_batch(path: Path) -> AnnotationBatch:
 class Mark(NamedTuple):
     """How far a file was read, and what shows whether it still is the same file."""
 
-    rows: int
+    rows: int  # of lines that have ended
     first: str  # digest of the first row
     all: str  # digest of all of them
+    last: list[str | None] | None = None  # the row of a last line without an end, if it counts
+
+
+class NewRows(NamedTuple):
+    """The rows of a file that did not count yet, and what there is to say about it."""
+
+    batch: AnnotationBatch | None = None  # if there is anything to store
+    marks: Mapping[str, Mark | None] = {}  # by the name of a file; `None` for one that is gone
+    gone: Sequence[Sequence[str | None]] = ()  # rows that counted until their line went on
+    last: Sequence[str | None] | None = None  # the last row of the batch, if its line may go on
+    is_other: bool = False  # whether it is another file than the one of this name before
+    origin: str | None = None  # the file that it begins as
+    is_moved: bool = False  # whether that file is gone
+    skipped: int = 0  # rows that counted as those of that file
+    unfinished: str | None = None  # the last line, if it does not count
+    is_unclear: bool = False  # whether it may be the beginning of a file that is elsewhere now
+    left_out: Mapping[str, int] = {}
+
+
+class _Table(NamedTuple):
+    """The rows of a file; the last one may be that of a line without an end."""
+
+    source: Source
+    frame: pl.DataFrame  # by role
+    texts: pl.DataFrame  # the same as names
+    ended: int  # rows of lines that have ended
+    last_line: str | None  # the line without an end, for messages
+    header: Mapping[str, str]  # role → name of the column
+    marked: Sequence[int]  # rows that begin with a byte order mark
+
+    def counted(self, mark: Mark) -> int | None:
+        """Return how many rows count already by a mark; `None` if it is that of another file."""
+        if self.texts.height < mark.rows or _digest(self.texts.head(mark.rows)) != mark.all:
+            return None
+        return mark.rows + (mark.last is not None and self.row(mark.rows) == mark.last)
+
+    def row(self, position: int) -> list[str | None] | None:
+        """Return a row as names, if there is one."""
+        return list(self.texts.row(position)) if position < self.texts.height else None
 
 
 def new_rows(
@@ -76,49 +122,234 @@ def new_rows(
     seen: Mark | None = None,
     columns: Mapping[str, str] | None = None,
     missing: str = "error",
-) -> AnnotationBatch:
-    """Return the rows of a file that were not seen; `notes` hold the new mark, if there are any.
+    *,
+    alike: Callable[[str], Mapping[str, Mark]] = lambda _: {},
+    settled: bool = True,
+    final: bool = True,
+) -> NewRows:
+    """Return the rows of a file that did not count yet.
 
-    An incomplete last line is left for the next time: it may still be being written. A file that
-    begins with another row is another file, and read from its beginning (`notes["other"]`).
+    A last line without an end may still be being written: it counts if it has all its fields and
+    the file is `settled`. A file that begins as another one continues it: for the digest of a first
+    row, `alike` returns marks by the name of their file. Otherwise a file that begins with another
+    row than before is another file, and all its rows are new. One that may be the beginning of a
+    file which is gone is read only if that is `final`: perhaps the other has a new name.
     """
-    source = open_source(path)
-    if source.format in ("csv", "tsv", "jsonl") and isinstance(source.content, Path):
-        raw = source.content.read_bytes()
-        source = replace(source, content=raw[: raw.rfind(b"\n") + 1])
-    if not source.content:
-        return AnnotationBatch([], [], [], None, {})
+    table = _read(path, columns, settled=settled)
+    if not isinstance(table, _Table):
+        return NewRows(unfinished=table)
+    name, first, ended = path.name, _digest(table.texts.head(1)), table.ended
+    own = None if seen is None else table.counted(seen)
+    others = {other: mark for other, mark in alike(first).items() if other != name}
+    origin, start = _origin(path, table, others, columns)
+    if (
+        not final
+        and own is None
+        and any(
+            start < ended < mark.rows and not (path.parent / other).exists()
+            for other, mark in others.items()
+        )
+    ):
+        return NewRows(is_unclear=True)
+    if start <= (own or 0):
+        origin, start = None, own or 0
+    before = seen if own is None else None  # of another file of this name
+    empty = _digest(table.texts.clear())
+    if before is not None and origin is None and first in (before.first, empty):
+        raise DataError(
+            f"{path}: {before.rows} rows were read before, and now they are others; files may only "
+            "grow, and a new file needs a new name"
+        )
+    is_moved = origin is not None and not (path.parent / origin).exists()
+    counts = [(seen, own), (others[origin] if origin and is_moved else None, start)]
+    gone = [mark.last for mark, rows in counts if mark and mark.last and rows == mark.rows]
+    stop = table.texts.height if settled else max(ended, start)
+    unfinished = table.last_line if stop == ended else None
+    # The last row of a copy counts as that of the other file.
+    is_own = start <= ended or is_moved or (own or 0) > ended
+    last = table.row(ended) if stop > ended and is_own else None
+    mark = Mark(ended, first, _digest(table.texts.head(ended)), last)
+    if mark == seen or not (seen or mark.rows or mark.last):
+        return NewRows(unfinished=unfinished)
+    marks: dict[str, Mark | None] = {name: mark}
+    if before is not None:  # its rows may have another name now
+        marks[f"{name}/{before.first}"] = before
+    if origin is not None and is_moved:
+        marks[origin] = None
+    batch, left_out = _batch(table, start, stop, missing)
+    return NewRows(
+        batch=batch,
+        marks=marks,
+        gone=gone,
+        last=table.row(ended) if start <= ended < stop else None,
+        is_other=before is not None and origin is None,
+        origin=origin and origin.partition("/")[0],
+        is_moved=is_moved,
+        skipped=start - (own or 0),
+        unfinished=unfinished,
+        left_out=left_out,
+    )
+
+
+def beginnings(
+    path: Path, columns: Mapping[str, str] | None, alike: Callable[[str], Mapping[str, Mark]]
+) -> set[str]:
+    """Return the names of the files that a file begins as."""
+    table = _read(path, columns)
+    if not isinstance(table, _Table):
+        return set()
+    marks = alike(_digest(table.texts.head(1)))
+    return {name for name, mark in marks.items() if table.counted(mark)}
+
+
+def _read(
+    path: Path, columns: Mapping[str, str] | None, *, settled: bool = True
+) -> _Table | str | None:
+    """Return the rows of a file; `None` if it is empty, its only line if that may go on."""
+    raw = _read_whole(path)
+    if not raw:
+        return None
+    source = _with_format(str(path), raw)
+    body, last, marked = b"", b"", list[int]()
+    if source.format in (*_TEXT, "jsonl"):
+        if source.packed:  # the lines of a packed file have ended
+            source = replace(source, content=f"{source.text()}\n".encode(), packed=False)
+        body, marked = _without_marks(source)
+        size = _size_of_ended(body, source)
+        body, last = body[:size], body[size:].rstrip(b"\r")
+        if not body and not settled:
+            return _shown(last, 1)
+        source = replace(source, content=body or last)
     present, given = column_names(source), dict(columns or {})
+    is_row = bool(body) and _is_row(last, source, len(present))
+    if is_row:
+        source = replace(source, content=body + last)
     free = [one for one in present if one not in given.values()]
     name = given.pop("id", next((one for one in free if one.lower() in IDS), None))
     roles = find_columns([one for one in present if one != name], NEEDED, given, source.name)
-    names = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
-    frame = read_columns(source, list(names.values()))
-    frame = as_texts(frame.select(pl.col(one).alias(role) for role, one in names.items()))
-    start = 0 if seen is None or _is_other(frame, seen, path) else seen.rows
-    if frame.height <= start:
-        return AnnotationBatch([], [], [], None, {})
-    mark = Mark(frame.height, _digest(frame.head(1)), _digest(frame))
-    if missing == "error":
-        without_gaps(frame, missing, source)  # all of them, for the number of the line
-    new = without_gaps(frame.slice(start), missing)
-    texts = [names_of(new[role]).to_list() for role in names]
-    notes = {"mark": list(mark), "other": seen is not None and not start}
-    return AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if name else None, notes)
+    header = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
+    frame = read_columns(source, list(header.values()))
+    frame = as_texts(frame.select(pl.col(one).alias(role) for role, one in header.items()))
+    texts = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
+    ended = texts.height - (is_row or (bool(last) and texts.height == 1 and not body))
+    is_waiting = last.strip() and (body or texts.height)  # a header alone is no row
+    last_line = _shown(last, body.count(b"\n") + 1) if is_waiting else None
+    if ended < texts.height and None in texts.row(-1)[: len(NEEDED)]:
+        frame, texts = frame.head(ended), texts.head(ended)
+    return _Table(source, frame, texts, ended, last_line, header, marked)
 
 
-def _is_other(frame: pl.DataFrame, seen: Mark, path: Path) -> bool:
-    """Return whether a file is another than the one that was seen; refuse one that was changed."""
-    if frame.height >= seen.rows and _digest(frame.head(seen.rows)) == seen.all:
+def _with_format(name: str, raw: bytes) -> Source:
+    """Return a file with its format; the last line may end within a character."""
+    try:
+        return with_format(Source(name, raw, "csv"))
+    except DataError:
+        body = raw[: raw.rfind(b"\n") + 1]
+        if not body:
+            raise
+        source = with_format(Source(name, body, "csv"))
+        return replace(source, content=raw) if source.content == body else source
+
+
+def _read_whole(path: Path) -> bytes:
+    """Return the content of a file; if it grows meanwhile, what was there at first."""
+    for _ in range(_ATTEMPTS):
+        with path.open("rb") as file:
+            before = os.fstat(file.fileno())
+            raw = file.read()
+            after = os.fstat(file.fileno())
+            if (before.st_size, before.st_ctime_ns) == (after.st_size, after.st_ctime_ns):
+                return raw
+            file.seek(0)
+            if file.read(len(raw)) == raw:
+                return raw
+    raise DataError(f"{path}: changes while it is read")
+
+
+def _without_marks(source: Source) -> tuple[bytes, list[int]]:
+    """Return a text without byte order marks within it, and the rows that began with one."""
+    raw = source.content if isinstance(source.content, bytes) else source.content.read_bytes()
+    if _MARKED not in raw:
+        return raw, []
+    parts = raw.split(_MARKED)
+    lines = accumulate(part.count(b"\n") + 1 for part in parts[:-1])
+    first = 0 if source.format == "jsonl" else 1  # the line of the first row
+    return b"\n".join(parts), [line - first for line in lines]
+
+
+def _size_of_ended(text: bytes, source: Source) -> int:
+    """Return how much of a text is lines that have ended, with all that they quote."""
+    size = text.rfind(b"\n") + 1
+    if source.format not in _TEXT or text.count(b'"', 0, size) % 2 == 0:
+        return size
+    lines = io.StringIO(text[:size].decode(errors="replace"), newline="\n")
+    rows, n_lines = csv.reader(lines, delimiter=source.separator, strict=True), 0
+    try:
+        for _ in rows:
+            n_lines = rows.line_num
+    except csv.Error as problem:
+        if "unexpected end of data" in str(problem):  # a quote that is not closed
+            return sum(len(line) + 1 for line in text.split(b"\n", n_lines)[:n_lines])
+    return size
+
+
+def _is_row(line: bytes, source: Source, width: int) -> bool:
+    """Return whether a line without an end has all its fields."""
+    try:
+        text = line.decode()
+        if source.format == "jsonl":
+            return isinstance(json.loads(text), dict)
+        lines = io.StringIO(text, newline="\n")
+        rows = list(csv.reader(lines, delimiter=source.separator, strict=True))
+    except (ValueError, RecursionError, csv.Error):
         return False
-    if frame.height == 0 or _digest(frame.head(1)) == seen.first:
-        raise DataError(
-            f"{path}: {seen.rows} rows were read before, and now they are others; files may only "
-            "grow, and a new file needs a new name"
-        )
-    return True
+    return [len(row) for row in rows] == [width]
 
 
-def _digest(frame: pl.DataFrame) -> str:
-    rows = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
-    return blake2b(rows.write_csv(include_header=False).encode(), digest_size=12).hexdigest()
+def _shown(line: bytes, number: int) -> str:
+    text = line.decode(errors="replace")
+    return f"line {number} is not finished ({text if len(text) <= 60 else f'{text[:59]}…'!r})"
+
+
+def _origin(
+    path: Path, table: _Table, others: Mapping[str, Mark], columns: Mapping[str, str] | None
+) -> tuple[str | None, int]:
+    """Return which other file this one begins as, and how many of its rows count there."""
+    longest = (0, False, "")
+    for name, mark in others.items():
+        file = path.parent / name
+        count = table.counted(mark)
+        if count is None and 0 < table.ended < mark.rows and file.is_file():
+            with suppress(DataError, OSError):  # perhaps it is still being copied
+                original = _read(file, columns)
+                ended = table.texts.head(table.ended)
+                if isinstance(original, _Table) and original.texts.head(table.ended).equals(ended):
+                    same = original.row(table.ended) == table.row(table.ended) is not None
+                    count = table.ended + same
+        longest = max(longest, (count or 0, not file.exists(), name))
+    return (longest[2], longest[0]) if longest[0] else (None, 0)
+
+
+def _batch(
+    table: _Table, start: int, stop: int, missing: str
+) -> tuple[AnnotationBatch, dict[str, int]]:
+    """Return some rows, and how many of which kind are left out."""
+    if missing == "error":  # all rows, for the number of the line
+        without_gaps(table.frame.head(stop), missing, table.source)
+    rows = table.frame.slice(start, max(stop - start, 0))
+    left_out = {"byte order marks": sum(start <= row < stop for row in table.marked)}
+    if table.source.format in _TEXT:
+        is_header = pl.all_horizontal(pl.col(role) == table.header[role] for role in NEEDED)
+        present = rows.filter(~is_header.fill_null(False))
+        left_out["repeated headers"] = rows.height - present.height
+        rows = present
+    rows = rows.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
+    whole = without_gaps(rows, missing)
+    left_out["incomplete rows"] = rows.height - whole.height
+    texts = [names_of(whole[role]).to_list() for role in table.header]
+    batch = AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if len(texts) > 3 else None, {})
+    return batch, {name: count for name, count in left_out.items() if count}
+
+
+def _digest(texts: pl.DataFrame) -> str:
+    return blake2b(texts.write_csv(include_header=False).encode(), digest_size=12).hexdigest()
