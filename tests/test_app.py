@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dissensus import aggregate, demo, read
 from dissensus.annotations import Annotations
 from dissensus.app import exports
+from dissensus.app import workbench as workbench_module
 from dissensus.app.browse import Catalogue, Filter
 from dissensus.app.changes import Changes
 from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Decisions
@@ -348,6 +349,60 @@ def test_kept_changes_are_fitted_and_can_be_taken_back(bench):
     bench.settle()
     assert bench.present.fit.gold == {item: "fox"}
     assert name in bench.present.fit.annotations.annotators.tolist()
+
+
+def test_kept_changes_that_are_not_possible_any_more_are_skipped_and_can_be_taken_back(tmp_path):
+    journal = Journal(tmp_path / "state")
+    stored = {"left_out": ["Zoe", "gone"], "renamed": {"lost": "deer", "fox": "red fox"}}
+    journal.add("ann", "change", value=json.dumps({**stored, "method": "nonsense"}))
+    bench = Workbench(lambda: examine(small()), journal, name="s", method="majority")
+    fit = bench.present.fit
+    assert bench.settled
+    assert "Zoe" not in fit.annotations.annotators.tolist()
+    assert "red fox" in fit.annotations.classes.tolist()
+    assert [words in " ".join(fit.skipped) for words in ("'gone'", "'lost'", "nonsense")] == [
+        True
+    ] * 3
+    assert "Zoe" not in fit.skipped[0]
+    bench.undo("ann", bench.decisions.last_change.number)
+    bench.settle()
+    assert bench.present.fit.skipped == ()
+    assert "Zoe" in bench.present.fit.annotations.annotators.tolist()
+    bench.close()
+
+
+def test_a_workbench_opens_when_kept_changes_make_the_fit_fail(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "state")
+    journal.add("ann", "change", value=json.dumps({"method": "glad"}))
+    usual = workbench_module.fit
+
+    def failing(reading, decisions, **options):
+        if decisions.changes.method:
+            raise DataError("glad cannot do this")
+        return usual(reading, decisions, **options)
+
+    monkeypatch.setattr(workbench_module, "fit", failing)
+    bench = Workbench(lambda: examine(small()), journal, name="s", method="majority")
+    assert "glad cannot do this" in bench.problem
+    assert not bench.settled
+    bench.undo("ann", 1)
+    assert bench.settle()
+    bench.close()
+
+
+def test_what_comes_while_a_fit_fails_is_fitted(bench, monkeypatch):
+    usual = workbench_module.fit
+
+    def failing(*_args, **_options):
+        monkeypatch.setattr(workbench_module, "fit", usual)
+        bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+        raise DataError("no")
+
+    bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+    monkeypatch.setattr(workbench_module, "fit", failing)
+    bench.start()
+    assert bench.settle(60)
+    assert len(bench.present.fit.gold) == 2
 
 
 def test_changes_that_are_not_possible_are_refused(bench):

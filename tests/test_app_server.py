@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from urllib.parse import urlencode
 
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from dissensus.annotations import Annotations
+from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts
 from dissensus.app.journal import Journal
 from dissensus.app.server import make_app
 from dissensus.app.sessions import Sessions, is_password, set_password
 from dissensus.app.workbench import Workbench
-from dissensus.errors import OptionError
+from dissensus.errors import DataError, OptionError
 from dissensus.readers import examine
 
 HOSTILE = (
@@ -320,3 +322,62 @@ def test_exports_wait_for_a_finished_fit(fresh):
     for what in ("labels", "all", "reviews", "journal", "relabel", "report", "script", "notebook"):
         assert fresh.client.get(f"/export?what={what}").status_code == 200
     assert fresh.client.get("/export?what=../state").status_code == 404
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_after_a_fit_that_failed_only_what_needs_no_fit_is_exported(fresh, monkeypatch, running):
+    def failing(*_args, **_options):
+        raise DataError("the labels ran away")
+
+    fresh.enter()
+    if running:
+        fresh.bench.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("dissensus.app.workbench.fit", failing)
+        fresh.post("/decide", item="..", value=HOSTILE[0], comment="the newest")
+        for what in ("labels", "all", *OF_FIT):
+            answer = fresh.client.get(f"/export?what={what}")
+            assert answer.status_code == 503, what
+            assert "the labels ran away" in answer.text
+        for what in ("reviews", "journal"):
+            answer = fresh.client.get(f"/export?what={what}")
+            assert answer.status_code == 200
+            assert "the newest" in answer.text
+        page = fresh.client.get("/take-home").text
+        assert "The last fit failed: the labels ran away" in page
+        assert "what=reviews" in page
+        assert "what=all" not in page
+    fresh.post("/decide", item="..", value=HOSTILE[1])
+    assert fresh.client.get("/export?what=decisions").status_code == 200
+    assert "what=all" in fresh.client.get("/take-home").text
+
+
+def test_reviews_and_journal_do_not_wait_for_a_fit(fresh):
+    fresh.enter()
+    fresh.post("/decide", item="..", value=HOSTILE[0], comment="the newest")
+    for what in ("reviews", "journal"):
+        assert "the newest" in fresh.client.get(f"/export?what={what}").text
+    assert not fresh.bench.settled
+
+
+def test_a_method_that_does_not_exist_is_not_kept(fresh):
+    fresh.enter()
+    answer = fresh.post("/changes", method="nonsense")
+    assert answer.status_code == 400
+    assert "no method" in answer.text
+    assert fresh.bench.journal.entries() == []
+
+
+def test_pages_say_which_kept_changes_are_skipped(fresh):
+    fresh.enter()
+    stored = {"left_out": ["gone"], "renamed": {"lost": "found"}, "method": ""}
+    fresh.bench._enter(fresh.bench.journal.add("ann", "change", value=json.dumps(stored))[0], "")
+    fresh.bench.settle()
+    for path in ("/what-if", "/take-home"):
+        page = fresh.client.get(path).text
+        assert "gone" in page
+        assert "lost" in page
+        assert "This is skipped" in page
+    assert fresh.post("/changes/undo").status_code == 303
+    fresh.bench.settle()
+    assert "skipped" not in fresh.client.get("/take-home").text

@@ -134,8 +134,9 @@ def notebook(fit: Fit) -> Taken:
     annotations: Annotations = fit.annotations
     read = f"classes={annotations.classes.tolist()!r}, scale={annotations.scale!r}"
     gold = "'decisions.csv'" if fit.report.reading.gold else "None"
+    changed = " ".join([*fit.changes.sentences, *fit.skipped])
     lines = [
-        ("markdown", f"# Labels of {fit.report.name}\n\n{' '.join(fit.changes.sentences)}".strip()),
+        ("markdown", f"# Labels of {fit.report.name}\n\n{changed}".strip()),
         ("code", f"import dissensus as ds\n\nannotations = ds.read('annotations.csv', {read})"),
         (
             "code",

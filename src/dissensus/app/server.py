@@ -123,21 +123,25 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
         return HTMLResponse(body, headers={"content-security-policy": policy})
 
     def export(asked: Asked) -> Response:
+        what = asked.one.get("what", "labels")
+        if what == "reviews":
+            return _sent(exports.reviews_table(workbench.decisions))
+        if what == "journal":
+            return _sent(exports.journal_table(journal.entries()))
+        if what not in ("labels", "all", *exports.OF_FIT):
+            return PlainTextResponse("There is no such export.\n", 404)
         if not workbench.settled and not workbench.settle(_WAIT):
-            return PlainTextResponse(f"The fit is not finished: {workbench.problem}\n", 503)
-        fit, what = workbench.present.fit, asked.one.get("what", "labels")
+            return PlainTextResponse(f"{_why_not(workbench.problem)}\n", 503)
+        fit = workbench.present.fit
         if what == "labels":
             taken = exports.labels(fit, asked.one.get("format", "long"))
         elif what == "all":
             taken = exports.everything(fit, workbench.decisions, journal.entries())
-        elif what == "reviews":
-            taken = exports.reviews_table(workbench.decisions)
-        elif what == "journal":
-            taken = exports.journal_table(journal.entries())
-        elif what in exports.OF_FIT:
-            taken = exports.OF_FIT[what][1](fit)
         else:
-            return PlainTextResponse("There is no such export.\n", 404)
+            taken = exports.OF_FIT[what][1](fit)
+        return _sent(taken)
+
+    def _sent(taken: exports.Taken) -> Response:
         headers = {"content-disposition": f'attachment; filename="{taken.name}"'}
         return Response(taken.body, media_type=taken.kind, headers=headers)
 
@@ -248,6 +252,12 @@ def _fields(text: str) -> dict[str, list[str]]:
         return parse_qs(text, keep_blank_values=True, errors="replace", max_num_fields=5000)
     except ValueError:  # too many
         return {}
+
+
+def _why_not(problem: str) -> str:
+    """Return why an export that needs a fit does not come, and which come without one."""
+    why = f"The last fit failed: {problem}" if problem else "The fit takes long; try again"
+    return f"{why.rstrip('.')}. All decisions and the journal can be taken home without a fit."
 
 
 def _go(path: str, **query: str) -> RedirectResponse:

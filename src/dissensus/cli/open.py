@@ -95,6 +95,10 @@ def open(  # noqa: A001
                 seed=seed,
                 progress=progress,
             )
+        for sentence in workbench.present.fit.skipped:
+            note(f"{sentence} This is skipped; What if takes it back.")
+        if workbench.problem:
+            note(f"The fit failed {workbench.problem}; What if takes them back.")
         if arbiter:
             workbench.name_arbiter(arbiter, arbiter)
     except BaseException:
