@@ -252,6 +252,54 @@ def test_a_large_form_is_refused(served):
     assert answer.status_code == 413
 
 
+def test_a_large_form_without_a_session_is_refused(tmp_path):
+    one = Served(tmp_path, host="0.0.0.0")
+    set_password(one.bench.journal, "long enough")
+    answer = one.post("/login", name="ann", password="x" * 300_000)
+    assert answer.status_code == 413
+    assert "too large" in answer.text
+    for path in ("/decide", "/undo", "/changes", "/nowhere"):
+        assert one.post(path, comment="x" * 300_000).status_code == 401
+    one.bench.close()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"])
+@pytest.mark.parametrize("path", ["/", "/login", "/enter", "/decide", "/static/app.css"])
+def test_odd_methods_without_a_session_are_refused_in_words(fresh, method, path):
+    answer = fresh.client.request(method, path)
+    assert answer.status_code == 405
+    assert answer.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data; boundary=x", b"--x\r\nbroken"),
+        ("multipart/form-data", b"x"),
+        ("application/json", b'{"name": 1}'),
+        ("application/x-www-form-urlencoded", b"name=%ed%a0%80&password=%00%zz"),
+        ("application/x-www-form-urlencoded", b"&".join(b"a%d=1" % k for k in range(6000))),
+        ("\xff", bytes(range(256))),
+    ],
+)
+@pytest.mark.parametrize("cookie", ["", "=;;;", 'dissensus-80="\\777"', "dissensus-80=\xff; ;"])
+def test_broken_forms_and_cookies_without_a_session_are_refused_in_words(
+    tmp_path, monkeypatch, kind, body, cookie
+):
+    monkeypatch.setattr("dissensus.app.server._SLOW", 0.0)
+    one = Served(tmp_path, host="0.0.0.0")
+    set_password(one.bench.journal, "long enough")
+    headers = {
+        "origin": ORIGIN,
+        "content-type": kind.encode("latin-1"),
+        "cookie": cookie.encode("latin-1"),
+    }
+    answer = one.client.post("/login", content=body, headers=headers)
+    assert answer.status_code == 403
+    assert "password" in answer.text
+    one.bench.close()
+
+
 _TEXTS = st.one_of(
     st.sampled_from([*HOSTILE, "", "1", "-1", "label", "split"]), st.text(max_size=30)
 )

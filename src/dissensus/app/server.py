@@ -170,7 +170,11 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
             return PlainTextResponse("Open the link that `dissensus open` printed.\n", 401)
         if request.method != "POST":
             return HTMLResponse(pages.login())
-        given = {name: values[-1] for name, values in (await _form(request)).items()}
+        try:
+            fields = await _form(request)
+        except (_TooLargeError, ClientDisconnect) as problem:
+            return _refused(problem)
+        given = {name: values[-1] for name, values in fields.items()}
         right = await run_in_threadpool(is_password, journal, given.get("password", ""))
         if not right or not clean_name(given.get("name", "")):
             await asyncio.sleep(_SLOW)
@@ -224,10 +228,8 @@ def _answering(handler: Handler, pages: Pages) -> Callable[[Request], Awaitable[
             posted = request.method == "POST"
             lists = await _form(request) if posted else _fields(request.url.query)
             return await run_in_threadpool(handler, Asked(session, lists))
-        except _TooLargeError:
-            return PlainTextResponse("The form is too large.\n", 413)
-        except ClientDisconnect:
-            return Response(status_code=400)
+        except (_TooLargeError, ClientDisconnect) as problem:
+            return _refused(problem)
         except DissensusError as problem:
             words = str(problem)
         except OSError as problem:
@@ -245,6 +247,13 @@ async def _form(request: Request) -> dict[str, list[str]]:
         if len(body) > _MAX_BODY:
             raise _TooLargeError
     return _fields(body.decode("utf-8", "replace"))
+
+
+def _refused(problem: Exception) -> Response:
+    """Return the answer to a form that cannot be read."""
+    if isinstance(problem, _TooLargeError):
+        return PlainTextResponse("The form is too large.\n", 413)
+    return PlainTextResponse("The form did not arrive whole.\n", 400)
 
 
 def _fields(text: str) -> dict[str, list[str]]:

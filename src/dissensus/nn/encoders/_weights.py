@@ -1,4 +1,6 @@
-"""Weights from files: safetensors, or torch's own format without unpickling code.
+"""Weights from files of other projects: safetensors, or torch's own format.
+
+The latter is a pickle, and is read with `weights_only=True`: tensors are built, all else refused.
 
 `imagenet` is torchvision's file for a network, from torch's cache (`TORCH_HOME`) or downloaded.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 import torch
@@ -14,7 +17,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from ..._serialization import damage
-from ...errors import OptionError
+from ...errors import DataError, OptionError
 from ._base import Encoder
 
 E = TypeVar("E", bound=Encoder)
@@ -71,7 +74,7 @@ def load_weights(
     network
         The network; changed in place.
     path
-        A `.safetensors` file, or one of torch's.
+        A `.safetensors` file, or one in torch's own format.
     without
         Weights whose names begin so are left out; all others have to fit.
     rename
@@ -81,8 +84,16 @@ def load_weights(
         if path.endswith(".safetensors"):
             weights = load_file(path)
         else:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
+            weights = _tensors(path)
         names = {rename(name): name for name in network.state_dict()}
         kept = {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
     with damage(f"{path}: weights of another network"):
         network.load_state_dict(kept)
+
+
+def _tensors(path: str) -> Any:
+    """Return the tensors of a file in torch's own format."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError:  # torch's words advise to run what it holds
+        raise DataError(f"{path}: holds more than tensors; save it as .safetensors") from None
