@@ -81,10 +81,7 @@ def load_weights(
         Name in the network → name in the file.
     """
     with damage(f"{path}: not a file of weights"):
-        if path.endswith(".safetensors"):
-            weights = load_file(path)
-        else:
-            weights = _tensors(path)
+        weights = load_file(path) if path.endswith(".safetensors") else _tensors(path)
         names = {rename(name): name for name in network.state_dict()}
         kept = {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
     with damage(f"{path}: weights of another network"):
@@ -96,4 +93,5 @@ def _tensors(path: str) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:  # torch's words advise to run what it holds
-        raise DataError(f"{path}: holds more than tensors; save it as .safetensors") from None
+        what = "not a file of weights, or one that holds more than tensors"
+        raise DataError(f"{path}: {what}; save it as .safetensors") from None
