@@ -320,7 +320,7 @@ def test_a_state_that_is_open_elsewhere_is_not_recovered(tmp_path):
 def test_the_command_says_of_a_damaged_state_what_would_do(tmp_path, monkeypatch):
     write(small(), tmp_path / "answers.csv")
     monkeypatch.setattr("dissensus.app.serving.serve", lambda bench, **_: bench.close())
-    raw = _state(tmp_path / "answers.csv.workbench")
+    raw = _state(tmp_path / "answers.csv.workbench", 200)
     (tmp_path / "answers.csv.workbench").write_bytes(raw[: len(raw) // 2])
     line = ["open", "answers.csv", "--strategy", "majority", "--no-browser"]
     refused = run(*line, cwd=tmp_path)

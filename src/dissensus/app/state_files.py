@@ -368,7 +368,6 @@ def _rows_in(path: Path) -> Rows:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             run = connection.execute
-            run("PRAGMA synchronous = OFF")  # it is a copy
             run("PRAGMA writable_schema = ON")  # reads on where the schema is damaged
             columns = [str(row[1]) for row in run("PRAGMA table_info(entries)")]
             last = _last_number(connection, most)
