@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from dissensus import read, read_truth
 from dissensus.annotations import Annotations
 from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts
@@ -21,6 +23,10 @@ from dissensus.app.sessions import Sessions, is_password, set_password
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError
 from dissensus.readers import examine
+from dissensus.readers.sources import open_source
+from dissensus.readers.tables import read_columns
+
+from .support import rows_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -429,3 +435,31 @@ def test_pages_say_which_kept_changes_are_skipped(fresh):
     assert fresh.post("/changes/undo").status_code == 303
     fresh.bench.settle()
     assert "skipped" not in fresh.client.get("/take-home").text
+
+
+def test_no_download_has_a_cell_that_a_spreadsheet_would_run(fresh, tmp_path):
+    fresh.enter()
+    for comment in ('=HYPERLINK("http://evil.example")', "@SUM(1)", "+1+1", "-2", "'quoted", "-x"):
+        fresh.post("/decide", item="=HYPERLINK(0)", value=HOSTILE[0], comment=comment)
+    fresh.post("/decide", item="' OR 1=1 --", value=HOSTILE[1], comment="\t=1")
+    fresh.bench.settle()
+    files = {}
+    for what in ("labels", "labels&format=crowd-kit", "reviews", "journal", *OF_FIT):
+        answer = fresh.client.get(f"/export?what={what}")
+        if answer.headers["content-type"].startswith("text/csv"):
+            files[what] = tmp_path / f"{what.replace('&', '-')}.csv"
+            files[what].write_bytes(answer.content)
+    assert len(files) == 7
+    for what, path in files.items():
+        with path.open(newline="", encoding="utf-8") as file:
+            cells = {cell for row in csv.reader(file) for cell in row}
+        assert {cell for cell in cells if cell[:1] in tuple("=+-@\t\r")} <= {"-2"}
+        assert "'=HYPERLINK(0)" in cells or what == "relabel"
+    annotations = read(files["annotations"])
+    assert sorted(annotations.items.tolist()) == sorted(HOSTILE)
+    assert rows_of(annotations) == rows_of(fresh.bench.reading.annotations)
+    assert set(read_truth(files["decisions"])) == {"=HYPERLINK(0)", "' OR 1=1 --"}
+    assert set(read(files["reviews"]).items.tolist()) == {"=HYPERLINK(0)", "' OR 1=1 --"}
+    frame = read_columns(open_source(files["journal"]), ["comment"])
+    wanted = ["@SUM(1)", "+1+1", "-2", "'quoted", "-x"]
+    assert frame["comment"].to_list()[1:6] == wanted
