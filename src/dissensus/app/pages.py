@@ -236,7 +236,7 @@ class Pages:
             differs=asked != kept,
             effect=effect,
             problem=problem,
-            skipped=workbench.present.fit.skipped,
+            skipped=workbench.skipped,
             rows=_changed_rows(workbench.present.fit, effect),
             listed=[one for one in listed if one in set(names)],
             n_annotators=len(names),
@@ -264,7 +264,7 @@ class Pages:
             command=" ".join(exports.command(fit)),
             n_decided=len(fit.gold),
             unknown=fit.unknown,
-            skipped=fit.skipped,
+            skipped=self.workbench.skipped,
             reviewers=self.reviewers(),
         )
 

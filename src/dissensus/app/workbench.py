@@ -456,6 +456,11 @@ class Workbench:
 
     # What if.
 
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """A sentence about every change that is kept and that the file does not allow."""
+        return self.decisions.changes.possible(self.reading.annotations)[1]
+
     def what_if(self, changes: Changes) -> Effect:
         """Return what changes would do, compared with the last fit."""
         present = self.present.fit

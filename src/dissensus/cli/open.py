@@ -97,7 +97,7 @@ def open(  # noqa: A001
                 seed=seed,
                 progress=progress,
             )
-        for sentence in workbench.present.fit.skipped:
+        for sentence in workbench.skipped:
             note(f"{sentence} This is skipped; What if takes it back.")
         if workbench.problem:
             note(f"The fit failed {workbench.problem}; What if takes them back.")
