@@ -129,8 +129,8 @@ def _damaged(raw: bytes, rng: np.random.Generator) -> bytes:
     out = np.frombuffer(raw, dtype=np.uint8).copy()
     how, position = rng.integers(6), int(rng.integers(len(out)))
     if how < 3:  # flipped bits: one, many, many in the first page
-        places = rng.integers(len(out) if how < 2 else 1000, size=1 if how == 0 else 40)
-        out[places] ^= (1 << rng.integers(8, size=len(places))).astype(np.uint8)
+        flipped = rng.integers(len(out) if how < 2 else 1000, size=1 if how == 0 else 40)
+        out[flipped] ^= (1 << rng.integers(8, size=len(flipped))).astype(np.uint8)
     elif how == 3:
         page = slice(position // 4096 * 4096, position // 4096 * 4096 + 4096)
         out[page] = rng.integers(256, size=len(out[page]), dtype=np.uint8)
@@ -142,12 +142,12 @@ def _damaged(raw: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _opened(path: Path, *, recover: bool = False) -> tuple[list[Entry], list[str]]:
-    said: list[str] = []
-    journal = open_state(path, say=said.append, recover=recover)
+    sentences: list[str] = []
+    journal = open_state(path, say=sentences.append, recover=recover)
     entries = journal.entries()
     journal.close()
     assert Decisions(entries).gold() is not None
-    return entries, said
+    return entries, sentences
 
 
 def _refusal(path: Path, *, recover: bool = False) -> str:
@@ -218,9 +218,9 @@ def test_an_entry_that_cannot_be_read_is_named_and_left_out_by_recovering(tmp_pa
     connection.close()
     with pytest.raises(DataError, match=r"damaged \(entry 61 .*--recover"):
         _opened(tmp_path / "state")
-    entries, said = _opened(tmp_path / "state", recover=True)
+    entries, sentences = _opened(tmp_path / "state", recover=True)
     assert len(entries) == 60
-    assert "1 of 61 could not be read" in said[0]
+    assert "1 of 61 could not be read" in sentences[0]
     journal = Journal(tmp_path / "state")
     assert is_password(journal, "long enough")
     journal.close()
@@ -243,9 +243,9 @@ def test_an_empty_state_is_refused_and_its_backup_recovered(tmp_path):
                 _opened(path)
         else:
             assert "state.backup-1 beside it has 60 entries" in _opened(path)[1][0]
-        after, said = _opened(path, recover=True)
+        after, sentences = _opened(path, recover=True)
         assert after == before
-        assert "60 of them from state.backup" in said[0]
+        assert "60 of them from state.backup" in sentences[0]
         for old in tmp_path.glob("state.backup-[2-9]"):
             old.unlink()
 
@@ -263,10 +263,10 @@ def test_recovering_takes_from_a_backup_what_the_damaged_state_has_not(tmp_path)
     connection.close()
     with pytest.raises(DataError, match="damaged"):
         _opened(path)
-    entries, said = _opened(path, recover=True)
+    entries, sentences = _opened(path, recover=True)
     assert entries == [*before, newest]
-    assert "61 entries recovered" in said[0]
-    assert "1 of them from state.backup-1; all could be read" in said[0]
+    assert "61 entries recovered" in sentences[0]
+    assert "1 of them from state.backup-1; all could be read" in sentences[0]
 
 
 def test_backups_of_another_state_are_not_mixed_in(tmp_path):
@@ -300,9 +300,9 @@ def test_a_state_with_decisions_is_backed_up_on_every_start(tmp_path):
 
 def test_a_whole_state_is_not_touched_by_recovering(tmp_path):
     raw = _state(tmp_path / "state")
-    entries, said = _opened(tmp_path / "state", recover=True)
+    entries, sentences = _opened(tmp_path / "state", recover=True)
     assert len(entries) == 60
-    assert "nothing to recover" in said[0]
+    assert "nothing to recover" in sentences[0]
     assert (tmp_path / "state").read_bytes()[100:] == raw[100:]
     assert not list(tmp_path.glob("*damaged*"))
     with pytest.raises(DataError, match="no such file"):
