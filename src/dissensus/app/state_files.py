@@ -238,10 +238,9 @@ def _recover(path: Path, say: Callable[[str], None]) -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
     words = [f"{_entries(n_taken)} recovered into {path}"]
-    if source is not None:
-        words[0] += (
-            f", {len(rows.entries.keys() - state.entries.keys())} of them from {source.name}"
-        )
+    more = len(rows.entries.keys() - state.entries.keys())
+    if more and source is not None:
+        words[0] += f", {more} of them from {source.name}"
     lost = rows.last - n_taken
     words.append(f"{lost} of {rows.last} could not be read" if lost else "all could be read")
     if aside is not None:
