@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 import subprocess
 import sys
 import zipfile
 from itertools import count
+from pathlib import Path
 from threading import Condition
 
 import numpy as np
@@ -16,20 +18,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissensus import aggregate, demo, read
+from dissensus import aggregate, demo, read, write
 from dissensus.annotations import Annotations
 from dissensus.app import exports
+from dissensus.app import workbench as workbench_module
 from dissensus.app.browse import Catalogue, Filter
 from dissensus.app.changes import Changes
 from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Decisions
 from dissensus.app.fits import Present
 from dissensus.app.journal import Entry, Journal
 from dissensus.app.media import media_of
+from dissensus.app.sessions import is_password, set_password
+from dissensus.app.state_files import open_state
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
 from dissensus.label_errors import SPREAD, Checked, checked_errors
 from dissensus.planning import plan_review
 from dissensus.readers import examine
+
+from .support import run
 
 _REVIEWERS = ("ann", "bob", "cat")
 
@@ -71,8 +78,6 @@ def test_the_same_request_is_entered_once(tmp_path):
 
 
 def test_entries_cannot_be_changed_or_deleted(tmp_path):
-    import sqlite3
-
     journal = Journal(tmp_path / "state")
     journal.add("ann", "label", item="a", value="cat")
     journal.close()
@@ -103,6 +108,230 @@ def test_only_the_owner_can_read_the_state(tmp_path):
     journal = Journal(tmp_path / "state")
     journal.close()
     assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+
+
+def _state(path: Path, n_entries: int = 60) -> bytes:
+    """Write a state with decisions, an undo, a change and a password; return its bytes."""
+    journal = Journal(path)
+    for k in range(n_entries - 2):
+        comment = "é" * k + "long " * (600 if k == 7 else 0)
+        journal.add("ann", "label", item=f"item {k}", value="cat", comment=comment, certainty=0.5)
+    journal.add("ann", "undo", item="item 3", value="4")
+    changes = {"left_out": ["bob"], "renamed": {"cat": "dog"}, "method": ""}
+    journal.add("ann", "change", value=json.dumps(changes))
+    set_password(journal, "long enough")
+    journal.close()
+    return path.read_bytes()
+
+
+def _damaged(raw: bytes, rng: np.random.Generator) -> bytes:
+    """Return bytes with flipped bits, other pages, holes, or without an end."""
+    out = np.frombuffer(raw, dtype=np.uint8).copy()
+    how, position = rng.integers(6), int(rng.integers(len(out)))
+    if how < 3:  # flipped bits: one, many, many in the first page
+        flipped = rng.integers(len(out) if how < 2 else 1000, size=1 if how == 0 else 40)
+        out[flipped] ^= (1 << rng.integers(8, size=len(flipped))).astype(np.uint8)
+    elif how == 3:
+        page = slice(position // 4096 * 4096, position // 4096 * 4096 + 4096)
+        out[page] = rng.integers(256, size=len(out[page]), dtype=np.uint8)
+    elif how == 4:
+        out[position : position + 3000] = 0
+    else:
+        out = out[: position + 1]
+    return out.tobytes()
+
+
+def _opened(path: Path, *, recover: bool = False) -> tuple[list[Entry], list[str]]:
+    sentences: list[str] = []
+    journal = open_state(path, say=sentences.append, recover=recover)
+    entries = journal.entries()
+    journal.close()
+    assert Decisions(entries).gold() is not None
+    return entries, sentences
+
+
+def _refusal(path: Path, *, recover: bool = False) -> str:
+    """Return why a state is refused; nothing if it opens."""
+    try:
+        _opened(path, recover=recover)
+    except (DataError, OutputError) as problem:
+        return str(problem)
+    return ""
+
+
+def test_damaged_states_are_refused_in_one_line_and_recovered_beside_themselves(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dissensus.app.state_files._back_up", lambda *_: None)
+    whole = _state(tmp_path / "whole")
+    entries = _opened(tmp_path / "whole")[0]
+    rng, n_refused, shares = np.random.default_rng(0), 0, []
+    for k in range(200):
+        path = tmp_path / str(k) / "state"
+        path.parent.mkdir()
+        raw = _damaged(whole, rng)
+        path.write_bytes(raw)
+        refusal = _refusal(path)
+        if not refusal:
+            continue
+        n_refused += 1
+        assert len(refusal.splitlines()) == 1
+        assert f"{path}: " in refusal
+        assert "--recover" in refusal or "install that" in refusal
+        assert path.read_bytes() == raw
+        try:
+            recovered, _ = _opened(path, recover=True)
+        except DataError:
+            assert "nothing can be read" in _refusal(path, recover=True)
+            assert path.read_bytes() == raw
+            continue
+        assert path.with_name("state.damaged-1").read_bytes() == raw
+        right = {entry.number for entry in entries}
+        assert {entry.number for entry in recovered} <= right
+        shares.append(len(recovered) / len(entries))
+    assert n_refused > 80
+    assert len(shares) > 0.8 * n_refused
+    assert np.median(shares) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("undo", "x"),
+        ("undo", "-1"),
+        ("change", "{nope"),
+        ("change", "[]"),
+        ("change", '{"left_out": "ann"}'),
+        ("change", '{"renamed": {"cat": 1}}'),
+        ("change", "[" * 100_000),
+        ("guess", ""),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_named_and_left_out_by_recovering(tmp_path, kind, value):
+    _state(tmp_path / "state")
+    with sqlite3.connect(tmp_path / "state") as connection:
+        connection.execute(
+            "INSERT INTO entries (at, reviewer, kind, item, value, comment, inferred, drawn)"
+            " VALUES ('', 'ann', ?, '', ?, '', '', 0)",
+            (kind, value),
+        )
+    connection.close()
+    with pytest.raises(DataError, match=r"damaged \(entry 61 .*--recover"):
+        _opened(tmp_path / "state")
+    entries, sentences = _opened(tmp_path / "state", recover=True)
+    assert len(entries) == 60
+    assert "1 of 61 could not be read" in sentences[0]
+    journal = Journal(tmp_path / "state")
+    assert is_password(journal, "long enough")
+    journal.close()
+
+
+def test_an_empty_state_is_refused_and_its_backup_recovered(tmp_path):
+    path = tmp_path / "state"
+    path.touch()
+    with pytest.raises(DataError, match="empty; remove it"):
+        _opened(path)
+    with pytest.raises(DataError, match="nothing can be read"):
+        _opened(path, recover=True)
+    path.unlink()
+    _state(path)
+    before = _opened(path)[0]
+    for lose in (lambda: path.write_bytes(b""), path.unlink):
+        lose()
+        if path.exists():
+            with pytest.raises(DataError, match="empty; --recover takes what its backups"):
+                _opened(path)
+        else:
+            assert "state.backup-1 beside it has 60 entries" in _opened(path)[1][0]
+        after, sentences = _opened(path, recover=True)
+        assert after == before
+        assert "60 of them from state.backup" in sentences[0]
+        for old in tmp_path.glob("state.backup-[2-9]"):
+            old.unlink()
+
+
+def test_recovering_takes_from_a_backup_what_the_damaged_state_has_not(tmp_path):
+    path = tmp_path / "state"
+    _state(path)
+    before = _opened(path)[0]
+    journal = Journal(path)
+    newest, _ = journal.add("ann", "label", item="late", value="cat")
+    journal.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER no_update")
+        connection.execute("UPDATE entries SET value = x'ff' WHERE number = 5")
+    connection.close()
+    with pytest.raises(DataError, match="damaged"):
+        _opened(path)
+    entries, sentences = _opened(path, recover=True)
+    assert entries == [*before, newest]
+    assert "61 entries recovered" in sentences[0]
+    assert "1 of them from state.backup-1; all could be read" in sentences[0]
+
+
+def test_backups_of_another_state_are_not_mixed_in(tmp_path):
+    path = tmp_path / "state"
+    _state(path)
+    _opened(path)
+    path.unlink()
+    journal = Journal(path)
+    for k in range(3):
+        journal.add("bob", "label", item=f"other {k}", value="cat")
+    journal.add("bob", "undo", value="x")
+    journal.close()
+    entries, _ = _opened(path, recover=True)
+    assert [entry.item for entry in entries] == ["other 0", "other 1", "other 2"]
+
+
+def test_a_state_with_decisions_is_backed_up_on_every_start(tmp_path):
+    path = tmp_path / "state"
+    _opened(path)
+    assert not list(tmp_path.glob("*backup*"))
+    raw = _state(path)
+    for _ in range(5):
+        entries = _opened(path)[0]
+    names = sorted(one.name for one in tmp_path.iterdir())
+    assert names == ["state", "state.backup-3", "state.backup-4", "state.backup-5"]
+    for name in names:
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0
+    assert _opened(tmp_path / "state.backup-5")[0] == entries
+    assert path.read_bytes()[100:] == raw[100:]
+
+
+def test_a_whole_state_is_not_touched_by_recovering(tmp_path):
+    raw = _state(tmp_path / "state")
+    entries, sentences = _opened(tmp_path / "state", recover=True)
+    assert len(entries) == 60
+    assert "nothing to recover" in sentences[0]
+    assert (tmp_path / "state").read_bytes()[100:] == raw[100:]
+    assert not list(tmp_path.glob("*damaged*"))
+    with pytest.raises(DataError, match="no such file"):
+        _opened(tmp_path / "none", recover=True)
+
+
+def test_a_state_that_is_open_elsewhere_is_not_recovered(tmp_path):
+    _state(tmp_path / "state")
+    held = Journal(tmp_path / "state")
+    with pytest.raises(DataError, match="open in another workbench"):
+        open_state(tmp_path / "state", say=print, recover=True)
+    held.close()
+
+
+def test_the_command_says_of_a_damaged_state_what_would_do(tmp_path, monkeypatch):
+    write(small(), tmp_path / "answers.csv")
+    monkeypatch.setattr("dissensus.app.serving.serve", lambda bench, **_: bench.close())
+    raw = _state(tmp_path / "answers.csv.workbench", 200)
+    (tmp_path / "answers.csv.workbench").write_bytes(raw[: len(raw) // 2])
+    line = ["open", "answers.csv", "--strategy", "majority", "--no-browser"]
+    refused = run(*line, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(b"dissensus: answers.csv.workbench: damaged (")
+    assert refused.stderr.count(b"\n") == 1
+    assert b"--recover takes what can be read" in refused.stderr
+    opened = run(*line, "--recover", cwd=tmp_path)
+    assert opened.returncode == 0
+    assert b"recovered into answers.csv.workbench" in opened.stderr
+    assert b"answers.csv.workbench.damaged-1" in opened.stderr
 
 
 _ENTRIES = st.lists(
@@ -348,6 +577,60 @@ def test_kept_changes_are_fitted_and_can_be_taken_back(bench):
     bench.settle()
     assert bench.present.fit.gold == {item: "fox"}
     assert name in bench.present.fit.annotations.annotators.tolist()
+
+
+def test_kept_changes_that_are_not_possible_any_more_are_skipped_and_can_be_taken_back(tmp_path):
+    journal = Journal(tmp_path / "state")
+    stored = {"left_out": ["Zoe", "gone"], "renamed": {"lost": "deer", "fox": "red fox"}}
+    journal.add("ann", "change", value=json.dumps({**stored, "method": "nonsense"}))
+    bench = Workbench(lambda: examine(small()), journal, name="s", method="majority")
+    fit = bench.present.fit
+    assert bench.settled
+    assert "Zoe" not in fit.annotations.annotators.tolist()
+    assert "red fox" in fit.annotations.classes.tolist()
+    assert [words in " ".join(fit.skipped) for words in ("'gone'", "'lost'", "nonsense")] == [
+        True
+    ] * 3
+    assert "Zoe" not in fit.skipped[0]
+    bench.undo("ann", bench.decisions.last_change.number)
+    bench.settle()
+    assert bench.present.fit.skipped == ()
+    assert "Zoe" in bench.present.fit.annotations.annotators.tolist()
+    bench.close()
+
+
+def test_a_workbench_opens_when_kept_changes_make_the_fit_fail(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "state")
+    journal.add("ann", "change", value=json.dumps({"method": "glad"}))
+    usual = workbench_module.fit
+
+    def failing(reading, decisions, **options):
+        if decisions.changes.method:
+            raise DataError("glad cannot do this")
+        return usual(reading, decisions, **options)
+
+    monkeypatch.setattr(workbench_module, "fit", failing)
+    bench = Workbench(lambda: examine(small()), journal, name="s", method="majority")
+    assert "glad cannot do this" in bench.problem
+    assert not bench.settled
+    bench.undo("ann", 1)
+    assert bench.settle()
+    bench.close()
+
+
+def test_what_comes_while_a_fit_fails_is_fitted(bench, monkeypatch):
+    usual = workbench_module.fit
+
+    def failing(*_args, **_options):
+        monkeypatch.setattr(workbench_module, "fit", usual)
+        bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+        raise DataError("no")
+
+    bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+    monkeypatch.setattr(workbench_module, "fit", failing)
+    bench.start()
+    assert bench.settle(60)
+    assert len(bench.present.fit.gold) == 2
 
 
 def test_changes_that_are_not_possible_are_refused(bench):

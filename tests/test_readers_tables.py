@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissensus import Annotations, DataError, read
+from dissensus import Annotations, DataError, read, write
+from dissensus._formulas import guarded_frame
 from dissensus.readers import examine
 from dissensus.readers.columns import NEEDED
 from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
-from dissensus.readers.sources import open_source
+from dissensus.readers.sources import Source, open_source
+from dissensus.readers.tables import read_columns
 from tests.support import annotation_rows, relation, rows_of, run, shared_files
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -548,3 +550,34 @@ def test_wide_tables_with_types(ending, tmp_path):
     table.with_columns(bob=[["1"], [], []]).write_parquet(path)
     with pytest.raises(DataError, match="lists in its columns"):
         read(path, format="wide")
+
+
+_CELLS = st.text(alphabet="'=+-@\t\ra1. \"\n,é", min_size=1, max_size=5) | st.sampled_from(
+    ["-1", "+.5e3", "=1", "''", "-", "'-1", "@a"]
+)
+
+
+@given(st.lists(st.tuples(_CELLS, _CELLS), min_size=1, max_size=6))
+def test_downloads_are_read_as_they_were_before_apostrophes_were_added(rows):
+    frame = pl.DataFrame(rows, schema={"item": pl.String, "comment": pl.String}, orient="row")
+    body = guarded_frame(frame).write_csv().encode()
+    for row in csv.reader(io.StringIO(body.decode(), newline="")):
+        for cell in row:
+            assert cell[:1] not in tuple("=+-@\t\r") or float(cell) is not None
+    again = read_columns(Source("download", body, "csv"), None)
+    assert again.to_dict(as_series=False) == frame.to_dict(as_series=False)
+    if not any(cell[0] in "'=+-@\t\r" for row in rows for cell in row):
+        assert body == frame.write_csv().encode()
+
+
+def test_apostrophes_are_part_of_a_name_in_files_that_are_no_downloads(tmp_path):
+    names = ["'=1", "''a", "'b", "=1"]
+    annotations = Annotations.from_columns(names, names, names)
+    write(annotations, tmp_path / "plain.csv")
+    assert "'=1,'=1,'=1" in (tmp_path / "plain.csv").read_text().splitlines()
+    assert rows_of(read(tmp_path / "plain.csv")) == rows_of(annotations)
+    run("aggregate", "plain.csv", "-s", "majority", "-o", "labels.csv", cwd=tmp_path)
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        assert {row["item"] for row in csv.DictReader(file)} == set(names)
+    run("convert", "plain.csv", "again.csv", cwd=tmp_path)
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()

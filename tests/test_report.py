@@ -195,6 +195,23 @@ def test_tables_are_columns_of_one_length(photos):
     assert summary.items["label"].tolist() == summary.result.labels.tolist()
 
 
+def test_downloads_of_the_page_hold_nothing_that_a_spreadsheet_would_run():
+    rows = [
+        ("=1+1", "-x", "+yes"),
+        ("=1+1", "bob", "@no"),
+        ("-5", "bob", "@no"),
+        ("-5", "-x", "@no"),
+    ]
+    item, annotator, label = zip(*rows, strict=True)
+    data = data_of(report(Annotations.from_columns(item, annotator, label), "majority").page())
+    for head, rows in data["downloads"].values():
+        assert head[-1] == "added_apostrophes"
+        cells = {cell for row in rows for cell in row if isinstance(cell, str)}
+        assert {cell for cell in cells if cell[:1] in tuple("=+-@")} <= {"-5"}
+    assert {row[0] for row in data["downloads"]["labels"][1]} == {"-5", "'=1+1"}
+    assert data["items"][0]["name"] in ("=1+1", "-5")
+
+
 def test_the_page_holds_all_labels_and_annotations(photos):
     annotations, _, summary = photos
     data = data_of(summary.page())

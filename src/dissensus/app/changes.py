@@ -12,7 +12,7 @@ from .._relation import Integers
 from ..aggregation import aggregate
 from ..agreement import krippendorff_alpha
 from ..annotations import Annotations
-from ..errors import DataError, OptionError
+from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation
 
@@ -51,6 +51,37 @@ class Changes:
     def name(self, label: str) -> str:
         """Return the present name of a class."""
         return self.renamed.get(label, label)
+
+    def possible(self, annotations: Annotations) -> tuple[Changes, tuple[str, ...]]:
+        """Return the changes that these annotations allow, and a sentence about each other one.
+
+        >>> annotations = Annotations.from_columns("aaa", "xyz", ["cat", "cats", "dog"])
+        >>> Changes(("z", "old"), {"cats": "cat"}).possible(annotations)[1]
+        ("Annotator 'old' is left out, but has no labels in the file any more.",)
+        """
+        people, classes = set(annotations.annotators.tolist()), set(annotations.classes.tolist())
+        skipped = [
+            f"Annotator {name!r} is left out, but has no labels in the file any more."
+            for name in self.left_out
+            if name not in people
+        ]
+        skipped += [
+            f"Class {old!r} counts as {new!r}, but is not in the file any more."
+            for old, new in self.renamed.items()
+            if old not in classes
+        ]
+        left_out = tuple(name for name in self.left_out if name in people)
+        if people.issubset(left_out):
+            skipped.append("Every annotator in the file is left out, which leaves nobody.")
+            left_out = ()
+        method = self.method
+        try:
+            aggregators.create(method or "majority")
+        except MethodError as problem:
+            skipped.append(f"Labels are inferred by {method}, but {problem}.")
+            method = ""
+        renamed = {old: new for old, new in self.renamed.items() if old in classes}
+        return Changes(left_out, renamed, method), tuple(skipped)
 
     def apply(self, annotations: Annotations) -> Annotations:
         """Return the annotations with these changes.

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from .._formulas import guarded_frame
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..reporting.class_tables import downloads
@@ -42,6 +43,9 @@ sh reproduce.sh writes labels-again.csv, which has the labels of labels.csv.
 decisions.csv has the known labels: decisions of reviewers, and those in the file.
 reviews.csv has every reviewer's decision, as annotations; `dissensus agree reviews.csv` compares
 the reviewers. journal.csv has every entry, also those that were taken back.
+
+Where a file has a column added_apostrophes, cells that a spreadsheet would take for formulas have
+an apostrophe in front. dissensus takes it off when it reads the file.
 """
 
 
@@ -61,9 +65,11 @@ def labels(fit: Fit, format_: str = "long") -> Taken:
             path = Path(folder) / "labels"
             write(fit.report.result, f"{path}/", format=format_, reading=reading)
             return Taken("labels.zip", _ZIP, _zipped(path))
-        path = Path(folder) / f"labels.{kind}"
+        path = Path(folder) / f"labels.{'parquet' if kind == 'csv' else kind}"
         write(fit.report.result, path, format=format_, reading=reading)
-        types = {"csv": _CSV, "json": "application/json"}
+        if kind == "csv":
+            return Taken("labels.csv", _CSV, _csv(pl.read_parquet(path)))
+        types = {"json": "application/json"}
         return Taken(path.name, types.get(kind, "application/octet-stream"), path.read_bytes())
 
 
@@ -106,9 +112,9 @@ def report_page(fit: Fit) -> Taken:
 def annotations_table(fit: Fit) -> Taken:
     """Return the annotations with the changes."""
     with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
-        path = Path(folder) / "annotations.csv"
+        path = Path(folder) / "annotations.parquet"
         write(fit.annotations, path)
-        return Taken(path.name, _CSV, path.read_bytes())
+        return Taken("annotations.csv", _CSV, _csv(pl.read_parquet(path)))
 
 
 def command(fit: Fit) -> list[str]:
@@ -134,8 +140,9 @@ def notebook(fit: Fit) -> Taken:
     annotations: Annotations = fit.annotations
     read = f"classes={annotations.classes.tolist()!r}, scale={annotations.scale!r}"
     gold = "'decisions.csv'" if fit.report.reading.gold else "None"
+    changed = " ".join([*fit.changes.sentences, *fit.skipped])
     lines = [
-        ("markdown", f"# Labels of {fit.report.name}\n\n{' '.join(fit.changes.sentences)}".strip()),
+        ("markdown", f"# Labels of {fit.report.name}\n\n{changed}".strip()),
         ("code", f"import dissensus as ds\n\nannotations = ds.read('annotations.csv', {read})"),
         (
             "code",
@@ -197,7 +204,7 @@ def _table(name: str, rows: Any, columns: tuple[str, ...]) -> Taken:
 
 def _csv(frame: pl.DataFrame) -> bytes:
     held = io.BytesIO()
-    frame.write_csv(held)
+    guarded_frame(frame).write_csv(held)
     return held.getvalue()
 
 

@@ -44,6 +44,8 @@ class Fit:
         Known labels from decisions; those of the file are in the report.
     unknown
         Decided items whose class or item is not there any more.
+    skipped
+        A sentence about every change that is kept and not possible any more.
     """
 
     report: Report
@@ -51,6 +53,7 @@ class Fit:
     changes: Changes
     gold: Mapping[str, str]
     unknown: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     @property
     def annotations(self) -> Annotations:
@@ -120,14 +123,15 @@ def fit(
 ) -> Fit:
     """Return a fit of what was read, with the changes and decisions so far."""
     changes, number = decisions.changes, decisions.number
-    annotations = changes.apply(reading.annotations)
+    possible, skipped = changes.possible(reading.annotations)
+    annotations = possible.apply(reading.annotations)
     classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
     decided = {item: changes.name(label) for item, label in decisions.gold().items()}
     gold = {k: label for k, label in decided.items() if label in classes and k in items}
     in_file = {k: changes.name(label) for k, label in reading.gold.items()}
     report = report_labels(
         replace(reading, annotations=annotations),
-        changes.method or method,
+        possible.method or method,
         name=name,
         gold={**in_file, **gold},
         target=target,
@@ -136,7 +140,8 @@ def fit(
         seed=seed,
         progress=progress,
     )
-    return Fit(report, number, changes, gold, tuple(k for k in decided if k not in gold))
+    unknown = tuple(k for k in decided if k not in gold)
+    return Fit(report, number, changes, gold, unknown, skipped)
 
 
 @dataclass(frozen=True, eq=False)

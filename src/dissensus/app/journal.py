@@ -6,11 +6,14 @@ entered twice: a browser that repeats one gets the entry of the first.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._files import reason
 from ..errors import DataError, OutputError
@@ -19,7 +22,13 @@ VERDICTS = ("label", "split", "unclear")  # of a decision
 KINDS = (*VERDICTS, "undo", "change", "arbiter")
 _APPLICATION = 0x44697373  # marks the file as one of ours
 _VERSION = 1
+_VERSIONS = 1000  # more than there will be
 _PATIENCE = 1.0  # seconds to wait for a lock
+DAMAGE = (sqlite3.Error, UnicodeError)  # errors of a damaged file; its messages have texts of it
+_OF_SYSTEM = (  # codes of errors that are no damage
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR),
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,7 +92,7 @@ class Journal:
             raise OutputError(f"{path}: {reason(problem)}; give another --state FILE") from None
         try:
             self._prepare()
-        except sqlite3.Error as problem:
+        except DAMAGE as problem:
             self._connection.close()
             raise self._failed(problem) from None
         except DataError:
@@ -96,22 +105,38 @@ class Journal:
         (mark,) = run("PRAGMA application_id").fetchone()
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != _APPLICATION and tables:
-            raise DataError(f"{self.path}: a database of another program; give another --state")
+            what = "a database of another program; give another --state"
+            raise DataError(f"{self.path}: {what}, or --recover if it was one")
         (version,) = run("PRAGMA user_version").fetchone()
+        if not 0 <= version < _VERSIONS:
+            raise self.damaged(f"version {version}")
         if version > _VERSION:
             raise DataError(f"{self.path}: written by a newer version of dissensus; install that")
+        (finding,) = run("PRAGMA integrity_check(1)").fetchone()
+        if finding != "ok":
+            raise self.damaged(finding)
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
-        run(f"PRAGMA application_id = {_APPLICATION}")
-        run(f"PRAGMA user_version = {_VERSION}")
+        if (mark, version) != (_APPLICATION, _VERSION):
+            run(f"PRAGMA application_id = {_APPLICATION}")
+            run(f"PRAGMA user_version = {_VERSION}")
 
-    def _failed(self, problem: sqlite3.Error) -> DataError | OutputError:
+    def damaged(self, why: str) -> DataError:
+        """Return an error about a file that cannot be read whole."""
+        words = " ".join(why.split())[:100]
+        remedy = "--recover takes what can be read into a new file"
+        return DataError(f"{self.path}: damaged ({words}); {remedy}")
+
+    def _failed(self, problem: Exception) -> DataError | OutputError:
         if "locked" in str(problem):
             return DataError(f"{self.path}: open in another workbench; use that, or close it")
         if "not a database" in str(problem):
-            return DataError(f"{self.path}: not a state of the workbench; give another --state")
-        return OutputError(f"{self.path}: {problem}; give another --state FILE")
+            what = "not a state of the workbench; give another --state"
+            return DataError(f"{self.path}: {what}, or --recover if it was one")
+        if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _OF_SYSTEM:
+            return OutputError(f"{self.path}: {problem}; give another --state FILE")
+        return self.damaged(str(problem))
 
     def add(
         self,
@@ -156,8 +181,9 @@ class Journal:
             return self._select("number > ? ORDER BY number", after)
 
     def _select(self, where: str, *values: object) -> list[Entry]:
-        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM entries WHERE {where}", values)
-        return [Entry(*row)._replace(drawn=bool(row[9])) for row in rows]
+        query = f"SELECT {_COLUMNS} FROM entries WHERE {where}"
+        with closing(self._connection.execute(query, values)) as rows:
+            return [Entry(*row)._replace(drawn=bool(row[9])) for row in rows]
 
     def secret(self, name: str) -> str | None:
         """Return a secret that was kept, such as the hash of a password."""
@@ -170,6 +196,37 @@ class Journal:
         """Keep a secret; only the owner can read the file."""
         with self._lock:
             self._connection.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, value))
+
+    def copy_to(self, path: Path) -> None:
+        """Write a copy that is whole and on the disk, and that only the owner can read."""
+        path.touch(mode=0o600)
+        copy = sqlite3.connect(path, isolation_level=None)
+        try:
+            with self._lock:
+                self._connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file
+        finally:
+            copy.close()
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+    def restore(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Enter rows of an earlier file under their numbers, unless they clash with others."""
+        run = self._connection.execute
+        with self._lock:
+            try:
+                run("BEGIN")
+                present = {str(column[1]) for column in run("PRAGMA table_info(entries)")}
+                for row in rows:
+                    names = [name for name in row if name in present]
+                    run(
+                        f"INSERT OR IGNORE INTO entries ({', '.join(names)}) "
+                        f"VALUES ({', '.join('?' * len(names))})",
+                        [row[name] for name in names],
+                    )
+                run("COMMIT")
+            except sqlite3.Error as problem:
+                raise self._failed(problem) from None
 
     def close(self) -> None:
         """Close the file."""

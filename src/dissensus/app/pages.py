@@ -236,6 +236,7 @@ class Pages:
             differs=asked != kept,
             effect=effect,
             problem=problem,
+            skipped=workbench.skipped,
             rows=_changed_rows(workbench.present.fit, effect),
             listed=[one for one in listed if one in set(names)],
             n_annotators=len(names),
@@ -263,6 +264,7 @@ class Pages:
             command=" ".join(exports.command(fit)),
             n_decided=len(fit.gold),
             unknown=fit.unknown,
+            skipped=self.workbench.skipped,
             reviewers=self.reviewers(),
         )
 

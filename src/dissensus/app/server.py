@@ -123,21 +123,25 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
         return HTMLResponse(body, headers={"content-security-policy": policy})
 
     def export(asked: Asked) -> Response:
+        what = asked.one.get("what", "labels")
+        if what == "reviews":
+            return _sent(exports.reviews_table(workbench.decisions))
+        if what == "journal":
+            return _sent(exports.journal_table(journal.entries()))
+        if what not in ("labels", "all", *exports.OF_FIT):
+            return PlainTextResponse("There is no such export.\n", 404)
         if not workbench.settled and not workbench.settle(_WAIT):
-            return PlainTextResponse(f"The fit is not finished: {workbench.problem}\n", 503)
-        fit, what = workbench.present.fit, asked.one.get("what", "labels")
+            return PlainTextResponse(f"{_why_not(workbench.problem)}\n", 503)
+        fit = workbench.present.fit
         if what == "labels":
             taken = exports.labels(fit, asked.one.get("format", "long"))
         elif what == "all":
             taken = exports.everything(fit, workbench.decisions, journal.entries())
-        elif what == "reviews":
-            taken = exports.reviews_table(workbench.decisions)
-        elif what == "journal":
-            taken = exports.journal_table(journal.entries())
-        elif what in exports.OF_FIT:
-            taken = exports.OF_FIT[what][1](fit)
         else:
-            return PlainTextResponse("There is no such export.\n", 404)
+            taken = exports.OF_FIT[what][1](fit)
+        return _sent(taken)
+
+    def _sent(taken: exports.Taken) -> Response:
         headers = {"content-disposition": f'attachment; filename="{taken.name}"'}
         return Response(taken.body, media_type=taken.kind, headers=headers)
 
@@ -166,7 +170,11 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
             return PlainTextResponse("Open the link that `dissensus open` printed.\n", 401)
         if request.method != "POST":
             return HTMLResponse(pages.login())
-        given = {name: values[-1] for name, values in (await _form(request)).items()}
+        try:
+            fields = await _form(request)
+        except (_TooLargeError, ClientDisconnect) as problem:
+            return _refused(problem)
+        given = {name: values[-1] for name, values in fields.items()}
         right = await run_in_threadpool(is_password, journal, given.get("password", ""))
         if not right or not clean_name(given.get("name", "")):
             await asyncio.sleep(_SLOW)
@@ -220,10 +228,8 @@ def _answering(handler: Handler, pages: Pages) -> Callable[[Request], Awaitable[
             posted = request.method == "POST"
             lists = await _form(request) if posted else _fields(request.url.query)
             return await run_in_threadpool(handler, Asked(session, lists))
-        except _TooLargeError:
-            return PlainTextResponse("The form is too large.\n", 413)
-        except ClientDisconnect:
-            return Response(status_code=400)
+        except (_TooLargeError, ClientDisconnect) as problem:
+            return _refused(problem)
         except DissensusError as problem:
             words = str(problem)
         except OSError as problem:
@@ -243,11 +249,24 @@ async def _form(request: Request) -> dict[str, list[str]]:
     return _fields(body.decode("utf-8", "replace"))
 
 
+def _refused(problem: Exception) -> Response:
+    """Return the answer to a form that cannot be read."""
+    if isinstance(problem, _TooLargeError):
+        return PlainTextResponse("The form is too large.\n", 413)
+    return PlainTextResponse("The form did not arrive whole.\n", 400)
+
+
 def _fields(text: str) -> dict[str, list[str]]:
     try:
         return parse_qs(text, keep_blank_values=True, errors="replace", max_num_fields=5000)
     except ValueError:  # too many
         return {}
+
+
+def _why_not(problem: str) -> str:
+    """Return why an export that needs a fit does not come, and which come without one."""
+    why = f"The last fit failed: {problem}" if problem else "The fit takes long; try again"
+    return f"{why.rstrip('.')}. All decisions and the journal can be taken home without a fit."
 
 
 def _go(path: str, **query: str) -> RedirectResponse:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import signal
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Timer
 
 import uvicorn
@@ -69,6 +72,8 @@ def serve(
         timeout_graceful_shutdown=3,
         proxy_headers=False,
     )
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends as Ctrl-C
     workbench.start()
     if browser:
         Timer(0.3, webbrowser.open, [address]).start()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import NamedTuple
@@ -20,6 +22,7 @@ from ..errors import DataError, DissensusError, OptionError
 from ..label_errors import Checked, LabelErrors
 from ..planning import DRAWN_EVERY, Review, errors_left
 from ..readers import Reading
+from ..registry import aggregators
 from .changes import Changes, Effect, effect
 from .decisions import DECIDED, DISPUTED, Decisions
 from .fits import Fit, Present, fit
@@ -123,7 +126,7 @@ class Workbench:
         self._stopping = self._new_data = False
         self._stamp = self._file_stamp()
         self._last_entry = 0.0
-        self._install(self._fit(progress))
+        self._install(self._first_fit(progress))
         self._thread = Thread(target=self._work, name="fits", daemon=True)
 
     # Fits.
@@ -152,13 +155,30 @@ class Workbench:
             if self._thread.is_alive():
                 self._last_entry = 0.0
                 self._wanted.notify_all()
-                return self._wanted.wait_for(lambda: self.settled or bool(self.problem), timeout)
-        self._install(self._fit())
+                self._wanted.wait_for(lambda: self.settled or bool(self.problem), timeout)
+                return self.settled
+        self._fit_again()
         return self.settled
 
-    def _fit(self, progress: Callable[[int, int], None] | None = None) -> Fit:
+    def _first_fit(self, progress: Callable[[int, int], None] | None) -> Fit:
+        """Return a fit to begin with: without the changes that are kept, where they make it fail.
+
+        Such a fit counts as one that knows nothing, so what needs the changes waits.
+        """
+        try:
+            return self._fit(progress)
+        except DissensusError as problem:
+            if not self.decisions.changes:
+                raise
+            self.problem = f"with the changes that are kept: {problem}"
+            return replace(self._fit(progress, with_changes=False), number=-1)
+
+    def _fit(
+        self, progress: Callable[[int, int], None] | None = None, *, with_changes: bool = True
+    ) -> Fit:
         with self._lock:
-            decisions = Decisions(self.journal.entries())
+            entries = self.journal.entries()
+            decisions = Decisions(one for one in entries if with_changes or one.kind != "change")
         return fit(
             self.reading,
             decisions,
@@ -201,13 +221,19 @@ class Workbench:
                 self._fit_again()
 
     def _fit_again(self) -> None:
-        self.fitting = True
+        self.fitting, number = True, self.decisions.number
         try:
             new_data, self._new_data = self._new_data, False
             self._install(self._fit())
-        except DissensusError as problem:
-            self._new_data = new_data
-            self.problem = str(problem)
+        except Exception as problem:  # the thread lives on, and pages say what failed
+            words = str(problem)
+            if not isinstance(problem, DissensusError):
+                traceback.print_exc()
+                words = f"{type(problem).__name__}: {problem}"
+            with self._wanted:
+                self._new_data = new_data
+                if self.decisions.number == number:  # else what came since is fitted
+                    self.problem = words
         finally:
             self.fitting = False
             with self._wanted:
@@ -297,6 +323,8 @@ class Workbench:
     def keep(self, reviewer: str, changes: Changes, request: str | None = None) -> Entry:
         """Keep changes; labels are fitted again."""
         changes.apply(self.reading.annotations)  # fails early
+        if changes.method:
+            aggregators.create(changes.method)
         value = json.dumps(changes.to_dict(), ensure_ascii=False)
         entry, new = self.journal.add(reviewer, "change", value=value, request=request)
         if new:
@@ -427,6 +455,11 @@ class Workbench:
         return base + slope * np.array(every)
 
     # What if.
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """A sentence about every change that is kept and that the file does not allow."""
+        return self.decisions.changes.possible(self.reading.annotations)[1]
 
     def what_if(self, changes: Changes) -> Effect:
         """Return what changes would do, compared with the last fit."""

@@ -168,6 +168,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--strict": "Exit with code 1 if there is a serious finding.",
             "--no-browser": "Do not open the browser.",
             "--once": "Process what is there and exit.",
+            "--recover": "Put what can be read of a damaged state into a new one.",
             "--resume": "Resume interrupted work.",
             "--votes": "Also write the vote share of the ensemble members: v:<class>.",
             "--raw": "Also write the weights of every layer and head.",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("open")
 @click.argument("path")
 @options(
-    *("show", "no_browser", "arbiter", "tls_cert", "tls_key"),
+    *("show", "no_browser", "arbiter", "tls_cert", "tls_key", "recover"),
     *(*ANSWERS, *READING, *KINDS, "seed"),
     strategy="auto",
     target=0.95,
@@ -45,6 +45,7 @@ def open(  # noqa: A001
     title: str | None,
     tls_cert: str | None,
     tls_key: str | None,
+    recover: bool,
     inputs: str | None,
     seed: int,
     **reading: Any,
@@ -60,8 +61,8 @@ def open(  # noqa: A001
     Example:
       dissensus open answers.csv --inputs texts.csv
     """
-    from ..app.journal import Journal
     from ..app.serving import serve
+    from ..app.state_files import open_state
     from ..app.workbench import Workbench
 
     if path == "-" or not Path(path).exists():
@@ -78,7 +79,8 @@ def open(  # noqa: A001
         found = examine_annotations(path, **given)
         return found if inputs is None else _with_inputs(found, inputs, split_names(show))
 
-    journal = Journal(state or f"{path.rstrip('/')}.workbench")
+    state = state or f"{path.rstrip('/')}.workbench"
+    journal = open_state(state, say=note, recover=recover)
     try:
         _ask_password(journal, host)
         source = Path(path)
@@ -95,6 +97,10 @@ def open(  # noqa: A001
                 seed=seed,
                 progress=progress,
             )
+        for sentence in workbench.skipped:
+            note(f"{sentence} This is skipped; What if takes it back.")
+        if workbench.problem:
+            note(f"The fit failed {workbench.problem}; What if takes them back.")
         if arbiter:
             workbench.name_arbiter(arbiter, arbiter)
     except BaseException:

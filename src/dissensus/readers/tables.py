@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from .._formulas import MARK, as_before
 from .columns import find_columns
 from .dataset_folders import FOLDER, features_of, read_dataset, with_class_names
 from .json_records import frame_of_records, load_records
@@ -29,8 +30,12 @@ def column_names(source: Source) -> list[str]:
         case "dataset":
             return read_dataset(source, _read_first, 0).columns
         case "csv" | "tsv":
-            return list(next(iter(first_lines(source, 1)), ()))
+            return [name for name in _header(source) if name != MARK]
     return frame_of_records(source).columns
+
+
+def _header(source: Source) -> list[str]:
+    return list(next(iter(first_lines(source, 1)), ()))
 
 
 def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
@@ -68,8 +73,9 @@ def read_columns(
         case "json" | "jsonl":
             frame = frame_of_records(source)
             return frame if columns is None else frame.select(columns)
-    names = column_names(source)  # read here: polars leaves doubled quotes in names
-    positions = range(len(names)) if columns is None else sorted(map(names.index, columns))
+    names = _header(source)  # read here: polars leaves doubled quotes in names
+    wanted = [k for k, name in enumerate(names) if name != MARK]
+    positions = wanted if columns is None else sorted(map(names.index, columns))
     options: dict[str, Any] = {"columns": list(positions)}
     if not has_header:
         blank = sum(1 for _ in takewhile(lambda line: not line, source.lines(1000)))
@@ -85,6 +91,8 @@ def read_columns(
     if not has_header:
         frame.columns = [str(position) for position in range(1, frame.width + 1)]
         return frame
+    if MARK in names:
+        frame = as_before(frame)
     names = [names[position] for position in positions]
     frame.columns = names if len(set(names)) == len(names) else _different(names)
     return frame

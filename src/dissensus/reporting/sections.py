@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._files import atomic_file
+from .._formulas import guarded
 from .._plain import as_plain
 from .charts import Figure
 from .embedding import fill, framed
@@ -143,10 +144,12 @@ class PageReport:
     def page(self) -> str:
         """Return the report as one self-contained page."""
         page = self.layout()
-        tables = {
-            name: [[*one.columns], list(zip(*as_plain([*one.columns.values()]), strict=True))]
-            for name, one in page.downloads.items()
-        }
+        tables = {}
+        for name, one in page.downloads.items():
+            columns = guarded(
+                dict(zip(one.columns, as_plain([*one.columns.values()]), strict=True))
+            )
+            tables[name] = [[*columns], list(zip(*columns.values(), strict=True))]
         tables = {name: table for name, table in tables.items() if table[1]}
         specs = {
             name: {**one.spec, "description": f"{one.title}. {one.words}"}

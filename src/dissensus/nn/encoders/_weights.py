@@ -1,4 +1,6 @@
-"""Weights from files: safetensors, or torch's own format without unpickling code.
+"""Weights from files of other projects: safetensors, or torch's own format.
+
+The latter is a pickle, and is read with `weights_only=True`: tensors are built, all else refused.
 
 `imagenet` is torchvision's file for a network, from torch's cache (`TORCH_HOME`) or downloaded.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 import torch
@@ -14,7 +17,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from ..._serialization import damage
-from ...errors import OptionError
+from ...errors import DataError, OptionError
 from ._base import Encoder
 
 E = TypeVar("E", bound=Encoder)
@@ -71,18 +74,24 @@ def load_weights(
     network
         The network; changed in place.
     path
-        A `.safetensors` file, or one of torch's.
+        A `.safetensors` file, or one in torch's own format.
     without
         Weights whose names begin so are left out; all others have to fit.
     rename
         Name in the network → name in the file.
     """
     with damage(f"{path}: not a file of weights"):
-        if path.endswith(".safetensors"):
-            weights = load_file(path)
-        else:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
+        weights = load_file(path) if path.endswith(".safetensors") else _tensors(path)
         names = {rename(name): name for name in network.state_dict()}
         kept = {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
     with damage(f"{path}: weights of another network"):
         network.load_state_dict(kept)
+
+
+def _tensors(path: str) -> Any:
+    """Return the tensors of a file in torch's own format."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError:  # torch's words advise to run what it holds
+        what = "not a file of weights, or one that holds more than tensors"
+        raise DataError(f"{path}: {what}; save it as .safetensors") from None

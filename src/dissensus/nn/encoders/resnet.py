@@ -35,8 +35,8 @@ class ResNetSettings(Settings):
     size
         Side of the images, in pixels.
     weights
-        A file of weights with torchvision's names, `.safetensors` or `.pth`, or `imagenet` for the
-        published ones; random without.
+        A file of weights with torchvision's names, `.safetensors` or `.pth` (only tensors are read
+        from it), or `imagenet` for the published ones; random without.
     """
 
     depth: Literal[18, 34, 50] = 18

@@ -34,8 +34,8 @@ class VggSettings(Settings):
     size
         Side of the images, in pixels.
     weights
-        A file of weights with torchvision's names, `.safetensors` or `.pth`, or `imagenet` for the
-        published ones; random without.
+        A file of weights with torchvision's names, `.safetensors` or `.pth` (only tensors are read
+        from it), or `imagenet` for the published ones; random without.
     """
 
     depth: Literal[11, 13, 16, 19] = 16
