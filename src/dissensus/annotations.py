@@ -390,7 +390,8 @@ class Annotations(Relation):
         if "annotators" in changes and "annotator_kinds" not in changes:
             known = dict(zip(self.annotators.tolist(), self.annotator_kinds.tolist(), strict=False))
             fields["annotator_kinds"] = known
-        return Annotations.from_codes(**{"annotator_kinds": self.annotator_kinds} | fields)
+        changed = Annotations.from_codes(**{"annotator_kinds": self.annotator_kinds} | fields)
+        return replace(changed, left_out=self.left_out)
 
     def with_scale(self, scale: Scale | Literal["numeric"]) -> Annotations:
         """Return the annotations on another scale; `numeric` is interval.

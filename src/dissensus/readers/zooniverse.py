@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -48,6 +49,8 @@ def read(source: Source) -> Export:
     metadata = _objects(source, table, "metadata")
     rows = _rows(table, metadata)
     answered, marked, drawn = _answers(source, table)
+    tasks = {row for one in (*answered.values(), *marked.values()) for row in one}
+    blank = [row not in tasks for row in range(table.height)]  # no task was answered
     questions: dict[str, Question] = {}
     sizes = {
         item: size
@@ -61,11 +64,12 @@ def read(source: Source) -> Export:
         for kind, by_kind in found.items():
             free = name if len(found) == 1 else f"{name} ({kind})"
             given = [by_kind.get(row) for row in range(table.height)]
-            questions[free] = kind_question(rows.drop("expert"), given, kind, sizes)
+            questions[free] = kind_question(rows.drop("expert"), given, kind, sizes, asked=blank)
     for name, by_row in answered.items():
-        question = question_of(rows, [by_row.get(row) for row in range(table.height)])
-        gold = _gold(question.answers)
-        questions[name] = Question(question.answers.drop("expert"), question.kind, gold=gold)
+        answers = [by_row.get(row) for row in range(table.height)]
+        question = question_of(rows, answers, asked=blank)
+        answered = question.answers.drop("expert")
+        questions[name] = replace(question, answers=answered, gold=_gold(question.answers))
     questions = {name: questions[name] for name in sorted(questions, key=_in_order)}
     notes = count_note(drawn, "left out: marks of other shapes, and answers of other kinds")
     return export_of(questions, _texts(source, table), notes)
