@@ -248,7 +248,7 @@ def _examine(
     kind: str | None,
     given: tuple[str | None, Sequence[Any] | None, str, str],
 ) -> Reading | KindReading:
-    question, classes, missing, duplicates = given
+    _, classes, missing, duplicates = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         answers, left_out = one_answer_each(source, duplicates, "mapping", missing)
         annotations = Annotations.from_dict(answers, classes=classes)
