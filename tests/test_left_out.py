@@ -22,6 +22,7 @@ from dissensus._left_out import LeftOut
 from dissensus.errors import DataError
 from dissensus.readers import examine
 from dissensus.readers.reading import KindReading, examine_question
+from tests.support import run
 
 FIXTURES = Path(__file__).parent / "fixtures"
 KINDS = Path(__file__).parent / "fixtures_kinds"
@@ -517,3 +518,92 @@ def test_what_was_left_out_stays_with_the_data_when_their_scale_is_found(tmp_pat
         {"item": [1, 2], "annotator": ["a", "b"], "label": [1.5, None]}, missing="drop"
     )
     assert ds.readers.as_numbers(numbers).left_out.rows == {"without a label": 1}
+
+
+# What the command says
+
+LINES = [f"i{n},{who},{'xy'[n % 2]}" for n in range(8) for who in "pqr"]
+LOST = ["j1,p,", "j2,z,NaN", ",q,x"]
+SENTENCES = [
+    "3 rows are left out: 1 without a label, 1 'NaN', 1 without an item",
+    "2 items have no label: j1, j2",
+    "1 annotator has no label: z",
+]
+ALL = {
+    "rows": {"without a label": 1, "'NaN'": 1, "without an item": 1},
+    "items": ["j1", "j2"],
+    "annotators": ["z"],
+}
+VERBS = {
+    "check": (),
+    "aggregate": ("-o", "out.csv"),
+    "agree": (),
+    "compare": ("-s", "majority", "-s", "wawa"),
+    "convert": ("out.parquet",),
+    "identify": (),
+    "next": ("--budget", 3),
+    "report": ("-o", "out.html"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_says_once_what_was_left_out_and_has_it_in_json(verb, tmp_path):
+    (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *LINES, *LOST]))
+    done = run(verb, "a.csv", *VERBS[verb], "--missing", "drop", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode().splitlines()
+    assert [line for line in said if line in SENTENCES] == SENTENCES
+    assert json.loads(done.stdout)["left_out"] == ALL
+
+
+GOLD = "item,label\ni0,x\nu1,x\nu2,y\n"
+
+
+@pytest.mark.parametrize("verb", ["aggregate", "compare", "convert", "identify", "report"])
+def test_gold_about_items_that_are_not_in_the_data_is_counted_and_named(verb, tmp_path):
+    (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *LINES]))
+    (tmp_path / "gold.csv").write_text(GOLD)
+    done = run(verb, "a.csv", *VERBS[verb], "--gold", "gold.csv", cwd=tmp_path)
+    said = done.stderr.decode()
+    assert said.count("gold.csv: 2 of 3 items are not in the data: u1, u2\n") == 1
+    assert "rows are left out" not in said
+
+
+def test_authors_of_items_that_are_not_in_the_data_are_counted_and_named(tmp_path):
+    lines = [f"i{n},{who},{n + k}.5" for n in range(6) for k, who in enumerate("pqr")]
+    (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *lines]))
+    (tmp_path / "authors.csv").write_text("item,author\ni0,p\nu1,q\n")
+    done = run("aggregate", "a.csv", "--authors", "authors.csv", "-o", "o.csv", cwd=tmp_path)
+    assert b"authors.csv: 1 of 2 items are not in the data: u1\n" in done.stderr
+
+
+def test_many_parquet_files_say_what_was_left_out_in_memory_and_in_parts(tmp_path):
+    rows = [line.split(",") for line in (*LINES, *LOST)]
+    frame = pl.DataFrame(
+        [[cell or None for cell in row] for row in rows], schema=list(ROLES), orient="row"
+    )
+    frame[:10].write_parquet(tmp_path / "1.parquet")
+    frame[10:].write_parquet(tmp_path / "2.parquet")
+    (tmp_path / "gold.csv").write_text(GOLD)
+    given = ("1.parquet", "2.parquet", "-s", "majority", "-o", "out/", "--missing", "drop")
+    whole = run("aggregate", *given[:5], "o.csv", *given[6:], "--gold", "gold.csv", cwd=tmp_path)
+    assert [one for one in whole.stderr.decode().splitlines() if one in SENTENCES] == SENTENCES
+    parts = run("aggregate", *given, "--gold", "gold.csv", "--memory", "600", cwd=tmp_path)
+    assert parts.returncode == 0, parts.stderr
+    assert b"3 rows are left out: 3 without an item, an annotator or a label" in parts.stderr
+    for done in (whole, parts):
+        assert b"gold.csv: 2 of 3 items are not in the data: u1, u2" in done.stderr
+
+
+def test_a_clean_file_says_nothing_more(tmp_path):
+    (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *LINES, "", "", ""]))
+    done = run("aggregate", "a.csv", "-s", "majority", "-o", "o.csv", "--json", cwd=tmp_path)
+    assert done.stderr == b""
+    assert "left_out" not in json.loads(done.stdout)
+
+
+def test_check_prints_the_names_of_all_items_without_labels(tmp_path):
+    blank = [f"j{n},p," for n in range(6)]
+    (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *LINES, *blank]))
+    done = run("check", "a.csv", "--missing", "drop", cwd=tmp_path)
+    assert b"items without a label: j0, j1, j2, j3, j4, j5\n" in done.stdout

@@ -119,6 +119,9 @@ def read(
         What to do where an annotator labelled an item more than once: `count` all labels, keep the
         `first` or `last`, or `error`.
 
+    Rows that were not read are counted in `left_out` of what is returned, which also names items
+    and annotators without a label.
+
     Examples
     --------
     >>> read({"a": {"ann": "cat", "bob": "dog"}})
