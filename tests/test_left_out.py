@@ -551,8 +551,8 @@ def test_every_verb_says_once_what_was_left_out_and_has_it_in_json(verb, tmp_pat
     (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *LINES, *LOST]))
     done = run(verb, "a.csv", *VERBS[verb], "--missing", "drop", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    said = done.stderr.decode().splitlines()
-    assert [line for line in said if line in SENTENCES] == SENTENCES
+    messages = done.stderr.decode().splitlines()
+    assert [line for line in messages if line in SENTENCES] == SENTENCES
     assert json.loads(done.stdout)["left_out"] == ALL
 
 
@@ -564,9 +564,9 @@ def test_gold_about_items_that_are_not_in_the_data_is_counted_and_named(verb, tm
     (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *LINES]))
     (tmp_path / "gold.csv").write_text(GOLD)
     done = run(verb, "a.csv", *VERBS[verb], "--gold", "gold.csv", cwd=tmp_path)
-    said = done.stderr.decode()
-    assert said.count("gold.csv: 2 of 3 items are not in the data: u1, u2\n") == 1
-    assert "rows are left out" not in said
+    messages = done.stderr.decode()
+    assert messages.count("gold.csv: 2 of 3 items are not in the data: u1, u2\n") == 1
+    assert "rows are left out" not in messages
 
 
 def test_authors_of_items_that_are_not_in_the_data_are_counted_and_named(tmp_path):

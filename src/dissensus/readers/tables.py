@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -138,6 +139,8 @@ def blank_lines(source: Source | None, most: int) -> int:
     """Return how many lines of a text, `most` at most, have no fields at all, so are no rows."""
     if source is None or source.format not in _TEXT:
         return 0
+    if not source.packed and _blank_at_end(source) >= most:
+        return most
     lines = pl.Series(source.lines(), dtype=pl.String).str.strip_chars_end("\r")
     filled = (lines != "").arg_true()
     if not len(filled):
@@ -152,6 +155,14 @@ def blank_lines(source: Source | None, most: int) -> int:
         with suppress(csv.Error):
             blank = sum(not row for row in rows)
     return min(at_end + blank, most)
+
+
+def _blank_at_end(source: Source) -> int:
+    """Return how many lines without fields end a text that is not packed."""
+    with source.file() as file:
+        file.seek(max(file.seek(0, io.SEEK_END) - 2**16, 0))
+        end = file.read()
+    return max(end[len(end.rstrip(b"\r\n")) :].count(b"\n") - 1, 0)
 
 
 def line_of_row(source: Source | None, row: int) -> str:
