@@ -1,12 +1,18 @@
-"""What a source holds that is not among its answers: counted, so that nothing is lost in silence."""
+"""What a source holds that is not among its answers, counted, so that nothing is lost unsaid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from ._relation import Relation
+
+T = TypeVar("T", bound="Relation")
 
 _SHOWN = 3  # names in a sentence
+_LONGEST = 40  # characters of a name in it
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,7 @@ class LeftOut:
         for word, names in (("item", self.items), ("annotator", self.annotators)):
             if names:
                 subject = f"{word} has" if len(names) == 1 else f"{word}s have"
-                more = " …" if len(names) > _SHOWN else ""
-                first = ", ".join(names[:_SHOWN])
-                sentences.append(f"{len(names)} {subject} no label: {first}{more}")
+                sentences.append(f"{len(names)} {subject} no label: {first_names(names)}")
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,3 +77,39 @@ class LeftOut:
             "items": list(self.items),
             "annotators": list(self.annotators),
         }
+
+
+def first_names(names: Iterable[str]) -> str:
+    """Return the first names for a sentence, short and in one line.
+
+    >>> first_names(["a", "b c", "d", "e"])
+    'a, b c, d …'
+    """
+    every = list(names)
+    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in every]
+    visible = [name if name.isprintable() else repr(name) for name in short[:_SHOWN]]
+    return ", ".join(visible) + (" …" if len(every) > _SHOWN else "")
+
+
+def with_left_out(answers: T, left_out: LeftOut) -> T:
+    """Return the same answers with what their source holds beside them.
+
+    Items and annotators that were left out somewhere but have answers elsewhere are not named;
+    those among the answers that have none are.
+    """
+    every = left_out + answers.left_out
+    names = {}
+    for role, declared, count in (
+        ("items", answers.items, answers.labels_per_item),
+        ("annotators", answers.annotators, answers.labels_per_annotator),
+    ):
+        blank = declared[count == 0].tolist()
+        candidates = getattr(every, role)
+        if candidates:
+            labelled = set(declared[count > 0].tolist())
+            blank = dict.fromkeys(name for name in (*candidates, *blank) if name not in labelled)
+        names[role] = tuple(blank)
+    if not (every or any(names.values())):
+        return answers
+    rows = {reason: count for reason, count in every.rows.items() if count}
+    return replace(answers, left_out=LeftOut(rows, **names))

@@ -66,7 +66,8 @@ class Annotations(Relation):
     An annotator may label an item more than once: every label counts. Classes, items and
     annotators may be declared that no label uses. On an ordinal scale classes are in order; on an
     interval or ratio scale they are numbers, and `readers.as_numbers` makes `Numbers` of them.
-    Annotators may have a kind: person, model or code.
+    Annotators may have a kind: person, model or code. `left_out` counts what the reader of a file
+    left out, and does not matter for equality.
 
     Examples
     --------
@@ -390,7 +391,8 @@ class Annotations(Relation):
         if "annotators" in changes and "annotator_kinds" not in changes:
             known = dict(zip(self.annotators.tolist(), self.annotator_kinds.tolist(), strict=False))
             fields["annotator_kinds"] = known
-        return Annotations.from_codes(**{"annotator_kinds": self.annotator_kinds} | fields)
+        changed = Annotations.from_codes(**{"annotator_kinds": self.annotator_kinds} | fields)
+        return replace(changed, left_out=self.left_out)
 
     def with_scale(self, scale: Scale | Literal["numeric"]) -> Annotations:
         """Return the annotations on another scale; `numeric` is interval.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from .._left_out import LeftOut
 from .._names import text
 from ..errors import DataError
 from ._marked import MARKS, About, KindAnswers, Pair
@@ -43,7 +45,7 @@ class QuestionAnswers:
         self.gold: dict[str, str] = {}
         self.conflicting: set[str] = set()
         self._people: dict[str, str] = {}  # equal names are one text in memory
-        self._known: dict[str, str] = {}
+        self.known: dict[str, str] = {}
 
     def add(
         self, item: str, annotator: str, label: str, time: Any = None, duration: Any = None
@@ -51,7 +53,7 @@ class QuestionAnswers:
         """Add one answer."""
         self.item.append(item)
         self.annotator.append(self._people.setdefault(annotator, annotator))
-        self.label.append(self._known.setdefault(label, label))
+        self.label.append(self.known.setdefault(label, label))
         self.time.append(time)
         self.duration.append(duration)
 
@@ -110,7 +112,7 @@ class QuestionAnswers:
         )
         if self.kind == "multiple":
             frame = frame.with_columns(pl.col("label").replace("", NONE))
-        elif "" in self._known or any("\\" in label for label in self._known):
+        elif "" in self.known or any("\\" in label for label in self.known):
             frame = frame.filter(pl.col("label") != "").with_columns(
                 pl.col("label").str.replace_all(f"\\{MARK}", MARK, literal=True)
             )
@@ -121,7 +123,7 @@ class QuestionAnswers:
         if self.kind not in ("single", "ordinal"):
             return None
         offered = {_plain(name): None for name in self.classes}
-        chosen = {_plain(label) for label in self._known if label}
+        chosen = {_plain(label) for label in self.known if label}
         return tuple(offered) if offered and chosen <= offered.keys() else None
 
     def _gold(self) -> dict[str, str]:
@@ -135,6 +137,7 @@ class ItemTexts:
     """The names and texts of items."""
 
     def __init__(self) -> None:
+        self.names: dict[str, None] = {}  # of all items
         self.texts: dict[str, str] = {}
         self.conflicts: set[str] = set()
         self._named: dict[str, str] = {}
@@ -147,6 +150,7 @@ class ItemTexts:
             item = self._named.get(body) or self._shortened(body)
         else:
             return None
+        self.names[item] = None
         if body and self.texts.setdefault(item, body) != body:
             self.conflicts.add(item)
         return item
@@ -178,7 +182,9 @@ class Collected:
         self.blank: set[Pair] = set()  # submitted without any answer
         self.sizes: dict[str, tuple[int, int]] = {}  # item → height and width of its image
         self.items = ItemTexts()
-        self.left: Counter[str] = Counter()  # what was left out → how many
+        self.left: Counter[str] = Counter()  # what was left out of answers → how many
+        self.left_out: Counter[tuple[str | None, str]] = Counter()  # question, reason → answers
+        self.people: dict[str, None] = {}  # whose answers were left out
         self.notes: list[str] = []
 
     def __getitem__(self, name: str) -> QuestionAnswers:
@@ -190,6 +196,21 @@ class Collected:
     def of_kind(self, name: str, kind: Kind) -> KindAnswers:
         """Return the answers of another kind than classes to a question, which may be new."""
         return self.others.setdefault((name, kind), KindAnswers(kind))
+
+    def leave_out(
+        self,
+        reason: str,
+        item: str | None = None,
+        annotator: str | None = None,
+        *,
+        question: str | None = None,
+    ) -> None:
+        """Count an answer that is left out, to one question or to whichever it would be."""
+        self.left_out[question, reason] += 1
+        if item:
+            self.items.names[item] = None
+        if annotator:
+            self.people[annotator] = None
 
     def add_size(self, item: str, size: tuple[int, int]) -> None:
         """Add the height and width of an image; refuse a second, different one."""
@@ -210,7 +231,8 @@ class Collected:
             for (item, annotator), about in blank.items():
                 options[0].add(item, annotator, "", about.time, about.duration)
         elif not marked:
-            self.left["annotations without an answer"] += len(blank)
+            for item, annotator in blank:
+                self.leave_out("without an answer", item, annotator)
 
     def _other_questions(self, known: Collection[str]) -> dict[str, Question]:
         """Return the questions of other kinds; a name that is taken gets its kind added."""
@@ -218,7 +240,7 @@ class Collected:
         for (name, kind), answers in self.others.items():
             taken = name in known or sum(name == other for other, _ in self.others) > 1
             free = f"{name} ({kind})" if taken else name
-            found |= answers.questions(free, self.sizes, self.left)
+            found |= answers.questions(free, self.sizes, self.left_out)
         return {name: one for name, one in found.items() if one.answers.height}
 
     def export_of_files(self) -> Export:
@@ -238,7 +260,11 @@ class Collected:
         questions = {name: self.questions[name] for name in tables}
         for name, one in questions.items():
             if one.kind != "multiple":
-                self.left[f"answers to {name!r} with nothing chosen"] += one.label.count("")
+                nothing = [row for row, label in enumerate(one.label) if not label]
+                for row in nothing if "" in one.known else ():
+                    self.leave_out(
+                        "with nothing chosen", one.item[row], one.annotator[row], question=name
+                    )
             self.left[f"items with contradicting gold for {name!r}"] += len(one.conflicting)
         by_models = sum(len(one.models) for one in questions.values())
         notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
@@ -250,7 +276,23 @@ class Collected:
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
         tables = with_texts(tables) if texts else tables
-        return Export(tables | others, self.items.table(), (*self.notes, *notes))
+        tables = self._accounted(tables | others)
+        return Export(tables, self.items.table(), (*self.notes, *notes))
+
+    def _accounted(self, tables: Mapping[str, Question]) -> dict[str, Question]:
+        """Return the questions with what was left out of each, and who answered none of them."""
+        names: list[tuple[str, ...]] = []
+        for role, everybody in (("item", self.items.names), ("annotator", self.people)):
+            labelled = {name for one in tables.values() for name in one.answers[role].unique()}
+            names.append(tuple(name for name in everybody if name not in labelled))
+        left: dict[str | None, dict[str, int]] = {}
+        for (question, reason), count in self.left_out.items():
+            left.setdefault(question if question in tables else None, {})[reason] = count
+        every = LeftOut(left.pop(None, {}), *names)
+        return {
+            name: replace(one, left_out=every + LeftOut(left.get(name, {})))
+            for name, one in tables.items()
+        }
 
 
 def with_texts(questions: Mapping[str, Question]) -> dict[str, Question]:

@@ -62,8 +62,10 @@ def read(source: Source) -> Export:
                 raise source.fail(f"row {row + 1}: neither an id nor any data")
             named[key] = item
         if not by:
-            collected.left["annotations without an annotator"] += 1
+            collected.leave_out("without an annotator", item)
             continue
+        if all(columns[name][row] in _EMPTY for name in questions):
+            collected.leave_out("without an answer", item, by)
         for name in questions:
             _add(collected, name, columns[name][row], item, by, columns, row)
     return collected.export(texts=True)
@@ -117,8 +119,8 @@ def _add(
             answer = Value()
         chosen = options_of(answer)
         if is_local(answer) or chosen is None:
-            what = "spans, boxes and other regions" if is_local(answer) else "answers in free text"
-            collected.left[what] += 1
+            what = "about spans, boxes or other regions" if is_local(answer) else "in free text"
+            collected.leave_out(what, item, by, question=name)
             return
         options += chosen
         if answer.rating is not None:

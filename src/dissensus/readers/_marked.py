@@ -61,25 +61,26 @@ class KindAnswers:
                 self.values[pair], self.about[pair] = empty, about
 
     def questions(
-        self, name: str, sizes: Mapping[str, tuple[int, int]], left: Counter[str]
+        self,
+        name: str,
+        sizes: Mapping[str, tuple[int, int]],
+        left_out: Counter[tuple[str | None, str]],
     ) -> dict[str, Question]:
         """Return the question; masks have one for every label."""
-        if self.repeated:
-            left[f"earlier answers of the same annotator to {name!r}"] += self.repeated
         if self.kind != "masks":
+            left_out[name, "repeated"] += self.repeated
             return {name: self._question(self.values, self.gold, sizes)}
         known = {pair: shapes for pair, shapes in self.values.items() if pair[0] in sizes}
         unsized = len(self.values) - len(known)
-        if unsized:
-            left["empty answers on images whose size is unknown"] += unsized
         labels = sorted({label for shapes in known.values() for label, _ in shapes})
         found = {}
         for label in labels or [""]:
             masks = {pair: _mask(v, label, sizes[pair[0]]) for pair, v in known.items()}
             gold = {i: _mask(v, label, sizes[i]) for i, v in self.gold.items() if i in sizes}
-            found[name if len(labels) < 2 else f"{name}:{label}"] = self._question(
-                masks, gold, sizes
-            )
+            question = name if len(labels) < 2 else f"{name}:{label}"
+            found[question] = self._question(masks, gold, sizes)
+            left_out[question, "repeated"] += self.repeated
+            left_out[question, "on images whose size is unknown"] += unsized
         return found
 
     def _question(

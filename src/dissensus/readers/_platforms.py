@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from .._left_out import LeftOut
 from .._names import text
 from ._answers import joined, with_texts
 from .exports import NONE, Export, Kind, Question
@@ -68,11 +69,13 @@ def question_of(
     *,
     several: bool | None = None,
     gold: Mapping[str, str] | None = None,
+    asked: Sequence[bool] | None = None,
 ) -> Question:
     """Return the answers to one question, one for each row of item, annotator and carried columns.
 
-    Empty answers are left out. Lists of options make it a question with several labels, unless
-    `several` says that the answers are such labels already.
+    Empty answers are left out, and counted where the question was `asked`, by default in all rows
+    that are about an item or by an annotator. Lists of options make it a question with several
+    labels, unless `several` says that the answers are such labels already.
     """
     lists = [options_of(answer) for answer in answers] if several is None else []
     kind: Kind = "multiple" if several or any(one is not None for one in lists) else "single"
@@ -82,7 +85,24 @@ def question_of(
             for answer, one in zip(answers, lists, strict=True)
         ]
     label = pl.Series("label", [as_label(answer) for answer in answers], dtype=pl.String)
-    return Question(rows.with_columns(label).filter(label != ""), kind, gold=gold or {})
+    answered = rows.with_columns(label).filter(label != "")
+    left_out = LeftOut()
+    if answered.height < rows.height:
+        left_out = _without_label(rows, label == "", asked)
+    return Question(answered, kind, gold=gold or {}, left_out=left_out)
+
+
+def _without_label(rows: pl.DataFrame, blank: pl.Series, asked: Sequence[bool] | None) -> LeftOut:
+    """Return what rows without a label are; blank lines are none."""
+    if asked is not None:
+        blank = blank & pl.Series(asked, dtype=pl.Boolean)
+    rows = rows.select("item", "annotator").filter(blank)
+    rows = rows.filter(~pl.all_horizontal(pl.all().is_null()))
+    names = [
+        tuple(rows[role].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list())
+        for role in ("item", "annotator")
+    ]
+    return LeftOut({"without a label": rows.height} if rows.height else {}, *names)
 
 
 def export_of(
@@ -98,11 +118,16 @@ def kind_question(
     values: Sequence[Any],
     kind: Kind,
     sizes: Mapping[str, tuple[int, int]] | None = None,
+    asked: Sequence[bool] | None = None,
 ) -> Question:
-    """Return the answers of a kind to one question, one for each row; `None` is no answer."""
+    """Return the answers of a kind to one question, one for each row; `None` is no answer.
+
+    That is counted where the question was `asked`, by default in all rows.
+    """
     given = pl.Series([value is not None for value in values], dtype=pl.Boolean)
     kept = [value for value in values if value is not None]
-    return Question(rows.filter(given), kind, values=kept, sizes=sizes or {})
+    left_out = _without_label(rows, ~given, asked)
+    return Question(rows.filter(given), kind, values=kept, sizes=sizes or {}, left_out=left_out)
 
 
 def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:

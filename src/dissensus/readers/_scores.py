@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from ._answers import Collected, joined
 
-UNSCORED = "scores without a value"
-_PARTS = "scores whose values have parts in parts"
+_UNSCORED = "without a value"
+_PARTS = "with parts in parts"
 
 
 class Scorer(NamedTuple):
@@ -26,26 +26,33 @@ def add_score(
     value: Any,
     time: Any = None,
     **further: Any,
-) -> None:
-    """Add one score; what is no label is counted.
+) -> bool:
+    """Add one score, and return whether none of it was left out; what is no label is counted.
 
     The parts of an object are questions of their own, `question.part`; a list is several options.
     """
     if isinstance(value, dict):
+        whole = True
         for name, part in value.items():
             if isinstance(part, (dict, list)):
-                collected.left[_PARTS] += 1
+                collected.leave_out(_PARTS, item, question=f"{question}.{name}")
+                whole = False
             else:
-                add_score(collected, f"{question}.{name}", scorer, item, part, time, **further)
-        return
+                whole &= add_score(
+                    collected, f"{question}.{name}", scorer, item, part, time, **further
+                )
+        return whole
     label = label_of(value)
     if label is None:
-        collected.left[_PARTS if isinstance(value, list) else UNSCORED] += 1
-        return
+        reason = _PARTS if isinstance(value, list) else _UNSCORED
+        person = scorer.name if scorer.kind == "person" else None
+        collected.leave_out(reason, item, person, question=question)
+        return False
     answers = collected[question]
     if isinstance(value, list):
         answers.kind = "multiple"
     answers.add_by(scorer.kind, scorer.name, item, label, time, **further)
+    return True
 
 
 def label_of(value: Any) -> str | None:

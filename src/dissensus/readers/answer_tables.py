@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .._left_out import LeftOut, with_left_out
 from .._names import Names, as_names
 from .._relation import Floats
 from ..answers import Answers, kind_class
@@ -25,7 +26,7 @@ from .columns import NEEDED, find_columns, plain_name
 from .frames import names_of
 from .layouts import Layout
 from .sources import Source, open_source, ragged_line
-from .tables import line_of_row, read_columns
+from .tables import blank_lines, line_of_row, read_columns
 
 _LABEL = ["label", "class", "category", "type", "tag"]  # names of the label of a mark
 _CORNERS = {"xmin": "x", "ymin": "y", "xtl": "x", "ytl": "y"}
@@ -75,13 +76,16 @@ def answers_from(
     name = source.name if source else "table"
     _check_ragged(frame, source)
     rows = _by_role(frame, layout, columns, given or {}, name, who)
-    rows, notes = _complete(rows, list(layout.roles), missing, source)
+    rows, left_out = _complete(rows, list(layout.roles), missing, source)
+    notes: tuple[str, ...] = ()
     side = None if inputs is None else read_inputs(inputs)
     marks = layout.kind in ("spans", "boxes", "points")
     if duplicates != "count" and not marks:
-        from .long_tables import one_label_each
+        from .long_tables import one_label_each, repeated
 
+        height = rows.height
         rows = one_label_each(rows, duplicates, name)
+        left_out += repeated(height - rows.height)
     if assigned is not None:
         rows = _with_assigned(rows, assigned)
     elif marks and who is None and not rows.select(_blank(layout.roles)).to_series().any():
@@ -91,7 +95,8 @@ def answers_from(
         )
     build = _BUILDERS[layout.kind]
     with _named_rows(source, rows["row"].to_numpy()):
-        return build(rows, side), notes
+        answers = with_left_out(build(rows, side), left_out)
+    return answers, (*notes, *answers.left_out.sentences)
 
 
 def _by_role(
@@ -141,14 +146,26 @@ def _blank(roles: Mapping[str, Any] | Sequence[str]) -> pl.Expr:
 
 def _complete(
     rows: pl.DataFrame, values: Sequence[str], missing: str, source: Source | None
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
+) -> tuple[pl.DataFrame, LeftOut]:
     """Return the rows with item and annotator; others are an error, or left out on request."""
+    height = rows.height
     rows = rows.filter(~_blank(["item", "annotator", *values]))
+    empty = height - rows.height
+    empty -= blank_lines(source, empty) if empty else 0
+    left_out = LeftOut({"empty": empty} if empty else {})
     lacks = rows.select(pl.any_horizontal(pl.col("item", "annotator").is_null())).to_series()
     if not lacks.any():
-        return rows, ()
+        return rows, left_out
     if missing == "drop":
-        return rows.filter(~lacks), (f"{int(lacks.sum())} rows without item or annotator left out",)
+        dropped = rows.filter(lacks)
+        no_item = dropped["item"].null_count()
+        counts = {"without an item": no_item, "without an annotator": dropped.height - no_item}
+        reasons = {reason: count for reason, count in counts.items() if count}
+        names = (
+            tuple(dropped[role].drop_nulls().unique(maintain_order=True).to_list())
+            for role in ("item", "annotator")
+        )
+        return rows.filter(~lacks), left_out + LeftOut(reasons, *names)
     row = rows.filter(lacks).row(0, named=True)
     role = "item" if row["item"] is None else "annotator"
     where = line_of_row(source, row["row"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,9 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
     **given
         `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
         `readers.examine`.
+
+    Rows that were not read are counted in `left_out` of what is returned, by reason; it also names
+    the items and annotators without a label.
 
     Examples
     --------
@@ -228,7 +231,8 @@ def _of_export(
     if asked.kind == "multiple":
         notes += (_SEVERAL,)
     try:
-        return AnswerReading(answers_of(asked), name, notes)
+        answers = answers_of(asked)
+        return AnswerReading(answers, name, (*notes, *answers.left_out.sentences))
     except DataError as problem:
         raise opened.fail(str(problem)) from None
 
@@ -275,6 +279,7 @@ def as_sets(reading: Reading) -> AnswerReading:
         items=annotations.items,
         annotators=annotations.annotators,
     )
+    answers = replace(answers, left_out=annotations.left_out)
     return AnswerReading(answers, reading.format, (*reading.notes, _SEVERAL))
 
 

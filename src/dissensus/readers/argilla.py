@@ -78,9 +78,10 @@ def read(source: Source) -> Export:
         for question, value, by, status in responses:
             states.add(_plain(status))
             if status not in (None, "submitted"):
-                collected.left[f"{status} responses"] += 1
+                person = None if by is None else text(by)
+                collected.leave_out(text(status), item, person, question=question)
             elif by is None or by == "":
-                collected.left["responses without a user"] += 1
+                collected.leave_out("without a user", item, question=question)
             else:
                 given.append(Given(question, item, text(by), value, About(), where))
         for question, value, agent, score in suggestions:
@@ -136,7 +137,8 @@ def _add(collected: Collected, one: Given, kind: Kind) -> None:
     """Add one answer to its question; what cannot be one is counted."""
     question, item, _, value, about, _ = one
     if value is None or value == "":
-        collected.left["responses without a value"] += 1
+        person = None if about.model else one.by
+        collected.leave_out("without a value", item, person, question=question)
         return
     if kind not in KINDS:
         if isinstance(value, dict) or any(isinstance(v, (dict, list)) for v in _as_list(value)):

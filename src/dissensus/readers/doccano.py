@@ -37,7 +37,7 @@ _ANNOTATOR = ("annotator", "user", "username", "annotated_by")
 
 _KEYS, _VALUES = {"id", *_INPUTS}, {*_LABELS, "entities", "bbox", "segmentation"}  # in a zip
 
-_UNLABELLED = "records without a label"
+_UNLABELLED = "without a label"
 
 Record = dict[str, Any]
 
@@ -91,7 +91,7 @@ def read(source: Source) -> Export:
 
 def _export(collected: Collected) -> Export:
     if collected.others:
-        del collected.left[_UNLABELLED]  # they are empty answers
+        del collected.left_out[None, _UNLABELLED]  # they are empty answers
     return collected.export()
 
 
@@ -138,7 +138,7 @@ def _add(
         if given is None or given == "" or given == []:
             if name in record:
                 collected.submitted[item, text(by)] = About()
-                collected.left[_UNLABELLED] += 1
+                collected.leave_out(_UNLABELLED, item, text(by))
             continue
         labels = given if isinstance(given, list) else [given]
         if any(isinstance(one, (list, dict)) for one in labels):
@@ -184,7 +184,7 @@ def _add_old(collected: Collected, one: Any, item: str) -> None:
     elif not isinstance(one, dict) or "points" in one:
         collected.left["polygons"] += 1
     elif _scalar(one.get("user")) is None or _scalar(one.get("label")) is None:
-        collected.left["annotations without a user or label"] += 1
+        collected.leave_out("without a user or label", item)
     else:
         collected["label"].add(item, text(one["user"]), joined([one["label"]]))
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from .._left_out import LeftOut
 from .columns import NEEDED, plain_name
 from .packing import DAMAGED
 from .sources import Source
@@ -120,6 +121,8 @@ class Question:
         is an empty answer.
     sizes
         Height and width of images in pixels: item → (height, width).
+    left_out
+        Answers that were not read, and items and annotators without any.
     """
 
     answers: pl.DataFrame
@@ -128,6 +131,7 @@ class Question:
     gold: Mapping[str, Any] = field(default_factory=dict)
     values: Sequence[Any] = ()
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,15 @@ other names are kept in the metadata. Some sets of peerannot are the other way r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import polars as pl
 
-from .._names import Names, as_names, numbered
+from .._left_out import LeftOut, with_left_out
+from .._names import Names, as_names, numbered, text
 from .._relation import Integers, indices_of
 from .._serialization import damage
 from ..annotations import Annotations
@@ -56,6 +58,7 @@ def read_folder(
     n_classes: int | None = None,
     inverted: bool = False,
     duplicates: str = "count",
+    missing: str = "error",
 ) -> Annotations:
     """Return the annotations of a data set folder; inverted, of `{annotator: {item: label}}`."""
     path = Path(folder) / answers
@@ -65,9 +68,11 @@ def read_folder(
     given = load(source)
     if not is_nested(given):
         raise source.fail("answers should be {item: {annotator: label}}")
+    people = LeftOut(annotators=tuple(given) if inverted else ())  # somebody may have no item
     if inverted:
         given = _turned(given)
-    given = one_answer_each(given, duplicates, str(path))
+    given, left_out = one_answer_each(given, duplicates, str(path), missing)
+    left_out += people
     notes = read_metadata(folder, metadata)
     annotations = from_answers(
         given,
@@ -77,7 +82,8 @@ def read_folder(
         classes=classes,
     )
     with damage(f"{folder}: the names in the metadata do not fit the answers"):
-        return _named(annotations, notes.get("names"))
+        annotations = _named(annotations, notes.get("names"))
+    return with_left_out(annotations, _renamed(left_out, notes.get("names")))
 
 
 def from_answers(
@@ -151,7 +157,10 @@ def read(source: Source) -> Export:
         for label in (labels if isinstance(labels, list) else [labels])
     ]
     schema = {"item": pl.String, "annotator": pl.String, "label": pl.String}
-    return Export({"label": Question(pl.DataFrame(rows, schema=schema, orient="row"))})
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    items = tuple(dict.fromkeys(item for answers in given.values() for item in answers))
+    left_out = LeftOut(items=items, annotators=tuple(given))  # as far as they have no label
+    return Export({"label": Question(frame, left_out=left_out)})
 
 
 def orientation_note(
@@ -199,6 +208,14 @@ def _turned(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
         for item, label in labels.items():
             answers.setdefault(item, {})[annotator] = label
     return answers
+
+
+def _renamed(left_out: LeftOut, names: Any) -> LeftOut:
+    """Return what was left out with annotators under the names that the metadata keep for them."""
+    known = names.get("annotators", []) if isinstance(names, dict) else []
+    numbers = dict(zip(map(str, range(len(known))), map(text, known), strict=True))
+    annotators = tuple(numbers.get(name, name) for name in left_out.annotators)
+    return replace(left_out, annotators=annotators)
 
 
 def _named(annotations: Annotations, names: Any) -> Annotations:

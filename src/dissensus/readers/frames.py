@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from .._left_out import LeftOut
 from .._names import text
 from ..errors import DataError
 
@@ -85,22 +86,48 @@ def frame_of(
     return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
 
 
-def one_answer_each(answers: Mapping[Any, Any], duplicates: str, name: str) -> Mapping[Any, Any]:
-    """Return `{item: {annotator: label}}` with one label where there is a list of them."""
-    if duplicates == "count":
-        return answers
-    one: dict[Any, dict[Any, Any]] = {}
+def one_answer_each(
+    answers: Mapping[Any, Any], duplicates: str, name: str, missing: str = "error"
+) -> tuple[Mapping[Any, Any], LeftOut]:
+    """Return `{item: {annotator: label}}` with one label where there is a list of them.
+
+    Labels that are null are left out if `missing` is `drop`; also returned is what was left out.
+    """
+    blank: dict[Any, None] = {}  # annotators without a label on some item
+    if duplicates == "count" and missing != "drop":
+        blank |= {a: None for given in answers.values() for a, one in given.items() if one == []}
+        return answers, LeftOut(annotators=tuple(map(text, blank)))
+    n_blank = n_repeated = 0
+    kept: dict[Any, Any] = {}
     for item, given in answers.items():
-        one[item] = dict(given)
+        labels_of = given
         for annotator, labels in given.items():
-            if isinstance(labels, (list, tuple)) and labels:
-                if len(labels) > 1 and duplicates == "error":
-                    raise DataError(
-                        f"{name}: annotator {text(annotator)!r} labelled item {text(item)!r} more "
-                        "than once; --duplicates first or last keeps one label"
-                    )
-                one[item][annotator] = labels[0 if duplicates == "first" else -1]
-    return one
+            several = isinstance(labels, (list, tuple))
+            chosen = labels if several else (labels,)
+            if missing == "drop":
+                chosen = [label for label in chosen if not _is_null(label)]
+                n_blank += (len(labels) if several else 1) - len(chosen)
+            if len(chosen) > 1 and duplicates == "error":
+                raise DataError(
+                    f"{name}: annotator {text(annotator)!r} labelled item {text(item)!r} more "
+                    "than once; --duplicates first or last keeps one label"
+                )
+            if len(chosen) > 1 and duplicates != "count":
+                n_repeated += len(chosen) - 1
+                chosen = chosen[:1] if duplicates == "first" else chosen[-1:]
+            if not chosen:
+                blank[annotator] = None
+            if len(chosen) != (len(labels) if several else 1):
+                labels_of = dict(given) if labels_of is given else labels_of
+                labels_of[annotator] = list(chosen)
+        kept[item] = labels_of
+    rows = {"without a label": n_blank, "repeated": n_repeated}
+    rows = {reason: count for reason, count in rows.items() if count}
+    return kept, LeftOut(rows, annotators=tuple(map(text, blank)))
+
+
+def _is_null(label: Any) -> bool:
+    return label is None or label == "" or label != label
 
 
 def series_of(name: str, values: list[Any]) -> pl.Series:

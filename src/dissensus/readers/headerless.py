@@ -14,7 +14,7 @@ import polars as pl
 from .columns import NEEDED, is_known
 from .exports import Export, Head, Question
 from .sources import Source
-from .tables import first_lines, read_unnamed
+from .tables import first_lines, read_unnamed, without_empty
 
 _WORKERS = ("w", "worker", "a", "ann", "annotator", "user", "u", "rater")
 
@@ -59,7 +59,7 @@ def read(source: Source) -> Export:
     positions = _positions(frame)
     columns = ", ".join(f"{role} {position}" for role, position in positions.items())
     note = f"no header: columns are taken as {columns}; --columns item=…,annotator=… overrides it"
-    return _export(frame, positions, (note,))
+    return _export(source, frame, positions, (note,))
 
 
 def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
@@ -78,16 +78,17 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
     if lacking is not None:
         raise source.fail(f"columns are given by number, but not the {lacking}; add {lacking}=…")
     positions = {role: int(position) for role, position in columns.items()}
-    return _export(frame.slice(1) if named else frame, positions)
+    return _export(source, frame.slice(1) if named else frame, positions)
 
 
 def _export(
-    frame: pl.DataFrame, positions: Mapping[str, int], notes: tuple[str, ...] = ()
+    source: Source, frame: pl.DataFrame, positions: Mapping[str, int], notes: tuple[str, ...] = ()
 ) -> Export:
     answers = frame.select(
         pl.col(frame.columns[position - 1]).str.strip_chars().alias(role)
         for role, position in positions.items()
     )
+    answers, left_out = without_empty(answers, source)
     gold: dict[str, str] = {}
     if "gold" in positions:
         known = answers.filter(pl.col("gold").fill_null("") != "").unique(
@@ -95,7 +96,7 @@ def _export(
         )
         gold = dict(zip(known["item"].to_list(), known["gold"].to_list(), strict=True))
         answers = answers.drop("gold")
-    return Export({"label": Question(answers, gold=gold)}, notes=notes)
+    return Export({"label": Question(answers, gold=gold, left_out=left_out)}, notes=notes)
 
 
 def _positions(frame: pl.DataFrame) -> dict[str, int]:

@@ -18,8 +18,9 @@ from typing import Any
 
 import polars as pl
 
+from .._left_out import LeftOut
 from . import doccano
-from ._platforms import as_label, count_note, named_by_inputs, question_of
+from ._platforms import as_label, named_by_inputs, question_of
 from .columns import CARRIED, NEEDED, TRUTH, plain_name
 from .exports import Export, Head, Question
 from .frames import series_of
@@ -60,7 +61,8 @@ def read(source: Source) -> Export:
     if all(isinstance(one.get("split"), str) for one in records):
         split = pl.Series("split", [str(one["split"]) for one in records])
         rows = rows.with_columns(split.gather(position))
-    unlabelled = sum(not one.get(people) for one in records)
+    blank = [not one.get(people) for one in records]
+    unlabelled = LeftOut(items=tuple(ids.filter(pl.Series(blank, dtype=pl.Boolean)).to_list()))
     gold = _gold(records, ids, {people, *lists})
     questions = [name for name in lists if plain_name(name) not in _ABOUT]
     if questions:
@@ -73,14 +75,16 @@ def read(source: Source) -> Export:
         values = _values(records, name)
         if name in classes:  # declared: no list in disguise, and no gap but null
             label = pl.Series("label", values, dtype=pl.String)
+            gaps = [None] * label.null_count()
+            left_out = question_of(rows.filter(label.is_null()), gaps).left_out
             answers = rows.with_columns(label).drop_nulls("label")
-            export[name] = Question(answers, classes=classes[name])
+            export[name] = Question(answers, classes=classes[name], left_out=left_out)
         else:
             export[name] = question_of(rows, values)
+        export[name] = replace(export[name], left_out=export[name].left_out + unlabelled)
         if not {*gold.values()}.isdisjoint(export[name].answers["label"].unique()):
             export[name] = replace(export[name], gold=gold)
-    notes = count_note(unlabelled, "left out: items without annotations")
-    return Export(export, texts_in(records, ids), notes)
+    return Export(export, texts_in(records, ids))
 
 
 def _records(source: Source) -> tuple[list[dict[str, Any]], dict[str, tuple[str, ...]]]:

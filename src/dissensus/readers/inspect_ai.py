@@ -139,11 +139,10 @@ def _add(
     if item is None:
         raise source.fail("a sample without an id")
     if sample.invalidation is not None:
-        collected.left["invalidated samples"] += 1
+        collected.leave_out("invalidated", item)
         return
     if not sample.scores:
-        what = "samples that ended in an error" if sample.error else "samples without a score"
-        collected.left[what] += 1
+        collected.leave_out("ended in an error" if sample.error else "without a score", item)
         return
     for name, score in sample.scores.items():
         by_person = any(edit.provenance for edit in (score.history or ())[:1])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .._left_out import with_left_out
 from ..answers import KINDS, Answers, kind_class
 from .exports import NONE, Question
 
@@ -21,7 +22,8 @@ def has_answers(question: Question) -> bool:
 def as_texts(question: Question) -> Question:
     """Return a question of classes as one of texts."""
     values = question.answers["label"].to_list()
-    return Question(question.answers.drop("label"), "texts", gold=question.gold, values=values)
+    answers = question.answers.drop("label")
+    return replace(question, answers=answers, kind="texts", classes=None, values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,4 +77,4 @@ def answers_of(question: Question) -> Answers:
         blank = (np.nan, np.nan)
         size = [question.sizes.get(name, blank)[::-1] for name in answers.items.tolist()]
         answers = replace(answers, size=np.array(size, dtype=float).reshape(-1, 2))
-    return answers
+    return with_left_out(answers, question.left_out)

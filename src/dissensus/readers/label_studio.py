@@ -27,7 +27,7 @@ from .sources import Source
 
 FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
 _PATH = " / "  # between the steps of a taxonomy
-_NOBODY = "annotations without an annotator"
+_NOBODY = "without an annotator"
 _REGION = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 
 
@@ -157,23 +157,20 @@ def read(source: Source) -> Export:
                     _add_prediction(collected, item, task.data, prediction)
         except DataError as problem:
             raise source.fail(f"task {number}: {problem}") from None
-    if not (collected.questions or collected.others) and collected.left[_NOBODY]:
+    if not (collected.questions or collected.others) and collected.left_out[None, _NOBODY]:
         raise source.fail("no annotation has an annotator; export it with completed_by")
     return collected.export()
 
 
 def _add(collected: Collected, item: str, data: Any, annotation: Annotation) -> None:
     """Add the answers of one annotator to one task."""
-    by = annotation.completed_by
+    annotator = _name_of(annotation.completed_by)
     if annotation.was_cancelled or annotation.skipped:
-        collected.left["cancelled annotations"] += 1
+        collected.leave_out("cancelled", item, annotator)
         return
-    if isinstance(by, Person):
-        by = by.email or by.id
-    if by is None or by == "":
-        collected.left[_NOBODY] += 1
+    if annotator is None:
+        collected.leave_out(_NOBODY, item)
         return
-    annotator = by if type(by) is str else str(by)
     about = About(annotation.created_at, annotation.lead_time)
     collected.submitted[item, annotator] = about
     if not annotation.result:
@@ -190,6 +187,15 @@ def _add(collected: Collected, item: str, data: Any, annotation: Annotation) -> 
         if annotation.ground_truth:
             answers.add_gold(item, label)
     others.add(annotator, about, gold=bool(annotation.ground_truth))
+
+
+def _name_of(by: int | str | Person | None) -> str | None:
+    """Return the name of an annotator, if there is one."""
+    if isinstance(by, Person):
+        by = by.email or by.id
+    if by is None or by == "":
+        return None
+    return by if type(by) is str else str(by)
 
 
 def _add_prediction(collected: Collected, item: str, data: Any, prediction: Prediction) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from .._names import text
 from ._answers import Collected
-from ._scores import UNSCORED, Scorer, add_score
+from ._scores import Scorer, add_score
 from .exports import Export, Head
 from .json_records import records
 from .sources import Source
@@ -94,15 +94,14 @@ def _add(collected: Collected, score: Score, source: Source, number: int) -> boo
     if item is None or score.name in (None, ""):
         raise source.fail(f"record {number}: a score without a name or without what was scored")
     if score.data_type in ("TEXT", "CORRECTION"):
-        collected.left["scores that are texts or corrections"] += 1
+        collected.leave_out("that are texts or corrections", item)
         return False
     question = text(score.name)
     trace = score.trace_id or subject.trace_id or (subject.id if subject.kind == "trace" else None)
     about: Any = {"trace": text(trace) if trace else None, "environment": score.environment}
-    before = collected.left[UNSCORED]
     scorer = _scorer(score, question)
-    add_score(collected, question, scorer, item, _value(score), score.timestamp, **about)
-    if collected.left[UNSCORED] > before:
+    value = _value(score)
+    if not add_score(collected, question, scorer, item, value, score.timestamp, **about):
         return False
     if score.data_type == "NUMERIC" and question in collected.questions:
         collected[question].kind = "numeric"

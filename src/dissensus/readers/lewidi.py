@@ -55,9 +55,11 @@ def read(source: Source) -> Export:
         if item is None:
             raise source.fail("an item without a name")
         pairs = _pairs(one, item, source)
-        if not pairs:
-            collected.left["items without annotations"] += 1
         for annotator, options in pairs:
+            if not (annotator and options):
+                reason = "without a label" if annotator else "without an annotator"
+                collected.leave_out(reason, item, annotator)
+                continue
             several = several or len(options) > 1
             if one.split is not None:
                 answers.split[len(answers.label)] = text(one.split)
@@ -77,21 +79,17 @@ def read(source: Source) -> Export:
 
 
 def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
-    """Return pairs of annotator and labels."""
+    """Return pairs of annotator and labels; either may be empty."""
     given = one.annotations
     if isinstance(given, dict):
-        return [
-            (annotator, options)
-            for annotator, labels in given.items()
-            if annotator and (options := _split(labels))
-        ]
+        return [(annotator, _split(labels)) for annotator, labels in given.items()]
     labels, annotators = _split(given, gaps=True), _split(one.annotators, gaps=True)
-    if not any(labels):
-        return []
+    if not any(labels) and len(labels) != len(annotators):
+        return [(annotator, []) for annotator in annotators]
     if len(labels) != len(annotators):
         raise source.fail(f"item {item!r}: {len(labels)} labels but {len(annotators)} annotators")
     both = zip(annotators, labels, strict=True)
-    return [(annotator, [label]) for annotator, label in both if annotator and label]
+    return [(who, [label] if label else []) for who, label in both if who or label]
 
 
 def _split(value: Any, *, gaps: bool = False) -> list[str]:

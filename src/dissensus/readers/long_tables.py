@@ -6,9 +6,11 @@ The order of names is the one of `_names.code`, so that it does not matter where
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from .._kinds import kind_of_word
+from .._left_out import LeftOut, with_left_out
 from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
@@ -23,7 +26,7 @@ from ..errors import DataError
 from .columns import CARRIED, IN_MEMORY, NEEDED, NO_LABEL, find_columns
 from .frames import names_of
 from .sources import Source, open_source, ragged_line
-from .tables import line_of_row, read_roles
+from .tables import line_of_row, read_roles, without_empty
 from .text_codes import code_texts
 
 
@@ -36,20 +39,23 @@ def annotations_from(
     duplicates: str = "count",
     source: Source | None = None,
 ) -> Annotations:
-    """Return the annotations of a long table: one row for each label."""
+    """Return the annotations of a long table, one row for each label, and what was left out."""
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
     frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in roles.items()))
     gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
+    left_out = LeftOut()
     if missing == "drop" or gaps:
-        frame = without_gaps(frame, missing, source)
+        frame, left_out = split_gaps(frame, missing, source)
     codes = code_columns(frame.select(list(NEEDED)))
     if any(len(names) and names[0] == "" for _, names in codes.values()):  # it is always first
-        frame = without_gaps(frame, missing, source)
+        frame, left_out = split_gaps(frame, missing, source)
         codes = code_columns(frame.select(list(NEEDED)))
     if duplicates != "count":
+        height = frame.height
         frame = one_label_each(frame, duplicates, name)
         codes = code_columns(frame.select(list(NEEDED)))
+        left_out += repeated(height - frame.height)
     label, known = codes["label"]
     if classes is not None:
         label, known = _declared(label, known, as_names(classes), name)
@@ -63,7 +69,8 @@ def annotations_from(
         classes=known,
         **carried,
     )
-    return annotations.with_kinds(_kinds(frame, codes["annotator"], name))
+    annotations = annotations.with_kinds(_kinds(frame, codes["annotator"], name))
+    return with_left_out(annotations, left_out)
 
 
 def _kinds(frame: pl.DataFrame, annotator: tuple[Codes, Names], source: str) -> list[str]:
@@ -95,19 +102,29 @@ def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None) -> pl.DataFrame:
-    """Return the rows that have item, annotator and label; drop empty rows, and others on request.
+    """Return the rows that have item, annotator and label, as `split_gaps` does."""
+    return split_gaps(frame, missing, source)[0]
 
-    An incomplete row is an error unless `missing` is `drop`.
+
+def split_gaps(
+    frame: pl.DataFrame, missing: str, source: Source | None = None
+) -> tuple[pl.DataFrame, LeftOut]:
+    """Return the rows that have item, annotator and label, and what the others were.
+
+    Empty rows are left out, others on request: an incomplete row is an error unless `missing` is
+    `drop`.
     """
-    frame = frame.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
+    whole, left_out = without_empty(frame.select(list(NEEDED)), source)
+    if whole.height < frame.height:
+        frame = frame.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
     lacks = frame.select(_is_missing(role, frame.schema[role]) for role in NEEDED)
     if missing == "drop" and frame.schema["label"] == pl.String:
         lacks = lacks.with_columns(lacks["label"] | is_no_label(frame["label"]))
     gaps = lacks.select(pl.any_horizontal(pl.all()).alias("gap"))["gap"]
     if not gaps.any():
-        return frame
+        return frame, left_out
     if missing == "drop":
-        return frame.filter(~gaps)
+        return frame.filter(~gaps), left_out + _incomplete(frame.filter(gaps), lacks.filter(gaps))
     row, count = int(gaps.arg_true()[0]), int(gaps.sum())
     role = next(role for role in NEEDED if lacks[role][row])
     more = f"; {count - 1} more lines like this" if count > 1 else ""
@@ -119,6 +136,29 @@ def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None
     in_memory = source is not None and name == IN_MEMORY
     drop = 'read(table, missing="drop")' if in_memory else "--missing drop"
     raise DataError(f"{name}: {where}: no {role}{more}; {drop} leaves such rows out")
+
+
+def _incomplete(rows: pl.DataFrame, lacks: pl.DataFrame) -> LeftOut:
+    """Return what rows without a label, an item or an annotator were."""
+    label = names_of(rows["label"])
+    word = pl.concat_str(pl.lit("'"), pl.lit(label), pl.lit("'"))
+    reason = (
+        pl.when(pl.lit(label).is_null() & pl.col("label")).then(pl.lit("without a label"))
+        .when(pl.col("label")).then(word)
+        .when(pl.col("item")).then(pl.lit("without an item"))
+        .otherwise(pl.lit("without an annotator"))
+    )  # fmt: skip
+    count = Counter(lacks.select(reason.alias("reason"))["reason"].to_list())
+    names = {
+        role: tuple(names_of(rows[role]).drop_nulls().unique(maintain_order=True).to_list())
+        for role in ("item", "annotator")
+    }
+    return LeftOut(dict(count.most_common()), names["item"], names["annotator"])
+
+
+def repeated(count: int) -> LeftOut:
+    """Return so many rows of which another one was kept."""
+    return LeftOut({"repeated": count} if count else {})
 
 
 def one_label_each(frame: pl.DataFrame, duplicates: str, name: str) -> pl.DataFrame:
@@ -219,7 +259,7 @@ def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
             f"{where}label {label!r} is not a number" + (f"; {more} more" if more else "")
         )
     value = np.array([float(name) for name in names])
-    return Numbers.from_codes(
+    numbers = Numbers.from_codes(
         annotations.item,
         annotations.annotator,
         value[annotations.label],
@@ -227,3 +267,4 @@ def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
         annotators=annotations.annotators,
         **annotations.columns,
     )
+    return replace(numbers, left_out=annotations.left_out)

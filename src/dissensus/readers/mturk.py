@@ -61,13 +61,19 @@ def read(source: Source) -> Export:
     inputs = [name for name in table.columns if name.startswith("Input.")]
     rows = _rows(table, inputs)
     marked: Marked = {}
-    answered = _from_json(source, table, marked) if _JSON in table.columns else {}
-    answered |= _from_columns(source, table, marked)
+    in_json = _from_json(source, table, marked) if _JSON in table.columns else {}
+    there = {row for by_row in marked.values() for row in by_row}
+    there |= {
+        row for one, _ in in_json.values() for row, answer in enumerate(one) if answer is not None
+    }
+    blank = [row not in there for row in range(table.height)]  # JSON holds what was asked
+    answered = in_json | _from_columns(source, table, marked)
     questions = {
-        name: question_of(rows, answers, several=several)
+        name: question_of(rows, answers, several=several, asked=blank if name in in_json else None)
         for name, (answers, several) in answered.items()
     }
-    questions |= {name: _marks(source, rows, by_row) for name, by_row in marked.items()}
+    asked = blank if _JSON in table.columns else None
+    questions |= {name: _marks(source, rows, by_row, asked) for name, by_row in marked.items()}
     rejected = 0
     if "status" in rows.columns:
         rejected = int((rows["status"].str.to_lowercase() == "rejected").sum())
@@ -106,7 +112,9 @@ def _times(column: pl.Series) -> pl.Series:
     return column if times.null_count() > column.null_count() else times
 
 
-def _marks(source: Source, rows: pl.DataFrame, by_row: dict[int, Any]) -> Question:
+def _marks(
+    source: Source, rows: pl.DataFrame, by_row: dict[int, Any], asked: Sequence[bool] | None
+) -> Question:
     """Return the marks of one question."""
     shape = next(filter(None, map(shape_of, by_row.values())), "boundingBoxes")
     values: list[Any] = [None] * rows.height
@@ -119,7 +127,7 @@ def _marks(source: Source, rows: pl.DataFrame, by_row: dict[int, Any]) -> Questi
             values[row] = marks_of(value.get(shape) or [], shape, size)
         except DataError as problem:
             raise source.fail(f"row {row + 1}: {problem}") from None
-    return kind_question(rows, values, MARKED[shape], sizes)
+    return kind_question(rows, values, MARKED[shape], sizes, asked)
 
 
 def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:

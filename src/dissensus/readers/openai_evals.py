@@ -62,10 +62,11 @@ def read(source: Source) -> Export:
     for _, event in records(source, Event):
         spec = event.spec or spec
         if event.type == "error":
-            collected.left["errors"] += 1
+            sample = event.sample_id
+            collected.leave_out("with an error", None if sample is None else text(sample))
         elif event.type in ("metrics", "match") and isinstance(event.data, dict):
             if event.sample_id in (None, ""):
-                collected.left["events without a sample"] += 1
+                collected.leave_out("without a sample")
             else:
                 _add(collected, event, event.data, spec)
     return collected.export(texts=True)
@@ -86,6 +87,6 @@ def _add(collected: Collected, event: Event, data: dict[str, Any], spec: Spec) -
         scorer = Scorer("model", fns[-1] if fns else "grader") if graded else code
     for question, value in values.items():
         if value == _INVALID:
-            collected.left["invalid choices"] += 1
+            collected.leave_out("with an invalid choice", item, question=question)
         else:
             add_score(collected, question, scorer, item, value, event.created_at, system=system)

@@ -81,13 +81,17 @@ def read(source: Source) -> Export:
     by_scheme: dict[str, list[tuple[Answer, Mapping[str, Any]]]] = {}
     for answer in _answers(source):
         if answer.item.endswith(".html"):
-            collected.left["answers on pages of a survey"] += 1
+            collected.leave_out("on pages of a survey")
             continue
         item = collected.items.name(answer.item, answer.text)
+        answered = False
         for scheme, given in answer.schemes.items():
             chosen = {name: value for name, value in given.items() if _is_chosen(value, len(given))}
             if item is not None and chosen:
                 by_scheme.setdefault(scheme, []).append((answer, chosen))
+                answered = True
+        if not answered:
+            collected.leave_out("without an answer", item, answer.user)
     for scheme, answers in by_scheme.items():
         _add(collected, scheme, answers)
     return collected.export(texts=True)

@@ -25,7 +25,7 @@ from .sources import Source
 
 _MARKS = ("_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id")
 _BINARY = ("accept", "reject")
-_NOBODY = "answers without an annotator"
+_NOBODY = "without an annotator"
 
 
 class Choice(Struct, gc=False):
@@ -84,15 +84,15 @@ def read(source: Source) -> Export:
             raise source.fail(f"line {number}: neither an _input_hash nor a text")
         by = one.annotator if one.annotator not in (None, "") else one.session
         if one.answer is None or one.answer == "ignore":
-            collected.left["ignored tasks"] += 1
+            collected.leave_out("ignored", item, None if by is None else text(by))
         elif by is None or by == "":
-            collected.left[_NOBODY] += 1
+            collected.leave_out(_NOBODY, item)
         else:
             try:
                 _add(collected, one, item, text(by))
             except (DataError, TypeError, ValueError) as problem:
                 raise source.fail(f"line {number}: {problem}") from None
-    if not (collected.questions or collected.others) and collected.left[_NOBODY]:
+    if not (collected.questions or collected.others) and collected.left_out[None, _NOBODY]:
         raise source.fail("no answer has an annotator (_annotator_id or _session_id)")
     return collected.export()
 
@@ -101,7 +101,7 @@ def _add(collected: Collected, one: Answered, item: str, by: str) -> None:
     """Add one answer to the question it belongs to."""
     if one.accept is not None or one.options:
         if one.answer == "reject":
-            collected.left["rejected choices"] += 1
+            collected.leave_out("rejected", item, by)
             return
         answers = collected["choice"]
         chosen = [option for option in one.accept or () if option is not None]
@@ -113,11 +113,11 @@ def _add(collected: Collected, one: Answered, item: str, by: str) -> None:
         answers.add(item, by, joined(chosen), one.time)
     elif one.spans or one.audio_spans or _is_manual(one.view):
         if one.answer == "reject":
-            collected.left["rejected marks"] += 1
+            collected.leave_out("rejected", item, by)
             return
         _add_marks(collected, one, item, by)
     elif one.relations or one.view == "relations":
-        collected.left["relations"] += 1
+        collected.leave_out("with relations only", item, by)
     elif one.view == "text_input":
         given = one.user_input if isinstance(one.user_input, str) else ""
         collected.of_kind("texts", "texts").add(item, by, given, About(one.time))

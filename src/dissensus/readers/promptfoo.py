@@ -151,13 +151,12 @@ def _add(
     grading = result.grading_result
     if grading is None or not grading.component_results:
         failed = result.failure_reason == _ERROR or result.error
-        what = "outputs that failed with an error" if failed else "outputs without assertions"
-        collected.left[what] += 1
+        collected.leave_out("failed with an error" if failed else "without assertions", item)
         return
     about = {"system": provider or None, "test": test}
     for scorer, one in _scored(grading.component_results):
         if one.metadata is not None and one.metadata.grader_error:
-            collected.left["assertions whose grader failed"] += 1
+            collected.leave_out("whose grader failed", item)
             continue
         outcome = None if one.passed is None else "pass" if one.passed else "fail"
         add_score(collected, "pass", scorer, item, outcome, **about)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from .._left_out import LeftOut, with_left_out
 from ..annotations import Annotations, Scale
 from ..answers import KINDS
 from ..errors import DataError
@@ -29,7 +30,7 @@ from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
-from .tables import column_names, read_columns
+from .tables import column_names, read_columns, without_empty
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
 _KINDS: dict[Scale, Kind] = {
@@ -117,6 +118,9 @@ def read(
     duplicates
         What to do where an annotator labelled an item more than once: `count` all labels, keep the
         `first` or `last`, or `error`.
+
+    Rows that were not read are counted in `left_out` of what is returned, which also names items
+    and annotators without a label.
 
     Examples
     --------
@@ -247,17 +251,19 @@ def _examine(
     kind: str | None,
     given: tuple[str | None, Sequence[Any] | None, str, str],
 ) -> Reading | KindReading:
-    question, classes, _, duplicates = given
+    _, classes, missing, duplicates = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
-        answers = one_answer_each(source, duplicates, "mapping")
-        return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
+        answers, left_out = one_answer_each(source, duplicates, "mapping", missing)
+        annotations = Annotations.from_dict(answers, classes=classes)
+        return _read(Reading(with_left_out(annotations, left_out), "mapping"))
     several = isinstance(source, (list, tuple)) and bool(source)
     if several and all(isinstance(one, (str, Path)) for one in source):
         return _of_files(list(source), format, kind, given)
     on_disk = isinstance(source, (str, Path))
     inverted = format == INVERTED
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
-        return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
+        how: Any = {"classes": classes, "missing": missing, "duplicates": duplicates}
+        return examine_folder(source, inverted=inverted, **how)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         where = source if on_disk else IN_MEMORY
@@ -284,7 +290,7 @@ def _examine(
                 "no answers.json in this folder, nor files of a known tool; name the file itself"
             )
         if export is None and opened.format in ("npy", "json", "zip"):
-            whole = _whole(opened, question, classes, duplicates)
+            whole = _whole(opened, *given)
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
@@ -306,7 +312,11 @@ def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
 
 
 def _whole(
-    opened: Source, question: str | None, classes: Sequence[Any] | None, duplicates: str
+    opened: Source,
+    question: str | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+    duplicates: str,
 ) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
     from .folders import is_nested, load_array, orientation_note
@@ -319,18 +329,26 @@ def _whole(
             with opened.file() as file:
                 annotations = Annotations.from_matrix(load_array(file), classes=classes)
             notes: tuple[str, ...] = ()
+            left_out = LeftOut()
         else:
             answers = load(opened)
             if not is_nested(answers):
                 return None
-            answers = one_answer_each(answers, duplicates, opened.name)
+            answers, left_out = one_answer_each(answers, duplicates, opened.name, missing)
             annotations = Annotations.from_dict(answers, classes=classes)
             notes = orientation_note(annotations)
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix(f"{opened.name}: ")) from None
     if question is not None:
         raise _one_question(opened, question)
-    return Reading(annotations, opened.format, notes=(*opened.notes, *notes))
+    annotations = with_left_out(annotations, left_out)
+    return _read(Reading(annotations, opened.format, notes=(*opened.notes, *notes)))
+
+
+def _read(reading: Reading) -> Reading:
+    """Return a reading whose notes say what was left out."""
+    sentences = reading.annotations.left_out.sentences
+    return replace(reading, notes=(*reading.notes, *sentences)) if sentences else reading
 
 
 def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
@@ -349,9 +367,14 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     unread = tuple(name for name in present if name not in names)
     if questions is None:
         return Export({"": Question(frame.select(columns_by_role))}, unread=unread)
+    left_out = LeftOut()
+    if frame[questions].null_count():
+        frame, left_out = without_empty(frame, opened)
     key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
     parts = frame.select(key, *columns_by_role).group_by("question", maintain_order=True)
-    by_name = {str(name): Question(part.drop("question")) for (name,), part in parts}
+    by_name = {
+        str(name): Question(part.drop("question"), left_out=left_out) for (name,), part in parts
+    }
     return Export(by_name, unread=unread)
 
 
@@ -371,7 +394,7 @@ def examine_folder(
     if n_classes is not None:
         known["n_classes"] = n_classes
     notes = () if inverted else folder_notes(annotations, known)
-    return Reading(annotations, "folder", notes=notes)
+    return _read(Reading(annotations, "folder", notes=notes))
 
 
 def _counted(kind: Kind) -> str:
@@ -466,7 +489,7 @@ def _choose(
             answers = answers_of(chosen)
         except DataError as problem:
             raise opened.fail(str(problem)) from None
-        about = (dict(chosen.gold), export.texts, notes)
+        about = (dict(chosen.gold), export.texts, (*notes, *answers.left_out.sentences))
         return KindReading(answers, name, question or "", sizes, *about)
     try:
         annotations = annotations_from(
@@ -481,13 +504,15 @@ def _choose(
         raise opened.fail(
             str(problem).removeprefix(f"{opened.name}: ").removeprefix("table: ")
         ) from None
+    annotations = with_left_out(annotations, chosen.left_out)
+    sentences = annotations.left_out.sentences
     if len(annotations) == 0 and plain is not None:
-        raise opened.fail("no labels in it, only a header")
+        raise opened.fail("; ".join(("no labels in it", *(sentences or ("only a header",)))))
     if plain is not None and plain.answers.schema["label"] == pl.String:
         given = plain.answers["label"]
-        unlike = missing != "drop" and NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
-        outcome = "left out" if missing == "drop" else "classes, unless --missing drop is given"
+        unlike = missing == "drop" or NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
         words = [] if unlike else given.filter(is_no_label(given)).to_list()
-        notes = (*notes, *no_label_note(words, outcome))
+        notes = (*notes, *no_label_note(words, "classes, unless --missing drop is given"))
+    notes = (*notes, *sentences)
     found = (name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes)
     return Reading(annotations, *found, unread=export.unread)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from .._formulas import MARK, as_before
+from .._left_out import LeftOut
 from .columns import find_columns
 from .dataset_folders import FOLDER, features_of, read_dataset, with_class_names
 from .json_records import frame_of_records, load_records
@@ -130,6 +132,45 @@ def read_unnamed(source: Source) -> pl.DataFrame:
     if ragged is not None:
         raise source.fail(ragged)
     return frame.with_columns(pl.col("1").str.strip_prefix("\ufeff"))
+
+
+def without_empty(frame: pl.DataFrame, source: Source | None) -> tuple[pl.DataFrame, LeftOut]:
+    """Return a table without the rows whose fields are all empty, and how many rows these were."""
+    height = frame.height
+    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    empty = height - frame.height
+    empty -= blank_lines(source, empty) if empty else 0
+    return frame, LeftOut({"empty": empty} if empty else {})
+
+
+def blank_lines(source: Source | None, most: int) -> int:
+    """Return how many lines of a text, `most` at most, have no fields at all, so are no rows."""
+    if source is None or source.format not in _TEXT:
+        return 0
+    if not source.packed and _blank_at_end(source) >= most:
+        return most
+    lines = pl.Series(source.lines(), dtype=pl.String).str.strip_chars_end("\r")
+    filled = (lines != "").arg_true()
+    if not len(filled):
+        return 0
+    at_end = len(lines) - 1 - int(filled[-1])
+    lines = lines[int(filled[0]) : int(filled[-1]) + 1]
+    if at_end >= most or not (blank := int((lines == "").sum())):
+        return min(at_end, most)
+    if lines.str.contains('"', literal=True).any():  # a line may be one of a field's
+        rows = csv.reader((f"{line}\n" for line in lines), delimiter=source.separator)
+        blank = 0
+        with suppress(csv.Error):
+            blank = sum(not row for row in rows)
+    return min(at_end + blank, most)
+
+
+def _blank_at_end(source: Source) -> int:
+    """Return how many lines without fields end a text that is not packed."""
+    with source.file() as file:
+        file.seek(max(file.seek(0, io.SEEK_END) - 2**16, 0))
+        end = file.read()
+    return max(end[len(end.rstrip(b"\r\n")) :].count(b"\n") - 1, 0)
 
 
 def line_of_row(source: Source | None, row: int) -> str:

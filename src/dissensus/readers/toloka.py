@@ -7,8 +7,11 @@ expired hold no answers and are left out; rejected ones are kept.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
+from .._left_out import LeftOut
 from ._platforms import (
     count_note,
     durations,
@@ -60,10 +63,25 @@ def read(source: Source) -> Export:
         if name.startswith("OUTPUT:")
     }
     notes = count_note(int((status == "REJECTED").sum()), "kept: rejected answers")
-    notes += count_note(
-        table.height - finished.height, "left out: open, skipped or expired assignments"
-    )
+    unfinished = _unfinished(table, status.is_in(_UNFINISHED), inputs)
+    questions = {
+        name: replace(one, left_out=one.left_out + unfinished) for name, one in questions.items()
+    }
     return export_of(questions, texts_of(rows["item"], finished.select(inputs)), notes)
+
+
+def _unfinished(table: pl.DataFrame, is_open: pl.Series, inputs: list[str]) -> LeftOut:
+    """Return what open, skipped and expired assignments were."""
+    rows = _rows(table, inputs).filter(is_open)
+    if not rows.height:
+        return LeftOut()
+    key = [_TASK] if _TASK in table.columns else inputs
+    others = table.filter(~is_open).select(key)
+    unfinished = table.filter(is_open).select(key).with_row_index("row")
+    alone = unfinished.join(others, on=key, how="anti", nulls_equal=True)["row"]
+    items = rows["item"].gather(alone).drop_nulls().unique(maintain_order=True).to_list()
+    people = rows["annotator"].drop_nulls().unique(maintain_order=True).to_list()
+    return LeftOut({"open, skipped or expired": rows.height}, tuple(items), tuple(people))
 
 
 def _rows(table: pl.DataFrame, inputs: list[str]) -> pl.DataFrame:

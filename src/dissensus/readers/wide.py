@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from .._left_out import LeftOut
 from .._names import text
 from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .exports import Export, Head, Question
 from .sources import Source
-from .tables import read_columns, read_unnamed
+from .tables import blank_lines, read_columns, read_unnamed
 
 _GAPS = ("", *NO_LABEL)
 _WHOLE = re.compile(r"^[+-]?\d{1,4}(\.0)?$")
@@ -38,7 +39,7 @@ def recognises(head: Head) -> bool:
 def read(source: Source) -> Export:
     """Return one row for each label of a wide table."""
     frame = _table(source)
-    first = frame.head(200).fill_null("").rows()
+    first = [row for row in frame.head(200).fill_null("").rows() if any(row)]
     if not first or frame.width < 2:
         raise source.fail("a wide table has a column for each annotator, and here is one column")
     named = source.format not in ("csv", "tsv")
@@ -62,11 +63,24 @@ def read(source: Source) -> Export:
         answers = answers.with_columns(pl.col("label").str.replace(r"\.0$", ""))
         answers = answers.filter(pl.col("label") != "-1")
     answers = answers.with_columns(pl.col("annotator").replace_strict(names_of))
+    n_items, left_out = frame.height, LeftOut()
+    if answers["item"].n_unique() < frame.height or answers["annotator"].n_unique() < len(people):
+        items = item.filter(item.is_not_null() if ids else _are_rows(source, frame)).to_list()
+        n_items = len(items)
+        who = tuple(names_of[one] for one in people)
+        left_out = LeftOut(items=tuple(items), annotators=who)  # as far as they have no label
     note = (
         f"read as a wide table: {len(people)} annotators in columns, "
-        f"{frame.height} items in rows{', -1 for no label' if whole else ''}"
+        f"{n_items} items in rows{', -1 for no label' if whole else ''}"
     )
-    return Export({"label": Question(answers)}, notes=(note, *notes))
+    return Export({"label": Question(answers, left_out=left_out)}, notes=(note, *notes))
+
+
+def _are_rows(source: Source, frame: pl.DataFrame) -> pl.Series:
+    """Return which rows are lines with fields; blank lines at the end are none."""
+    filled = frame.select(~pl.all_horizontal(pl.all().is_null())).to_series()
+    blank = blank_lines(source, int(filled.reverse().arg_max() or 0))
+    return pl.Series(range(frame.height)) < frame.height - blank
 
 
 def _annotators(names: Sequence[str]) -> list[str]:
@@ -131,7 +145,7 @@ def _layout(lines: Sequence[Sequence[str]], *, named: bool = False) -> tuple[boo
 
     With `named`, the first line is one, whatever it looks like.
     """
-    lines = [line for line in lines if len(line)]
+    lines = [line for line in lines if any(line)]
     if len(lines) < 2 or len({len(line) for line in lines}) > 1 or len(lines[0]) < 2:
         return None
     header, ids = _header_and_ids(lines, named)

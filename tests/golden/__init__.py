@@ -1,0 +1,1 @@
+"""Recorded outputs: what every verb prints and writes about small inputs of every kind."""
