@@ -47,6 +47,8 @@ def rotated_hull(place: Sequence[float], degrees: float) -> tuple[float, float, 
     [8.0, 0.0, 2.0, 4.0]
     """
     x, y, w, h = place
+    if not np.isfinite([*place, degrees]).all():
+        raise DataError("a box whose place and rotation are not all finite numbers")
     turn = np.deg2rad(degrees)
     corners = np.array([[0, 0], [w, 0], [w, h], [0, h]])
     back = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
