@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -44,9 +45,23 @@ TIMES = (
     *("2026-13-45", "2026-02-30", "0000-00-00", "-1", "1e999", "99999-01-01", "2026-01-01T99:99"),
     *("Thu Mar 21 09:31:58 PDT 2٠19", "1８/02/2026", "12:60:61", "inf", "−5", "٣"),
 )
-HUGE = (b"9" * 400, b"-" + b"9" * 400, b"1e400", b"9" * 19, b"1" + b"0" * 310 + b".5", b"18446744073709551616")
+HUGE = (
+    b"9" * 400,
+    b"-" + b"9" * 400,
+    b"1e400",
+    b"9" * 19,
+    b"1" + b"0" * 310 + b".5",
+    b"18446744073709551616",
+)
 ENCODINGS = (b"utf-0", b"utf-16", b"utf-7", b"idna", b"rot13", b"", b"\xff", b"punycode", b"hex")
-TEXTS = (b'"\\ud800"', b'"\\udfff\\ud800"', b'"\\u0000"', b'"\\ud83d"', b'"a\\ud800|b"', b'"\\ufeff"')
+TEXTS = (
+    b'"\\ud800"',
+    b'"\\udfff\\ud800"',
+    b'"\\u0000"',
+    b'"\\ud83d"',
+    b'"a\\ud800|b"',
+    b'"\\ufeff"',
+)
 
 
 def huge_number(body: bytes, draw: Draw) -> bytes:
@@ -92,8 +107,6 @@ def bit(body: bytes, draw: Draw) -> bytes:
 
 
 def _replaced(pattern: bytes, others: tuple[bytes, ...], body: bytes, draw: Draw) -> bytes:
-    import re
-
     matches = list(re.finditer(pattern, body[: 10**6]))
     for number in sorted(draw.integers(len(matches), size=draw.integers(1, 4)), reverse=True):
         first, last = matches[number].span()
@@ -102,7 +115,15 @@ def _replaced(pattern: bytes, others: tuple[bytes, ...], body: bytes, draw: Draw
 
 
 CHANGES: list[Change] = [
-    *(*fuzz.CHANGES, huge_number, huge_number, odd_time, odd_time, half_characters, half_characters),
+    *(
+        *fuzz.CHANGES,
+        huge_number,
+        huge_number,
+        odd_time,
+        odd_time,
+        half_characters,
+        half_characters,
+    ),
     *(joined_files, swallowed, bit, bit),
 ]
 
@@ -142,7 +163,9 @@ def _written() -> dict[str, bytes]:
                 path = Path(home) / f"{name}.{ending}"
                 write(read(frame), path)
                 written[path.name] = path.read_bytes()
-            frame.with_columns(pl.col("time").str.to_datetime()).write_parquet(path := Path(home) / "t")
+            frame.with_columns(pl.col("time").str.to_datetime()).write_parquet(
+                path := Path(home) / "t"
+            )
             written[f"{name}-typed.parquet"] = path.read_bytes()
             frame.write_ipc_stream(path)
             written[f"{name}-stream.arrow"] = path.read_bytes()
@@ -273,7 +296,7 @@ def run(first: int, last: int) -> tuple[Counter[str], dict[str, int]]:
     while waiting or running:
         while waiting and len(running) < CHILDREN:
             start, stop = waiting.pop(0)
-            out = tempfile.TemporaryFile("w+")
+            out = tempfile.TemporaryFile("w+")  # noqa: SIM115
             command = [sys.executable, __file__, "--child", str(start), str(stop)]
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, text=True)
             running.append((process, out, stop))
@@ -285,7 +308,9 @@ def run(first: int, last: int) -> tuple[Counter[str], dict[str, int]]:
             rows = [json.loads(row) for row in out.read().splitlines()]
             for row in rows:
                 if "ended" in row:
-                    counts[f"{row['ended']} {row['message'] if row['ended'] == 'read' else ''}"] += 1
+                    counts[
+                        f"{row['ended']} {row['message'] if row['ended'] == 'read' else ''}"
+                    ] += 1
                     if row["ended"] == "bug":
                         bugs.setdefault(_place_of(row["message"]), row["number"])
             if not rows:

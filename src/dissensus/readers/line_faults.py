@@ -23,7 +23,7 @@ from .sources import Source
 
 INSIDE = "inside a quoted field"  # a reason to leave rows out
 _MARK = b"\xef\xbb\xbf"  # byte order
-_CHUNK = 2**22
+_CHUNK = 2**18
 _SAMPLE = 20_000  # ordinary rows with which lines of a field are compared
 _NEARLY_ALL = 0.8  # of the lines of a field are as long as rows
 _SHOWN = 3
@@ -144,22 +144,23 @@ def _scan(source: Source, width: int) -> LineFaults:
     """Return what is wrong with the lines, but for headers, which only their fields can show."""
     nuls, marks, line = 0, 0, 1
     swallowed: list[tuple[int, int]] = []
-    passed: list[bytes] = []  # whose lines were not counted yet
-    for position, rows in enumerate(_rows(source)):
-        nuls += rows.count(b"\0")
+    before, passed = b"", list[bytes]()  # whose lines were not counted yet
+    for position, (rows, breaks_in_quotes) in enumerate(_rows(source)):
+        nuls += rows.count(b"\0") if b"\0" in rows else 0
         if b"\xef" in rows:
             marks += rows.count(b"\n" + _MARK) + (position > 0 and rows.startswith(_MARK))
-        if width > 1 and b'"' in rows and _breaks_in_quotes(rows):
+        if width > 1 and breaks_in_quotes:
             line += sum(part.count(b"\n") for part in passed)
             passed.clear()
-            fields = _swallowed(rows, source.separator, width)
+            fields = _swallowed(rows, source.separator, width, before)
             swallowed += [(line + first, line + last) for first, last in fields]
         passed.append(rows)
+        before = rows
     return LineFaults(nuls, marks, swallowed=tuple(swallowed))
 
 
-def _rows(source: Source) -> Iterator[bytes]:
-    """Yield the content in parts of whole rows, quoted line breaks included."""
+def _rows(source: Source) -> Iterator[tuple[bytes, bool]]:
+    """Yield the content in parts of whole rows, and whether there are line breaks in quotes."""
     if source.packed:
         lines = pl.read_lines(source.content)["line"]
         if not lines.str.contains_any(['"', "\0", "\ufeff"]).any():
@@ -167,22 +168,35 @@ def _rows(source: Source) -> Iterator[bytes]:
         source = replace(source, content=source.text().encode(), packed=False)
     with source.file() as file:
         while rows := file.read(_CHUNK) + file.readline():
-            while rows.count(b'"') % 2 and (more := file.read(len(rows)) + file.readline()):
+            if b'"' not in rows:
+                yield rows, False
+                continue
+            breaks_in_quotes, is_open = _quotes(rows)
+            while is_open and (more := file.read(len(rows)) + file.readline()):
                 rows += more
-            yield rows
+                breaks_in_quotes, is_open = _quotes(rows)
+            yield rows, breaks_in_quotes
 
 
-def _breaks_in_quotes(rows: bytes) -> bool:
-    """Return whether a line ends within quotes, eight bytes at a time."""
+def _quotes(rows: bytes) -> tuple[bool, bool]:
+    """Return whether a line ends within quotes, and whether the last quote stays open.
+
+    It looks at eight bytes at a time.
+    """
     content = np.frombuffer(rows, dtype=np.uint8)
     parity = _PARITY[np.packbits(content == ord('"'))]
-    before = np.zeros(len(parity), dtype=np.uint8)
-    np.bitwise_xor.accumulate(parity[:-1] & 1, out=before[1:])
-    return bool(((parity ^ before * 255) & np.packbits(content == ord("\n"))).any())
+    upto = np.bitwise_xor.accumulate(parity & 1)
+    before = np.zeros_like(parity)
+    before[1:] = -upto[:-1].view(np.int8)  # all bits, or none
+    within = (parity ^ before) & np.packbits(content == ord("\n"))
+    return bool(within.any()), bool(upto[-1])
 
 
-def _swallowed(rows: bytes, separator: str, width: int) -> list[tuple[int, int]]:
-    """Return the first and last line, from 0, of quoted fields whose lines look like rows."""
+def _swallowed(rows: bytes, separator: str, width: int, before: bytes) -> list[tuple[int, int]]:
+    """Return the first and last line, from 0, of quoted fields whose lines look like rows.
+
+    They are compared with the other rows and with those `before` them.
+    """
     if not rows.endswith(b"\n"):
         rows += b"\n"
     content = np.frombuffer(rows, dtype=np.uint8)
@@ -204,11 +218,14 @@ def _swallowed(rows: bytes, separator: str, width: int) -> list[tuple[int, int]]
         return rows[starts[number] : ends[number]].decode(errors="replace").rstrip("\r")
 
     ordinary = np.flatnonzero(~open_at_end & ~after & (fields == width))[:_SAMPLE]
-    known = [line(number).replace('"', "").split(separator) for number in ordinary.tolist()]
+    earlier = before.decode(errors="replace").splitlines()[:_SAMPLE]
+    others = [*earlier, *(line(number) for number in ordinary.tolist())]
+    cells = [other.replace('"', "").split(separator) for other in others]
+    known = [row for row in cells if len(row) == width]
     pairs = list(zip(first[likely].tolist(), last[likely].tolist(), strict=True))
     held = [_held([line(n) for n in range(a, b + 1)], separator, width) for a, b in pairs]
     look_alike = _LookAlike(known, held)
-    return [pair for pair, cells in zip(pairs, held, strict=True) if look_alike(cells)]
+    return [pair for pair, inside in zip(pairs, held, strict=True) if look_alike(inside)]
 
 
 def _held(lines: Sequence[str], separator: str, width: int) -> list[tuple[int, str]]:
@@ -232,7 +249,9 @@ class _LookAlike:
         self._known = {(column, text) for row in rows for column, text in enumerate(row)}
         different = dict.fromkeys(map(tuple, held))  # a text may stand beside each of its labels
         times = Counter(chain.from_iterable(different))
-        self._known |= {cell for cell, count in times.items() if count > 1}
+        self._known |= {
+            cell for cell, count in times.items() if count > 1 and not cell[1].startswith(" ")
+        }
         columns = list(zip(*rows[1:], strict=True))  # the first is the header
         self._numbers = {
             column for column, texts in enumerate(columns) if all(map(_is_number, texts))
