@@ -115,7 +115,7 @@ def test_structures_in_json_are_read_too(tmp_path):
     (tmp_path / "set.json").write_text(json.dumps(records))
     found = examine(tmp_path / "set.json", question="label")
     assert rows_of(found.annotations) == [("a", "x", "pos")]
-    assert "left out: items without annotations (1)" in found.notes
+    assert "1 item has no label: b" in found.notes
 
 
 def test_splits_are_a_column_and_their_items_are_kept_apart(tmp_path):

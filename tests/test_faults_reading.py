@@ -126,7 +126,10 @@ def test_words_for_no_label_follow_one_rule_and_are_counted(tmp_path):
     (tmp_path / "long.csv").write_text("task,worker,label\n" + "\n".join(rows) + "\n")
     dropped = examine(tmp_path / "long.csv", missing="drop")
     assert dropped.annotations.classes.tolist() == ["None", "cat"]
-    assert dropped.notes == ("4 labels are left out: 'NaN' (1), 'n/a' (1), 'NA' (1), 'null' (1)",)
+    assert dropped.notes == (
+        "4 rows are left out: 1 'NaN', 1 'n/a', 1 'NA', 1 'null'",
+        "4 items have no label: 0, 1, 2 …",
+    )
     kept = examine(tmp_path / "long.csv")
     assert kept.annotations.n_classes == 6
     assert kept.notes[0].startswith("4 labels are classes, unless --missing drop is given: 'NaN'")

@@ -149,12 +149,11 @@ def test_label_studio_gold_is_also_somebodys_label():
 def test_label_studio_notes_what_was_left_out():
     found = export_of("label_studio.json")
     assert found.notes == (
-        "left out: cancelled annotations (1)",
         "left out: answers about regions (1)",
         "left out: relations and results without a control (1)",
-        "left out: annotations without an annotator (1)",
         "labels by models: 1; the column source marks them",
     )
+    assert found.questions["mood"].left_out.rows == {"cancelled": 1, "without an annotator": 1}
     assert found.texts is not None
     assert found.texts.rows()[:2] == [("7", MOOD), ("8", "לא רע")]
 
@@ -165,7 +164,7 @@ def test_label_studio_before_version_one():
     assert rows(kind) == [("0", "1", "cat"), ("0", "3", "dog")]
     assert column(kind, "time")[0] == datetime(2020, 9, 13, 12, 26, 40)
     assert column(kind, "duration") == [3.0, None]
-    assert found.notes == ("left out: cancelled annotations (1)",)
+    assert kind.left_out.rows == {"cancelled": 1}
 
 
 def test_label_studio_json_min():
@@ -185,7 +184,7 @@ def test_label_studio_json_min():
     assert column(found.questions["mood"], "duration") == [2.1, 5.0, None]
     assert found.texts is not None
     assert found.texts.rows() == [("7", MOOD), ("8", "לא רע")]
-    assert found.notes == ("left out: spans, boxes and other regions (1)",)
+    assert found.questions["mood"].left_out.rows == {"about spans, boxes or other regions": 1}
 
 
 def test_label_studio_csv_with_sorted_columns():
@@ -237,12 +236,9 @@ def test_prodigy_questions():
     assert column(choice, "time")[0] == datetime(2023, 11, 14, 22, 13, 20)
     assert rows(spam) == [("13", "set-bob", "reject"), ("13", "set-ann", "accept")]
     assert rows(found.questions["image"]) == [("15", "set-ann", "accept")]
-    assert found.notes == (
-        "left out: ignored tasks (1)",
-        "left out: rejected choices (1)",
-        "left out: answers without an annotator (1)",
-        "left out: answers to 'choice' with nothing chosen (1)",
-    )
+    of_all = {"ignored": 1, "rejected": 1, "without an annotator": 1}
+    assert spam.left_out.rows == of_all
+    assert choice.left_out.rows == of_all | {"with nothing chosen": 1}
     assert found.texts is not None
     assert ("15",) not in found.texts.select("item").rows()  # an image inside the file is no text
 
@@ -263,7 +259,7 @@ def test_doccano_has_a_file_for_each_annotator():
         ("1", "bob.smith", "pos"),
         ("2", "bob.smith", "pos"),
     ]
-    assert found.notes == ("left out: records without a label (1)",)
+    assert label.left_out.rows == {"without a label": 1}
 
 
 def test_doccano_csv():
@@ -298,9 +294,10 @@ def test_argilla_nested():
     assert found.questions["stars"].kind == "ordinal"
     assert found.notes == (
         "the export does not mark responses that are only drafts",
-        "left out: responses without a value (1)",
         "labels by models: 1; the column source marks them",
     )
+    assert topics.left_out.rows == {}
+    assert sum(one.left_out.n_rows for one in found.questions.values()) == 1
 
 
 @pytest.mark.parametrize("name", ["argilla_flat.json", "argilla_flat.jsonl", "argilla.parquet"])
@@ -313,7 +310,7 @@ def test_argilla_flattened(name):
         ("r2", "u-2", "neg"),
     ]
     assert rows(found.questions["topics"]) == [("r1", "u-1", "look|price"), ("r1", "u-2", "price")]
-    assert found.notes[:2] == ("left out: draft responses (1)", "left out: discarded responses (1)")
+    assert found.questions["mood"].left_out.rows == {"draft": 1, "discarded": 1}
     assert found.texts is not None
     assert found.texts.rows()[1] == ("r2", "לא רע")
 
@@ -376,7 +373,7 @@ def test_argilla_as_pandas_writes_it_to_csv(texts, separator, tmp_path):
         ("r2", first, "it's"),
     ]
     assert dict(found.texts.iter_rows()) == {"r1": 'nice, "really"', "r2": "bad"}
-    assert "left out: draft responses (1)" in found.notes
+    assert "1 row is left out: 1 draft" in found.notes
     confidence = found.annotations.columns["confidence"]
     assert confidence[~np.isnan(confidence)].tolist() == [0.75]
     topic = examine(tmp_path / "flat.csv", question="topic")
@@ -460,7 +457,7 @@ def test_lewidi_2023():
     assert (label.kind, label.classes) == ("single", ("0", "1"))
     assert column(label, "split") == ["train", "train", "train", "dev", "dev"]
     assert label.gold == {}
-    assert found.notes == ("left out: items without annotations (1)",)
+    assert label.left_out.items == ("3",)
 
 
 def test_lewidi_2025():

@@ -80,11 +80,11 @@ def test_inspect_edits_are_answers_of_their_last_author_beside_the_scorers():
 
 
 def test_inspect_counts_what_has_no_score():
-    assert export_of("inspect.eval").notes[:3] == (
-        "left out: scores without a value (7)",  # 4 broken, 1 NaN, 2 parts that are null
-        "left out: samples without a score (1)",
-        "left out: invalidated samples (1)",
-    )
+    found = [one.left_out.rows for one in export_of("inspect.eval").questions.values()]
+    samples = {"without a score": 1, "invalidated": 1}
+    assert all(samples.items() <= rows.items() for rows in found)
+    # 4 broken, 1 NaN, 2 parts that are null
+    assert sum(rows.get("without a value", 0) for rows in found) == 7
 
 
 def test_both_forms_of_an_inspect_log_read_the_same():
@@ -129,12 +129,13 @@ def test_mlflow_parts_are_questions_and_lists_several_options():
 
 
 def test_mlflow_counts_errors_and_what_was_overridden():
-    assert export_of("mlflow.json").notes[:4] == (
-        "left out: feedback with an error (1)",
-        "left out: overridden assessments (1)",
+    found = export_of("mlflow.json")
+    assert found.notes[:2] == (
         "left out: expectations that are no label (1)",
         "left out: expectations for questions that nobody answered (1)",
     )
+    for one in found.questions.values():
+        assert one.left_out.rows == {"with an error": 1, "overridden": 1}
 
 
 def test_mlflow_rows_of_search_traces_are_read(tmp_path):
@@ -172,7 +173,7 @@ def test_langfuse_sources_are_kinds_and_api_must_be_decided():
     assert found.notes[0] == (
         "scores by api: 1, of unknown kind; --models api or --people api decides"
     )
-    assert "left out: scores that are texts or corrections (1)" in found.notes
+    assert helpful.left_out.rows == {"that are texts or corrections": 1}
 
 
 def test_langfuse_data_types_decide_what_a_label_is():
@@ -204,11 +205,11 @@ def test_promptfoo_assertions_are_people_models_and_code():
     assert rows(passed)[5] == ("0/0/openai:gpt-4o", "human", "fail")
     assert set(column(passed, "system")) == {"openai:gpt-4o", "anthropic:claude"}
     assert set(column(passed, "test")) == {"0", "1"}
-    assert found.notes[:3] == (
-        "left out: assertions whose grader failed (1)",
-        "left out: outputs that failed with an error (1)",
-        "left out: outputs without assertions (1)",
-    )
+    assert passed.left_out.rows == {
+        "whose grader failed": 1,
+        "failed with an error": 1,
+        "without assertions": 1,
+    }
 
 
 def test_promptfoo_scores_are_a_question_only_where_they_are_more_than_pass_and_fail(tmp_path):
@@ -233,7 +234,10 @@ def test_openai_evals_choices_are_the_graders_and_matches_code():
     assert rows(found.questions["correct"])[0] == ("joke.dev.0", "code:joke.dev.v0", "true")
     assert set(column(found.questions["choice"], "system")) == {"gpt-4o-mini"}
     assert [one.year for one in column(found.questions["choice"], "time")] == [2026, 2026]
-    assert found.notes[:2] == ("left out: invalid choices (1)", "left out: errors (1)")
+    assert found.questions["choice"].left_out.rows == {
+        "with an invalid choice": 1,
+        "with an error": 1,
+    }
 
 
 def test_openai_evals_metrics_without_a_choice_are_questions(tmp_path):
@@ -260,7 +264,8 @@ def test_an_alt_test_folder_has_people_and_models(tmp_path):
     found = examine(tmp_path)
     assert found.annotations.annotators.tolist() == ["1", "model:gpt-4o"]
     assert found.annotations.columns["source"].tolist() == ["person", "model", "person"]
-    assert found.notes[0] == "left out: scores without a value (2)"
+    assert found.annotations.left_out.rows == {"without a value": 2}
+    assert found.annotations.left_out.annotators == ("2",)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +341,7 @@ def test_values_that_are_no_numbers_are_counted(value, tmp_path):
     score = '{"name":"q","source":"EVAL","dataType":"NUMERIC","traceId":"t%d","value":%s}'
     found = read_text(tmp_path, f"[{score % (1, '0.5')},{score % (2, value)}]")
     assert len(found.annotations) == 1
-    assert "left out: scores without a value (1)" in found.notes
+    assert "1 row is left out: 1 without a value" in found.notes
 
 
 def test_a_number_that_is_too_large_is_reported(tmp_path):

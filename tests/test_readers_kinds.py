@@ -78,7 +78,7 @@ def test_label_studio_spans_with_empty_answers_and_without_cancelled_ones():
         ("1", "model:m1"): [span(0, 5, "PER")],
         ("2", "3"): [],
     }
-    assert found.notes == ("left out: cancelled annotations (1)",)
+    assert found.notes == ("1 row is left out: 1 cancelled", "1 annotator has no label: 5")
 
 
 def test_label_studio_percents_become_pixels_and_rotated_boxes_hulls():
@@ -136,7 +136,7 @@ def test_verbs_of_classes_refuse_other_kinds():
 def test_prodigy_spans_boxes_and_polygons():
     spans = read("prodigy_marks.jsonl", question="spans")
     assert values(spans) == {("1", "ann"): [span(0, 5, "PER")], ("1", "bob"): []}
-    assert spans.notes == ("left out: ignored tasks (1)",)
+    assert spans.notes == ("1 row is left out: 1 ignored", "1 annotator has no label: eve")
     boxes = read("prodigy_marks.jsonl", kind="boxes")
     assert values(boxes) == {("3", "ann"): [box(1, 2, 3, 4, "cat")], ("3", "bob"): []}
     masks = read("prodigy_marks.jsonl", kind="masks")

@@ -113,7 +113,7 @@ def test_older_versions_have_the_user_as_a_folder_and_pages_of_surveys(tmp_path)
     found = examine(tmp_path)
     assert rows_of(found.annotations) == [("p1", "ann", "pos"), ("p1", "bob", "pos")]
     assert found.annotations.columns["duration"].tolist() == [64.0, 64.0]
-    assert "left out: answers on pages of a survey (2)" in found.notes
+    assert "2 rows are left out: 2 on pages of a survey" in found.notes
     with pytest.raises(DataError, match="no user; name the folder of all users instead"):
         examine(tmp_path / "ann" / "annotated_instances.jsonl")
 

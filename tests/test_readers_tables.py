@@ -85,7 +85,11 @@ def test_mturk_texts_options_and_boxes():
         ("H3", "W1", "neg"),
     ]
     assert mood.questions == {"mood": 6, "style": 5, "comment": 3, "spam": 6}
-    assert mood.notes == ("kept: rejected answers (1)",)
+    assert mood.notes == (
+        "kept: rejected answers (1)",
+        "1 row is left out: 1 without a label",
+        "1 annotator has no label: W4",
+    )
     assert mood.annotations.columns["duration"].tolist() == [12, 5, 2, 20, 9, 11]
     assert mood.annotations.columns["status"].tolist().count("Rejected") == 1
     assert times(mood)[0] == datetime(2019, 4, 10, 17, 1, 12)
@@ -138,7 +142,8 @@ def test_toloka_with_and_without_task_ids():
     assert result.gold == {"k2": "dog"}
     assert result.notes == (
         "kept: rejected answers (2)",
-        "left out: open, skipped or expired assignments (1)",
+        "1 row is left out: 1 open, skipped or expired",
+        "1 annotator has no label: w4",
     )
     # Two tasks on a page share its half minute.
     assert result.annotations.columns["duration"].tolist() == [15.25, 2, 60, 15.25, 2]
@@ -164,6 +169,7 @@ def test_appen_questions_are_distinguished_from_inputs():
     assert mood.notes == (
         "kept: judgements of people who failed test questions (1)",
         "left out: gold of test questions that accept several answers (1)",
+        "1 row is left out: 1 without a label",
     )
     assert mood.annotations.columns["confidence"].tolist() == [0.92, 0.81, 0.4, 0.92, 0.81, 0.92]
     assert mood.annotations.columns["duration"].tolist() == [45, 90, 90, 45, 90, 90]
@@ -223,7 +229,7 @@ def test_lists_of_labels_beside_lists_of_annotators(tmp_path):
         ("u2", "cy", "neg"),
     ]
     assert labels.gold == {"u1": "pos", "u3": "neg"}
-    assert labels.notes == ("left out: items without annotations (1)",)
+    assert labels.notes == ("1 row is left out: 1 without a label", "1 item has no label: u3")
     assert labels.annotations.columns["split"].tolist() == ["train"] * 4
     hate = asked("huggingface.jsonl", "hate")
     assert hate.gold == {}  # gold speaks of labels

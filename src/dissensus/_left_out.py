@@ -1,4 +1,4 @@
-"""What a source holds that is not among its answers: counted, so that nothing is lost in silence."""
+"""What a source holds that is not among its answers, counted, so that nothing is lost unsaid."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ class Annotations(Relation):
     An annotator may label an item more than once: every label counts. Classes, items and
     annotators may be declared that no label uses. On an ordinal scale classes are in order; on an
     interval or ratio scale they are numbers, and `readers.as_numbers` makes `Numbers` of them.
-    Annotators may have a kind: person, model or code.
+    Annotators may have a kind: person, model or code. `left_out` counts what the reader of a file
+    left out, and does not matter for equality.
 
     Examples
     --------

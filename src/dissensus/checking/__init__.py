@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._left_out import LeftOut
 from .._names import as_names
 from .._plain import as_plain
 from .._relation import Integers
@@ -63,6 +64,8 @@ class Check(Tabular):
         The serious ones first.
     notes
         What was left out or assumed in reading.
+    left_out
+        Rows that were left out, by reason, and all items and annotators without a label.
     """
 
     kind: str
@@ -77,6 +80,7 @@ class Check(Tabular):
     reason: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def __repr__(self) -> str:
         other = len(self.findings) - len(self.serious)
@@ -186,6 +190,7 @@ def check(
         reason,
         tuple(findings),
         notes,
+        data.left_out,
     )
 
 
@@ -207,6 +212,8 @@ def _check_answers(answers: Answers) -> Check:
         "nominal",
         answers.summary,
         tuple(findings),
+        answers.left_out.sentences,
+        answers.left_out,
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._left_out import LeftOut
 from .._progress import iterations, progress_bar
-from ._output import note, show_json
+from ._output import note, note_reading, show_json
 from ._reading import examine_annotations, with_kinds
 
 if TYPE_CHECKING:
@@ -42,14 +44,27 @@ class FileSet:
             return examine_annotations(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
+        annotations = read_all(rows, classes, self.reading["duplicates"])
         found = with_scale(
-            Reading(read_all(rows, classes, self.reading["duplicates"]), "parquet"),
+            Reading(annotations, "parquet", notes=annotations.left_out.sentences),
             self.reading["scale"],
             reorder=classes is None,
         )
-        for sentence in found.notes:
-            note(sentence)
+        note_reading(found.notes, found.annotations.left_out)
         return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
+
+    def items_among(self, names: Iterable[str]) -> set[str]:
+        """Return which of these are items of the table."""
+        import polars as pl
+
+        from ..sharded.chunks import chunks_of
+        from ..sharded.parquet_files import find_files
+
+        columns, _ = self._columns_and_classes()
+        asked = pl.Series(list(names), dtype=pl.String).implode()
+        rows = chunks_of(find_files(self.paths), columns, missing="keep")
+        items = (chunk.read(("item",))["item"].cast(pl.String) for chunk in rows.chunks)
+        return {name for one in items for name in one.filter(one.is_in(asked)).unique()}
 
     def aggregate(
         self,
@@ -63,6 +78,7 @@ class FileSet:
     ) -> None:
         """Write the labels in parts, and print what was learned."""
         from ..scale.parquet import aggregate_files
+        from ..sharded.parquet_files import find_files, rows_in
 
         if strategy is None:
             strategy = "dawid-skene"
@@ -84,6 +100,10 @@ class FileSet:
             )
         if save:
             done.save(save)
+        left_out = rows_in(find_files(self.paths)) - len(done.annotations)
+        if left_out:
+            missing = LeftOut({"without an item, an annotator or a label": left_out})
+            note_reading(missing.sentences, missing)
         if done.trace and not done.converged:
             note(f"not converged after {len(done.trace)} iterations; more with max_iter")
         if as_json:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from .._left_out import LeftOut
 from .._printable import printable
 from .._progress import hide_bar
 
@@ -32,8 +33,28 @@ def echo(message: str, *, err: bool = False, end: str = "\n") -> None:
     click.echo(printable(message) + end, err=err, nl=False)
 
 
+def note_reading(notes: Iterable[str], left_out: LeftOut) -> None:
+    """Write notes about data that were read, each once per run; `show_json` has what is missing."""
+    about = _about_run()
+    written = about.setdefault("notes", set())
+    for sentence in notes:
+        if sentence not in written:
+            written.add(sentence)
+            note(sentence)
+    about["left_out"] = about.get("left_out", LeftOut()) + left_out
+
+
+def _about_run() -> dict[str, Any]:
+    context = click.get_current_context(silent=True)
+    about: dict[str, Any] = {} if context is None else context.meta.setdefault(__name__, {})
+    return about
+
+
 def show_json(content: Any) -> None:
-    """Print a result as JSON."""
+    """Print a result as JSON, and what was left out of its data, if anything was."""
+    left_out = _about_run().get("left_out")
+    if left_out and isinstance(content, dict) and "left_out" not in content:
+        content = content | {"left_out": left_out.to_dict()}
     body = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
         body = json.dumps(content, indent=2, allow_nan=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._progress import progress_bar
 from ..errors import OptionError
-from ._output import note
+from ._output import note, note_reading
 
 if TYPE_CHECKING:
+    from .._relation import Relation
     from ..annotations import Annotations
     from ..answers import Answers
     from ..readers import Reading
@@ -44,8 +46,7 @@ def examine_annotations(
             scale=scale,
             duplicates=duplicates,
         )
-    for sentence in reading.notes:
-        note(sentence)
+    note_reading(reading.notes, reading.annotations.left_out)
     return with_kinds(reading, models, people)
 
 
@@ -82,8 +83,7 @@ def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
         found = any_kind.examine_answers(path, **given)
     if found is not None:
         note(found.answers.summary)
-        for sentence in found.notes:
-            note(sentence)
+        note_reading(found.notes, found.answers.left_out)
     return found
 
 
@@ -107,9 +107,13 @@ def read_known_answers(path: str | None, answers: Answers, inputs: str | None = 
     """Read known answers of the same kind, if a file is given."""
     if path is None:
         return None
+    from ..answers import Answers
     from ..readers.any_kind import read_known
 
-    return read_known(path, answers.kind, inputs)
+    known = read_known(path, answers.kind, inputs)
+    if isinstance(known, Answers):
+        note_unknown(known.items.tolist(), answers.items.tolist(), path)
+    return known
 
 
 def read_annotations(path: str, **reading: Any) -> Annotations:
@@ -173,20 +177,34 @@ def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Readin
     from ..readers.reading import examine_folder, with_scale
 
     with progress_bar("reading"):
-        found = examine_folder(path, duplicates=reading["duplicates"], **given)
-    for sentence in found.notes:
-        note(sentence)
+        how = {name: reading[name] for name in ("duplicates", "missing") if name in reading}
+        found = examine_folder(path, **how, **given)
+    note_reading(found.notes, found.annotations.left_out)
     found = with_scale(found, reading["scale"])
     return with_kinds(found, reading.get("models"), reading.get("people"))
 
 
-def read_known(path: str | None) -> dict[str, str] | None:
-    """Read known labels, if a file is given."""
+def read_known(path: str | None, data: Relation | None = None) -> dict[str, str] | None:
+    """Read known labels, if a file is given; say which are about no item of the data."""
     if path is None:
         return None
     from ..readers import read_truth
 
-    return read_truth(path)
+    known = read_truth(path)
+    if data is not None:
+        note_unknown(known, data.items.tolist(), path)
+    return known
+
+
+def note_unknown(items: Iterable[str], of_data: Iterable[str], path: str) -> None:
+    """Say how many items of a file are not those of the data, and the first of them."""
+    from .._left_out import first_names
+
+    names, there = list(items), set(of_data)
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        some = first_names(unknown)
+        note(f"{path}: {len(unknown)} of {len(names)} items are not in the data: {some}")
 
 
 def read_probabilities(path: str | None, annotations: Annotations) -> Any:

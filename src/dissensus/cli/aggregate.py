@@ -16,6 +16,7 @@ from ._reading import (
     examine_annotations,
     examine_answers,
     is_data_folder,
+    note_unknown,
     read_data_folder,
     read_known,
     without_removed,
@@ -107,6 +108,8 @@ def aggregate(
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
         _check_in_parts(to, hard, path_remove, authors, reading["scale"], reading["duplicates"])
         settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
+        if known and gold:
+            note_unknown(known, files.items_among(known), gold)
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
         return
@@ -122,6 +125,8 @@ def aggregate(
     else:
         found = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = found.annotations
+    if known:
+        note_unknown(known, annotations.items.tolist(), str(gold))
     repeats = int(annotations.repeats.sum())
     if repeats:
         note(
@@ -249,6 +254,7 @@ def _without_own(
         check_authors(as_method(strategy))
     known = read_authors(authors)
     kept, n_own = without_own(annotations, known)
+    note_unknown(known, annotations.items.tolist(), authors)
     note(f"{n_own} labels of authors on their own items are left out")
     return kept, known
 

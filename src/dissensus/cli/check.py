@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..checking import Check
 
 _MOST_CLASSES = 12
+_FEW, _MOST_NAMES = 3, 200  # names in a sentence, and on the terminal
 _LINE = 55  # characters of examples on one line
 
 
@@ -87,6 +88,13 @@ def _print(path: str, format_: str, report: Check) -> None:
         print_text(f"scale: {report.scale} ({report.reason})")
     if report.kind == "classes":
         print_text(_classes(report))
+    for role, names in (
+        ("items", report.left_out.items),
+        ("annotators", report.left_out.annotators),
+    ):
+        if len(names) > _FEW:
+            more = " … (all with --json)" if len(names) > _MOST_NAMES else ""
+            print_text(f"{role} without a label: {', '.join(names[:_MOST_NAMES])}{more}")
     if report.findings:
         _print_findings(report)
     else:

@@ -72,8 +72,8 @@ def compare(
         found = comparison.compare(
             annotations,
             strategies or comparison.default_methods(annotations),
-            truth=read_known(truth),
-            gold=read_known(gold),
+            truth=read_known(truth, annotations),
+            gold=read_known(gold, annotations),
             folds=folds,
             seeds=repeats,
             seed=seed,

@@ -73,7 +73,7 @@ def convert(
         key = read_key(pseudonyms)
     found = examine_annotations(source, **reading)
     if gold:
-        found = replace(found, gold=read_known(gold) or {})
+        found = replace(found, gold=read_known(gold, found.annotations) or {})
     if pseudonyms is not None:
         found, key = pseudonymise(found, key)
     lost = losses(found, target, to)

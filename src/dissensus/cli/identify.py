@@ -126,7 +126,7 @@ def identify(
     asked = scores.ScoreContext(
         annotations,
         consensus,
-        gold=read_known(gold),
+        gold=read_known(gold, annotations),
         matrices=_read_matrices(matrix_file),
         rounds=rounds if rounds or not folder else 50,
         probabilities=read_probabilities(probabilities, annotations),

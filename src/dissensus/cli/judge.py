@@ -101,7 +101,7 @@ def judge(
             annotations,
             by=_item_column(annotations, about, by, "--by"),
             cluster=_item_column(annotations, about, cluster, "--cluster"),
-            truth=read_known(truth),
+            truth=read_known(truth, annotations),
             sampled=sampled,
             epsilon=epsilon,
             reference=reference,

@@ -101,7 +101,7 @@ def next(  # noqa: A001
             annotators=asked,
             probabilities=read_probabilities(probabilities, annotations),
             target=target,
-            truth=read_known(truth),
+            truth=read_known(truth, annotations),
             min_gain=min_gain,
             draws=draws,
             seed=seed,

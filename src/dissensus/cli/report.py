@@ -17,6 +17,7 @@ from ._reading import (
     class_options,
     examine_annotations,
     examine_answers,
+    note_unknown,
     read_known,
     read_known_answers,
     split_names,
@@ -109,7 +110,9 @@ def report(
         found = examine_annotations(path, **reading)
         folder = Path(path).parent if Path(path).is_file() else None
         shown: Any = {"texts": inputs, "show": split_names(show), "folder": folder}
-        settings["gold"] = read_known(gold)
+        settings["gold"] = read_known(gold, found.annotations)
+        if truth and settings["truth"]:
+            note_unknown(settings["truth"], found.annotations.items.tolist(), truth)
         settings["name"] = _title(title, path)
         if found.annotations.numeric:
             from ..readers import as_numbers

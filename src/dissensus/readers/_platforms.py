@@ -75,8 +75,8 @@ def question_of(
     """Return the answers to one question, one for each row of item, annotator and carried columns.
 
     Empty answers are left out, and counted where the question was `asked`, by default in all rows
-    that are about an item or by an annotator. Lists of options make it a question with several labels, unless
-    `several` says that the answers are such labels already.
+    that are about an item or by an annotator. Lists of options make it a question with several
+    labels, unless `several` says that the answers are such labels already.
     """
     lists = [options_of(answer) for answer in answers] if several is None else []
     kind: Kind = "multiple" if several or any(one is not None for one in lists) else "single"

@@ -56,6 +56,9 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
         `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
         `readers.examine`.
 
+    Rows that were not read are counted in `left_out` of what is returned, by reason; it also names
+    the items and annotators without a label.
+
     Examples
     --------
     >>> read({"a": {"ann": "cat", "bob": "dog"}})

@@ -78,9 +78,10 @@ def read(source: Source) -> Export:
         for question, value, by, status in responses:
             states.add(_plain(status))
             if status not in (None, "submitted"):
-                collected.leave_out(text(status), item, None if by is None else text(by))
+                person = None if by is None else text(by)
+                collected.leave_out(text(status), item, person, question=question)
             elif by is None or by == "":
-                collected.leave_out("without a user", item)
+                collected.leave_out("without a user", item, question=question)
             else:
                 given.append(Given(question, item, text(by), value, About(), where))
         for question, value, agent, score in suggestions:

@@ -89,7 +89,7 @@ def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
     if len(labels) != len(annotators):
         raise source.fail(f"item {item!r}: {len(labels)} labels but {len(annotators)} annotators")
     both = zip(annotators, labels, strict=True)
-    return [(annotator, [label] if label else []) for annotator, label in both]
+    return [(who, [label] if label else []) for who, label in both if who or label]
 
 
 def _split(value: Any, *, gaps: bool = False) -> list[str]:

@@ -159,11 +159,14 @@ def _add_trace(
     info = info or Info()
     name = next((one for one in (info.trace_id, info.request_id, trace_id) if one), None)
     given = info.assessments or assessments or ()
-    if name is not None and not given:
-        collected.items.names[text(name)] = None
-    elif name is not None and any(one.span_id in (None, "") for one in given):
+    if name is not None and given:
         shown = {"request": info.request_preview, "response": info.response_preview}
         collected.items.name(name, describe(shown))
+    on_trace = any(one.feedback and one.span_id in (None, "") for one in given)
+    if name is not None and (on_trace or not any(one.feedback for one in given)):
+        collected.items.names[text(name)] = None
+    elif name is not None:
+        collected.items.names.pop(text(name), None)  # its spans are the items
     for one in given:
         _add(collected, one, name, gold)
 
@@ -179,7 +182,7 @@ def _add(
     question, trace = text(named), text(trace)
     item = trace if one.span_id in (None, "") else f"{trace}/{text(one.span_id)}"
     if one.valid is False:
-        collected.leave_out("overridden", item)
+        collected.leave_out("overridden", item, question=question)
     elif one.expectation is not None:
         label = None if isinstance(one.expectation.value, list) else label_of(one.expectation.value)
         if label is None:
@@ -187,9 +190,9 @@ def _add(
         else:
             gold.append((question, item, label))
     elif one.feedback is None:
-        collected.leave_out("without feedback", item)
+        collected.leave_out("without feedback", item, question=question)
     elif one.error or one.feedback.error:
-        collected.leave_out("with an error", item)
+        collected.leave_out("with an error", item, question=question)
     else:
         origin = one.source or Origin()
         kind = _KINDS.get((origin.source_type or "").upper())

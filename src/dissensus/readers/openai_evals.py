@@ -87,6 +87,6 @@ def _add(collected: Collected, event: Event, data: dict[str, Any], spec: Spec) -
         scorer = Scorer("model", fns[-1] if fns else "grader") if graded else code
     for question, value in values.items():
         if value == _INVALID:
-            collected.leave_out("with an invalid choice", item)
+            collected.leave_out("with an invalid choice", item, question=question)
         else:
             add_score(collected, question, scorer, item, value, event.created_at, system=system)

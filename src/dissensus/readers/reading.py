@@ -120,6 +120,9 @@ def read(
         What to do where an annotator labelled an item more than once: `count` all labels, keep the
         `first` or `last`, or `error`.
 
+    Rows that were not read are counted in `left_out` of what is returned, which also names items
+    and annotators without a label.
+
     Examples
     --------
     >>> read({"a": {"ann": "cat", "bob": "dog"}})
@@ -249,7 +252,7 @@ def _examine(
     kind: str | None,
     given: tuple[str | None, Sequence[Any] | None, str, str],
 ) -> Reading | KindReading:
-    question, classes, missing, duplicates = given
+    _, classes, missing, duplicates = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         answers, left_out = one_answer_each(source, duplicates, "mapping", missing)
         annotations = Annotations.from_dict(answers, classes=classes)

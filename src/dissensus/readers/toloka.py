@@ -77,8 +77,8 @@ def _unfinished(table: pl.DataFrame, is_open: pl.Series, inputs: list[str]) -> L
         return LeftOut()
     key = [_TASK] if _TASK in table.columns else inputs
     others = table.filter(~is_open).select(key)
-    alone = table.filter(is_open).select(key).with_row_index("row")
-    alone = alone.join(others, on=key, how="anti", nulls_equal=True)["row"]
+    unfinished = table.filter(is_open).select(key).with_row_index("row")
+    alone = unfinished.join(others, on=key, how="anti", nulls_equal=True)["row"]
     items = rows["item"].gather(alone).drop_nulls().unique(maintain_order=True).to_list()
     people = rows["annotator"].drop_nulls().unique(maintain_order=True).to_list()
     return LeftOut({"open, skipped or expired": rows.height}, tuple(items), tuple(people))

@@ -48,9 +48,14 @@ def read(source: Source) -> Export:
         raise source.fail(f"no column {lacking[0]!r}, which every classification has")
     metadata = _objects(source, table, "metadata")
     rows = _rows(table, metadata)
-    answered, marked, drawn = _answers(source, table)
+    answered, marked, blank, drawn = _answers(source, table)
     tasks = {row for one in (*answered.values(), *marked.values()) for row in one}
-    blank = [row not in tasks for row in range(table.height)]  # no task was answered
+
+    def asked(name: str) -> list[bool]:
+        """Return which rows have the task without a value, or no task with one."""
+        without = blank.get(name, set())
+        return [row in without or row not in tasks for row in range(table.height)]
+
     questions: dict[str, Question] = {}
     sizes = {
         item: size
@@ -64,12 +69,13 @@ def read(source: Source) -> Export:
         for kind, by_kind in found.items():
             free = name if len(found) == 1 else f"{name} ({kind})"
             given = [by_kind.get(row) for row in range(table.height)]
-            questions[free] = kind_question(rows.drop("expert"), given, kind, sizes, asked=blank)
+            people = rows.drop("expert")
+            questions[free] = kind_question(people, given, kind, sizes, asked=asked(name))
     for name, by_row in answered.items():
         answers = [by_row.get(row) for row in range(table.height)]
-        question = question_of(rows, answers, asked=blank)
-        answered = question.answers.drop("expert")
-        questions[name] = replace(question, answers=answered, gold=_gold(question.answers))
+        question = question_of(rows, answers, asked=asked(name))
+        table_of = question.answers.drop("expert")
+        questions[name] = replace(question, answers=table_of, gold=_gold(question.answers))
     questions = {name: questions[name] for name in sorted(questions, key=_in_order)}
     notes = count_note(drawn, "left out: marks of other shapes, and answers of other kinds")
     return export_of(questions, _texts(source, table), notes)
@@ -105,12 +111,15 @@ def _gold(answers: pl.DataFrame) -> dict[str, str]:
 ByTask = dict[str, dict[int, Any]]  # task → row → answer
 
 
-def _answers(source: Source, table: pl.DataFrame) -> tuple[ByTask, ByTask, int]:
-    """Return answers, marks, and how many answers are of a kind that is left out."""
+def _answers(
+    source: Source, table: pl.DataFrame
+) -> tuple[ByTask, ByTask, dict[str, set[int]], int]:
+    """Return answers, marks, rows without a value, and how many answers are of other kinds."""
     flows = table["workflow_id"].to_list() if "workflow_id" in table.columns else [None]
     many = len(set(flows)) > 1
     answered: ByTask = {}
     marked: ByTask = {}
+    blank: dict[str, set[int]] = {}
     drawn = 0
     for row, given in enumerate(_parsed(source, table["annotations"])):
         if not isinstance(given, list):
@@ -120,12 +129,14 @@ def _answers(source: Source, table: pl.DataFrame) -> tuple[ByTask, ByTask, int]:
             answer = _answer(value)
             if answer is None and are_marks(value):
                 marked.setdefault(name, {})[row] = value
+            elif answer is None and value in (None, ""):
+                blank.setdefault(name, set()).add(row)
             elif answer is None:
-                drawn += value not in (None, "")
+                drawn += 1
             else:
                 answered.setdefault(name, {})[row] = answer
     ordered = {name: answered[name] for name in sorted(answered, key=_in_order)}
-    return ordered, {name: marked[name] for name in sorted(marked, key=_in_order)}, drawn
+    return ordered, {name: marked[name] for name in sorted(marked, key=_in_order)}, blank, drawn
 
 
 def _tasks(given: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ whole numbers or as texts, in the same way for all files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -76,6 +76,8 @@ def _named(
     gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
     if missing == "drop" and rows.schema["label"] == pl.String:
         gaps |= is_no_label(rows["label"])
+    if missing == "keep":
+        return rows
     if gaps.any() and missing != "drop":
         position = int(gaps.arg_true()[0])
         role = next(name for name in rows.columns if rows[name][position] is None)
@@ -101,8 +103,10 @@ def read_all(
     rows: Chunks, classes: Sequence[Any] | None = None, duplicates: str = "count"
 ) -> Annotations:
     """Return all rows as annotations in memory."""
-    frame = pl.concat([chunk.read() for chunk in rows.chunks])
-    return annotations_from(frame, classes=classes, duplicates=duplicates)
+    missing = rows.chunks[0].missing
+    kept = "keep" if missing == "drop" else missing  # so that all of it is counted together
+    frame = pl.concat([replace(chunk, missing=kept).read() for chunk in rows.chunks])
+    return annotations_from(frame, classes=classes, missing=missing, duplicates=duplicates)
 
 
 def chunks_of(
