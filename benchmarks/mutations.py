@@ -3,7 +3,7 @@
 Files of every format are changed at random, as in `fuzz.py`, and by what readers of numbers,
 times, encodings and quotes trip over. Each is read, checked and written again. It ends as answers
 or in one line; anything but a `DissensusError` is a bug, `BaseException` included, and so is a
-process that dies or hangs, and anything on standard error, where polars tells of its panics. A
+process that dies or hangs, and anything on standard error, where polars writes its panics. A
 bug is printed with the number that makes it again: `python benchmarks/mutations.py --again 17`.
 """
 
@@ -94,8 +94,8 @@ def joined_files(body: bytes, draw: Draw) -> bytes:
 
 def swallowed(body: bytes, draw: Draw) -> bytes:
     """Put a quote before one field and behind another."""
-    places = [place for place, byte in enumerate(body) if byte in b",\t\n"] or [0]
-    first, last = sorted(places[draw.integers(len(places))] for _ in range(2))
+    positions = [position for position, byte in enumerate(body) if byte in b",\t\n"] or [0]
+    first, last = sorted(positions[draw.integers(len(positions))] for _ in range(2))
     return body[: first + 1] + b'"' + body[first + 1 : last] + b'"' + body[last:]
 
 
@@ -270,18 +270,18 @@ def child(first: int, last: int) -> None:
     signal.signal(signal.SIGALRM, late)
     import dissensus.writers  # noqa: F401
 
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as stderr:
         seeds()
-        os.dup2(said.fileno(), 2)
+        os.dup2(stderr.fileno(), 2)
         for number in range(first, last):
             print(json.dumps({"number": number}), flush=True)
-            said.truncate(0)
-            said.seek(0)
+            stderr.truncate(0)
+            stderr.seek(0)
             signal.alarm(PATIENCE)
             ended, message = try_one(number, Path(folder))
             signal.alarm(0)
-            said.seek(0)
-            if words := said.read().decode(errors="replace").strip():
+            stderr.seek(0)
+            if words := stderr.read().decode(errors="replace").strip():
                 ended, message = "bug", f"on standard error: {words[:300]} {message}"
             row = {"number": number, "ended": ended, "message": message}
             print(json.dumps(row), flush=True)
@@ -326,8 +326,8 @@ def run(first: int, last: int) -> tuple[Counter[str], dict[str, int]]:
 def _place_of(message: str) -> str:
     """Return the last line of the code and of the message."""
     lines = [line.strip() for line in message.strip().splitlines()]
-    places = [line for line in lines if line.startswith("File")] or [""]
-    return f"{places[-1]} {lines[-1][:200]}"
+    positions = [line for line in lines if line.startswith("File")] or [""]
+    return f"{positions[-1]} {lines[-1][:200]}"
 
 
 def main() -> int:

@@ -214,7 +214,7 @@ def test_a_swallowed_mark_is_named_too(tmp_path):
         "a\nb",
         "one, two,\nthree, four",
         "no comma\n\n\nat all",
-        'He said ""yes"",\nand then, no, never',
+        'He wrote ""yes"",\nand then, no, never',
         "well,\nyes,",
         "x, y\nx, y\nx, y",
     ],

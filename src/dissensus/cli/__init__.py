@@ -158,7 +158,7 @@ def _split_stderr() -> None:
     if stream is sys.__stderr__ and stream is not None:
         with suppress(OSError, ValueError):
             how: Any = {"encoding": stream.encoding, "errors": stream.errors, "buffering": 1}
-            sys.stderr = open(os.dup(stream.fileno()), "w", **how)  # noqa: PTH123, SIM115
+            sys.stderr = os.fdopen(os.dup(stream.fileno()), "w", **how)
 
 
 def _silence() -> None:

@@ -73,11 +73,11 @@ class LineFaults:
     @property
     def swallowing(self) -> str:
         """Where quoted fields hold what looks like rows, and what would do."""
-        places = ", ".join(f"{first} to {last}" for first, last in self.swallowed[:_SHOWN])
+        lines = ", ".join(f"{first} to {last}" for first, last in self.swallowed[:_SHOWN])
         more = f" and {len(self.swallowed) - _SHOWN} more" if len(self.swallowed) > _SHOWN else ""
         alone = len(self.swallowed) == 1
         return (
-            f"lines {places}{more} are {'one quoted field' if alone else 'quoted fields'}, and "
+            f"lines {lines}{more} are {'one quoted field' if alone else 'quoted fields'}, and "
             f"look like rows; close the quote in line {self.swallowed[0][0]}, or take it away"
         )
 
