@@ -408,6 +408,14 @@ def test_the_command_lists_the_findings(tmp_path):
     assert b"Nothing was found" in done.stdout
 
 
+def test_repeated_answers_of_other_kinds_are_counted():
+    from dissensus.answers import Sets
+
+    answers = Sets.from_values([*"abba"], [*"xxyx"], [["p"], ["q"], ["p"], ["q"]])
+    repeats = next(one for one in check(answers).findings if one.code == "repeats")
+    assert (repeats.count, repeats.examples) == (1, ("a",))
+
+
 def test_the_page_lists_every_finding():
     from tests.test_docs import ROOT
 

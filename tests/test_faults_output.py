@@ -6,13 +6,14 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dissensus
-from dissensus import Aggregation, OutputError, aggregate
+from dissensus import Aggregation, OutputError, _files, aggregate
 from dissensus._files import atomic_file, atomic_folder, check_folder
 from tests.support import relation, run, run_process
 
@@ -179,6 +180,76 @@ def test_a_folder_that_cannot_be_written_ends_in_one_line(command, answers, tmp_
     done = run(*(word.format(target / "out") for word in command), cwd=tmp_path)
     assert str(target) in one_line(done)
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_output_below_a_file_names_the_file(answers, tmp_path):
+    for below in ("a.csv/y.csv", "a.csv/deep/y.csv"):
+        done = run("aggregate", "a.csv", "-s", "majority", "-o", below, cwd=tmp_path)
+        assert "a.csv is a file, and not a folder to write into" in one_line(done)
+
+
+WRITER = """
+import os, sys, time
+from dissensus._files import atomic_file, atomic_folder
+with atomic_file("out.csv") as file, atomic_folder("out") as folder:
+    file.write_text("half")
+    (folder / "inside").write_text("half")
+    print(flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a system without locks")
+def test_the_drafts_of_a_killed_run_are_removed_by_the_next_and_those_of_others_are_not(tmp_path):
+    """Two runs write one output; one of them is killed, then a third writes it."""
+
+    def started():
+        command = [sys.executable, "-c", WRITER]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        return process
+
+    def drafts():
+        return {path.name for path in tmp_path.glob(".*.part")}
+
+    alive = started()
+    of_alive = drafts()
+    killed = started()
+    stranger = tmp_path / ".out.csv.mine.part"
+    stranger.write_text("another's")
+    try:
+        killed.kill()
+        killed.wait()
+        assert (len(of_alive), len(drafts())) == (2, 5)
+        for _ in range(2):
+            with atomic_file(tmp_path / "out.csv") as file, atomic_folder(tmp_path / "out"):
+                file.write_text("whole")
+            assert drafts() == {*of_alive, stranger.name}
+    finally:
+        alive.kill()
+        alive.wait()
+        killed.stdout.close()
+        alive.stdout.close()
+    with atomic_file(tmp_path / "out.csv") as file, atomic_folder(tmp_path / "out"):
+        file.write_text("whole")
+    assert drafts() == {stranger.name}
+    assert (tmp_path / "out.csv").read_text() == "whole"
+
+
+def test_a_draft_that_another_run_takes_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+    locked = _files._locked
+
+    @contextmanager
+    def late(path):
+        monkeypatch.setattr(_files, "_locked", locked)
+        _files._remove_leftovers(tmp_path / "out.csv")
+        with locked(path) as is_free:
+            yield is_free
+
+    monkeypatch.setattr(_files, "_locked", late)
+    with atomic_file(tmp_path / "out.csv") as draft:
+        draft.write_text("whole")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.csv", "whole")]
 
 
 @pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), KeyError("bug")])

@@ -1,10 +1,12 @@
 """Values that would be merged, lost or misread without a word."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 
 import pandas as pd
@@ -12,9 +14,10 @@ import polars as pl
 import pytest
 
 from dissensus import DataError, install, read, read_truth, write
-from dissensus.readers import examine
+from dissensus.readers import examine, sources
 from dissensus.sharded.chunks import chunks_of, read_all
-from tests.support import relation, rows_of, run
+from tests.support import relation, rows_of, run, run_process
+from tests.test_readers_json import FIXTURES
 
 BIG = 2**60
 TABLE = "task,worker,label\n" + "".join(
@@ -215,3 +218,170 @@ def test_standard_input_has_a_path_and_a_shell_can_substitute_one(tmp_path):
         done = subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count(b"\n") == 5
+
+
+SWALLOWED = 'item,annotator,label\n1,a,x\n"1,b,x\n2,a,y\n2",b,y\n3,a,x\n3,b,x\n'
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_a_quote_that_closes_some_lines_later_is_named_and_its_rows_are_counted(
+    mark, ending, tmp_path
+):
+    path = tmp_path / f"q.csv{ending}"
+    body = SWALLOWED.replace(",", mark).encode()
+    if ending == ".gz":
+        body = gzip.compress(body)
+    elif ending == ".zst":
+        pl.DataFrame({"line": body.decode().splitlines()}).write_csv(
+            path, include_header=False, compression="zstd", quote_style="never"
+        )
+        body = path.read_bytes()
+    path.write_bytes(body)
+    reading = examine(path)
+    assert len(reading.annotations) == 4
+    assert reading.annotations.left_out.rows == {"inside a quoted field (lines 3 to 5)": 2}
+    assert reading.notes[0].startswith("lines 3 to 5 are one quoted field, and look like rows")
+    done = run("check", path, "--strict")
+    assert (done.returncode, b"swallowed-rows" in done.stdout) == (1, True)
+    assert b"lines 3 to 5" in run("aggregate", path, "-s", "majority").stderr
+
+
+def test_a_swallowed_mark_is_named_too(tmp_path):
+    rows = ["1,a,0,3,x", '"1,b,0,2,y', "2,a,1,2,x", '2",b,1,2,x', "3,a,0,1,y"]
+    (tmp_path / "s.csv").write_text("\n".join(["item,annotator,start,end,label", *rows]) + "\n")
+    done = run("check", tmp_path / "s.csv", "--strict")
+    assert done.returncode == 1
+    assert b"lines 3 to 5 are one quoted field" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first, second, third\nand, so, on",
+        "a\nb",
+        "one, two,\nthree, four",
+        "no comma\n\n\nat all",
+        'He wrote ""yes"",\nand then, no, never',
+        "well,\nyes,",
+        "x, y\nx, y\nx, y",
+    ],
+)
+@pytest.mark.parametrize("place", range(4))
+def test_a_text_with_honest_line_breaks_is_not_accused(text, place, tmp_path):
+    rows = [[f"i{n}", "abc"[n % 3], "xy"[n % 2], str(n)] for n in range(40)]
+    header = ["item", "annotator", "label", "time"]
+    for n, row in enumerate([header, *rows]):
+        row.insert(place, f'"{text} {n % 7}"' if n else "text")
+    lines = [",".join(row) for row in [header, *rows]]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    reading = examine(tmp_path / "a.csv")
+    assert len(reading.annotations) == 40
+    assert not reading.annotations.left_out
+    assert not [note for note in reading.notes if "quoted" in note]
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("between", [b"", MARK], ids=["plain", "mark"])
+@pytest.mark.parametrize(
+    ("first", "second", "options"),
+    [
+        (b"item,annotator,label\n1,a,x\n1,b,y\n", b"item,annotator,label\n2,a,x\n2,b,y\n", {}),
+        (b"item,annotator,label\n1,a,x\n1,b,y\n", b'"item","annotator","label"\r\n2,a,x\r\n', {}),
+        (b"id,ann,bob,cy\n1,x,y,x\n2,y,x,x\n", b"id,ann,bob,cy\n3,y,y,x\n4,x,x,y\n", {}),
+        (
+            b"photo,who,what is it\n1,a,x\n1,b,y\n2,a,x\n",
+            b"photo,who,what is it\n3,a,x\n3,b,x\n",
+            {"columns": {"item": "1", "annotator": "2", "label": "3"}},
+        ),
+        (
+            b"photo,who,what is it\n1,a,x\n1,b,y\n2,a,x\n",
+            b"photo,who,what is it\n3,a,x\n3,b,x\n",
+            {"columns": {"item": "photo", "annotator": "who", "label": "what is it"}},
+        ),
+    ],
+    ids=["long", "quoted", "wide", "numbered", "named"],
+)
+def test_files_that_were_joined_have_one_header(first, second, options, between, tmp_path):
+    for name, body in {"a": first, "b": second, "both": first + between + second}.items():
+        (tmp_path / f"{name}.csv").write_bytes(body)
+    parts = [rows_of(read(tmp_path / f"{name}.csv", **options)) for name in "ab"]
+    reading = examine(tmp_path / "both.csv", **options)
+    assert sorted(rows_of(reading.annotations)) == sorted(parts[0] + parts[1])
+    assert reading.annotations.left_out.rows == {"that repeat the header": 1}
+    assert "1 row is left out: 1 that repeat the header" in reading.notes
+    marks = [note for note in reading.notes if "byte order mark" in note]
+    assert len(marks) == bool(between)
+
+
+def test_a_mark_before_a_row_without_a_header_is_no_part_of_its_item(tmp_path):
+    body = b"item,annotator,label\n1,a,x\n" + MARK + b"1,b,y\n"
+    (tmp_path / "a.csv").write_bytes(body)
+    assert read(tmp_path / "a.csv").items.tolist() == ["1"]
+
+
+def test_a_line_after_a_second_header_is_named_by_its_number(tmp_path):
+    (tmp_path / "a.csv").write_text("item,annotator,label\n1,a,x\nitem,annotator,label\n2,,y\n")
+    with pytest.raises(DataError, match="line 4: no annotator"):
+        read(tmp_path / "a.csv")
+
+
+def test_a_row_without_a_header_may_come_again(tmp_path):
+    (tmp_path / "a.csv").write_text("1,a,x\n1,a,x\n2,a,y\n2,b,y\n1,b,x\n2,b,x\n")
+    columns = {"item": "1", "annotator": "2", "label": "3"}
+    assert len(read(tmp_path / "a.csv", columns=columns)) == 6
+
+
+def test_nul_characters_are_no_class_and_are_counted(tmp_path):
+    rows = b"item,annotator,label\n1,a,x\n1,b,x\0\n2\0,a,y\n2,b,\0\0\n\0\0\0\0\n3,a,x\n"
+    (tmp_path / "a.csv").write_bytes(rows)
+    with pytest.raises(DataError, match="line 6: 1 fields, but the header has 3"):
+        read(tmp_path / "a.csv")
+    reading = examine(tmp_path / "a.csv", missing="drop")
+    assert reading.annotations.classes.tolist() == ["x", "y"]
+    assert reading.annotations.items.tolist() == ["1", "2", "3"]
+    assert "8 NUL characters are left out of the texts" in reading.notes
+    (tmp_path / "one.csv").write_bytes(rows.replace(b"\0\0\0\0\n", b""))
+    with pytest.raises(DataError, match="line 5: no label"):
+        read(tmp_path / "one.csv")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("name", ["long.csv", "wide.csv", "headerless_truth.csv"])
+def test_lines_that_end_in_carriage_returns_alone_are_lines(name, ending, tmp_path):
+    body = (FIXTURES / name).read_bytes().replace(b"\r\n", b"\n")
+    text = body.replace(b"\n", b"\r")
+    (tmp_path / "old").write_bytes(gzip.compress(text) if ending else text)
+    (tmp_path / "usual").write_bytes(body)
+    assert read(tmp_path / "old") == read(tmp_path / "usual")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without pipes in folders")
+def test_a_pipe_that_nobody_writes_to_is_refused_and_a_slow_one_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_PATIENCE", 0.3)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="pipe: a pipe that nobody has opened to write to it"):
+        read(tmp_path / "pipe")
+
+    def write_slowly():
+        with (tmp_path / "pipe").open("w") as pipe:
+            for row in (TABLE[:30], TABLE[30:]):
+                time.sleep(0.6)
+                pipe.write(row)
+                pipe.flush()
+
+    writer = threading.Thread(target=write_slowly)
+    writer.start()
+    assert len(read(tmp_path / "pipe")) == 16
+    writer.join(10)
+
+
+def test_a_time_in_digits_of_other_scripts_is_a_text(tmp_path):
+    rows = "".join(f"{n},a,x,2026-01-0{n}\n" for n in range(1, 4)) + "4,a,x,2026-0٠-01\n"
+    (tmp_path / "a.csv").write_text("item,annotator,label,time\n" + rows, encoding="utf-8")
+    assert read(tmp_path / "a.csv").columns["time"].tolist()[-1] == "2026-0٠-01"
+    done = run_process("check", "a.csv", cwd=tmp_path)
+    assert (done.returncode, b"unreadable-times" in done.stdout) == (0, True)
+    assert b"panicked" not in done.stderr

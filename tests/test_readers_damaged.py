@@ -1,13 +1,21 @@
 """Exports that are damaged, cut off or hostile: annotations, or a one-line error."""
 
 import json
+import os
 import random
+import re
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 from dissensus import DataError
+from dissensus._panics import without_panics
 from dissensus.readers import examine
+from dissensus.readers.any_kind import examine_any
 from tests.test_readers_json import FIXTURES, OURS, READABLE, task, write_json
 
 
@@ -99,10 +107,105 @@ def test_wrong_types_anywhere_give_a_relation_or_one_line(name, tmp_path):
         outcome(path, OURS[name])
 
 
+HUGE = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("label_studio_spans.json", r'"start":\s*'),
+        ("label_studio_spans.json", r'"end":\s*'),
+        ("label_studio_images.json", r'"width":\s*'),
+        ("label_studio_images.json", r'"original_width":\s*'),
+        ("potato_state.json", r'"total_time_ms":\s*'),
+        ("cvat/ann.xml", r'xbr="'),
+        ("cvat/ann.xml", r' id="'),
+        ("prodigy_marks.jsonl", r'"start":\s*'),
+        ("coco/ann.json", r'"width":\s*'),
+        ("coco/bob.json", r"\[\["),
+    ],
+)
+def test_a_number_of_400_digits_gives_answers_or_one_line(name, key, tmp_path):
+    homes = (FIXTURES, FIXTURES.parent / "fixtures_kinds")
+    body = next(home / name for home in homes if (home / name).exists()).read_text("utf-8")
+    changed, count = re.subn(rf"({key})-?[\d.]+", rf"\g<1>{HUGE}", body)
+    assert count
+    (tmp_path / "a").write_text(changed, encoding="utf-8")
+    outcome(tmp_path / "a", None)
+
+
+@pytest.mark.parametrize("encoding", ["utf-0", "rot13", "utf-7", "idna", "punycode", "x" * 300])
+def test_xml_in_an_encoding_that_nobody_knows_ends_in_one_line(encoding, tmp_path):
+    body = (FIXTURES.parent / "fixtures_kinds" / "cvat" / "ann.xml").read_text("utf-8")
+    body = body[body.find("<annotations") :]
+    (tmp_path / "a.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?>\n{body}')
+    with pytest.raises(DataError, match=r"encoding|not XML"):
+        examine_any(tmp_path / "a.xml")
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "a\\udfffb", "\\ud83d"])
+@pytest.mark.parametrize("name", [name for name in READABLE if name.endswith(("json", "jsonl"))])
+def test_half_a_character_anywhere_gives_answers_or_one_line(name, text, tmp_path):
+    body = (FIXTURES / name).read_text("utf-8")
+    matches = list(re.finditer(r'"[^"\\]*"(?!:)', body))
+    draw = random.Random(5)
+    for match in draw.sample(matches, min(12, len(matches))):
+        changed = f'{body[: match.start()]}"{text}"{body[match.end() :]}'
+        (tmp_path / "half").write_text(changed, encoding="utf-8")
+        outcome(tmp_path / "half", None)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream"])
+def test_a_bit_that_flips_gives_answers_or_one_line_and_no_panic_on_the_terminal(
+    kind, tmp_path, capfd
+):
+    days = pl.Series([f"2026-01-{n:02d}" for n in range(1, 29)]).str.to_datetime()
+    table = {
+        "item": [f"i{n % 9}" for n in range(28)],
+        "annotator": [f"w{n % 4}" for n in range(28)],
+    }
+    frame = pl.DataFrame(table | {"label": ["xyz"[n % 3] for n in range(28)], "time": days})
+    writers = {"parquet": "write_parquet", "arrow": "write_ipc", "stream": "write_ipc_stream"}
+    getattr(frame, writers[kind])(tmp_path / "a")
+    body = (tmp_path / "a").read_bytes()
+    draw = random.Random(1)
+    for _ in range(150):
+        changed = bytearray(body)
+        changed[draw.randrange(len(body))] ^= 1 << draw.randrange(8)
+        (tmp_path / "changed").write_bytes(bytes(changed))
+        outcome(tmp_path / "changed", None)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_panic_of_polars_is_an_error_and_leaves_other_messages(capfd):
+    times = pl.Series(["2026-01-01"] * 3 + ["2026-0٠-01"])
+
+    def panic():
+        with without_panics():
+            os.write(2, b"a message\n")
+            times.str.to_datetime()
+
+    with pytest.raises(pl.exceptions.ComputeError):
+        panic()
+    assert capfd.readouterr().err == "a message\n"
+    with without_panics(), without_panics():
+        os.write(2, b"another\n")
+    assert capfd.readouterr().err == "another\n"
+
+
+def test_a_run_of_mutations_finds_nothing():
+    command = [sys.executable, "benchmarks/mutations.py", "--files", "400", "--seed", "3"]
+    home = Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("400 files\n")
+
+
 def outcome(path, format):  # noqa: A002
     """Read whatever is there; anything but a relation or one line of complaint is an error here."""
     complaint = ""
     try:
+        examine_any(path, format=format)
         examine(path, format=format)
     except DataError as problem:
         complaint = str(problem)

@@ -50,7 +50,7 @@ def try_lock(handle: int) -> bool:
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path; it becomes `path` only without errors."""
+    """Yield an empty temporary file; it becomes `path` only without errors."""
     with output_errors(path):
         target = _target(path)
         if target.is_dir():
@@ -62,15 +62,11 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
                 with draft.open("rb") as source, target.open("wb") as out:
                     shutil.copyfileobj(source, out)
             return
-        with _parents(target):
-            draft = _draft_name(target)
-            try:
-                yield draft
-                if target.exists():
-                    shutil.copymode(target, draft)
-                draft.replace(target)
-            finally:
-                draft.unlink(missing_ok=True)
+        with _parents(target), _draft(target, Path.touch) as draft:
+            yield draft
+            if target.exists():
+                shutil.copymode(target, draft)
+            draft.replace(target)
 
 
 @contextmanager
@@ -82,15 +78,10 @@ def atomic_folder(path: str | Path, replaces: Sequence[str] = ()) -> Iterator[Pa
     with output_errors(path):
         target = _target(path)
         check_folder(target, replaces)
-        with _parents(target):
-            draft = _draft_name(target)
-            try:
-                draft.mkdir()
-                yield draft
-                check_folder(target, replaces)
-                _exchange(draft, target)
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
+        with _parents(target), _draft(target, Path.mkdir) as draft:
+            yield draft
+            check_folder(target, replaces)
+            _exchange(draft, target)
 
 
 def check_folder(path: str | Path, replaces: Sequence[str]) -> None:
@@ -188,9 +179,71 @@ def _draft_name(target: Path) -> Path:
 
 
 @contextmanager
+def _draft(target: Path, create: Callable[..., None]) -> Iterator[Path]:
+    """Yield a draft, locked as long as this process lives; remove it, and those of killed runs."""
+    _remove_leftovers(target)
+    for _ in range(_ATTEMPTS):
+        draft = _draft_name(target)
+        create(draft)
+        with _locked(draft) as is_ours:
+            if is_ours is False or not draft.exists():  # taken for a leftover before it was locked
+                continue
+            try:
+                yield draft
+            finally:
+                _remove(draft)
+            return
+    raise OutputError(f"{target}: other processes remove what is written, again and again")
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove the drafts of a target that no living process holds; without locks, none."""
+    name = re.compile(re.escape(f".{target.name[:80]}.") + r"[0-9a-f]{12}\.part")
+    with suppress(OSError):  # a folder that can be written, but not read
+        for leftover in filter(name.fullmatch, os.listdir(target.parent)):  # noqa: PTH208
+            with _locked(target.with_name(leftover)) as is_free:
+                if is_free:
+                    _remove(target.with_name(leftover))
+
+
+def _remove(draft: Path) -> None:
+    if draft.is_dir():
+        shutil.rmtree(draft, ignore_errors=True)
+    else:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool | None]:
+    """Hold the lock of a file or folder; yield whether nobody else has it, `None` without locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield None
+        return
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        yield None
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_free: bool | None = True
+        except OSError as problem:
+            is_free = False if problem.errno in (errno.EAGAIN, errno.EACCES) else None
+        yield is_free
+    finally:
+        os.close(handle)
+
+
+@contextmanager
 def _parents(target: Path) -> Iterator[None]:
     """Create the folders above; without success, remove those that are new."""
     new = [folder for folder in target.parents if not folder.exists()]
+    above = next((folder for folder in target.parents if folder.exists()), target.parent)
+    if not above.is_dir():
+        raise OutputError(f"{target}: {above} is a file, and not a folder to write into")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -209,9 +262,10 @@ def _exchange(draft: Path, target: Path) -> None:
                 draft.rename(target)
             elif not _swap(draft, target):
                 old = _draft_name(target)  # no exchange in one step on this system
-                target.rename(old)
-                draft.rename(target)
-                old.rename(draft)
+                with _locked(target):  # so that no other run takes it for a leftover
+                    target.rename(old)
+                    draft.rename(target)
+                    old.rename(draft)
             return
         except OSError:  # another process came first
             if attempt + 1 == _ATTEMPTS:

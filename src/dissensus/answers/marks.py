@@ -563,8 +563,9 @@ def _as_numbers(values: Sequence[Any] | Array, name: str) -> Floats:
     for row in np.flatnonzero(~absent(given)):
         try:
             numbers[row] = float(given[row])
-        except (TypeError, ValueError):
-            raise DataError(f"row {row + 1}: {name} is {given[row]!r}, not a number") from None
+        except (TypeError, ValueError, OverflowError):
+            wrong = repr(given[row])[:60]
+            raise DataError(f"row {row + 1}: {name} is {wrong}, not a number") from None
     return numbers
 
 

@@ -28,7 +28,7 @@ from .answers import check_answers
 from .evidence import check_crowd, check_groups, check_items
 from .kinds import check_kinds
 from .known import check_gold
-from .labels import check_classes, check_names, check_repeats
+from .labels import check_classes, check_names, check_quotes, check_repeats
 from .numbers import check_numbers
 from .streams import check_streams
 from .times import check_durations, check_times
@@ -165,7 +165,7 @@ def check(
         counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
         findings += check_classes(data)
         findings += check_kinds(data)
-    for run in (check_names, check_repeats, check_crowd, check_items, check_groups):
+    for run in (check_quotes, check_names, check_repeats, check_crowd, check_items, check_groups):
         findings += run(data)
     if isinstance(data, Annotations) and not is_free_text(data):
         findings += check_streams(data)
@@ -197,7 +197,7 @@ def check(
 def _check_answers(answers: Answers) -> Check:
     """Check answers of other kinds than classes and numbers."""
     findings = list(check_answers(answers))
-    for run in (check_names, check_crowd, check_items, check_groups):
+    for run in (check_quotes, check_names, check_crowd, check_items, check_groups):
         findings += run(answers)
     findings.sort(key=lambda one: one.severity != SERIOUS)
     return Check(

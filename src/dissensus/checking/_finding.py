@@ -18,6 +18,7 @@ _FREE = 50  # classes from which labels may be free text
 # All findings; the docs list them from here.
 CODES = {
     "incomplete": "rows without item, annotator or label",
+    "swallowed-rows": "lines that look like rows are read as one quoted field",
     "repeats": "an annotator gave the same label to an item more than once",
     "contradictions": "an annotator gave different labels to one item",
     "spellings": "classes that look like one, written differently",

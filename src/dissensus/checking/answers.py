@@ -62,7 +62,7 @@ def _repeated(answers: Answers) -> Iterator[Finding]:
             f"{many(int(again.sum()), 'answer')} {verb(int(again.sum()), 'repeat')} an item for "
             "the same annotator, and all count.",
             int(again.sum()),
-            listed(answers.items[np.unique(answers.item[again])]),
+            listed(answers.items[np.unique(answers.item[1:][again])]),
             "--duplicates first or last keeps one",
         )
 

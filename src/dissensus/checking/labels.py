@@ -22,6 +22,28 @@ _MISSING = {"", "?", "-", "--", "n/a", "na", "nan", "none", "null", "missing", "
 _EDGES = " \t\n\r.,;:!?\"'`´‘’“”«»()[]…\u200b\ufeff"
 
 
+def check_quotes(annotations: Relation) -> Iterator[Finding]:
+    """Find lines of a file that look like rows, but are inside quotes."""
+    from ..readers.line_faults import INSIDE  # where it is used: readers take time to import
+
+    fields = {
+        reason.removeprefix(INSIDE).strip(" ()"): count
+        for reason, count in annotations.left_out.rows.items()
+        if reason.startswith(INSIDE)
+    }
+    count = sum(fields.values())
+    if count:
+        yield Finding(
+            "swallowed-rows",
+            f"{many(count, 'row')} {verb(count, 'seem')} to be inside a quoted field, and "
+            f"{verb(count, 'are')} not read.",
+            count,
+            tuple(fields),
+            "close the quote in the first of the lines, or take it away",
+            severity=SERIOUS,
+        )
+
+
 def check_repeats(annotations: Annotations | Numbers) -> Iterator[Finding]:
     """Find repeated labels of one annotator on one item, equal or different."""
     same = repeats_previous(annotations)

@@ -116,6 +116,7 @@ def main(arguments: list[str] | None = None) -> Any:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what an encoding cannot write is escaped
             stream.reconfigure(errors="backslashreplace")
+    _split_stderr()
     verb = "".join((sys.argv[1:] if arguments is None else arguments)[:1])
     reports = verb in VERBS and verb not in _WAITING
     try:
@@ -149,6 +150,15 @@ def main(arguments: list[str] | None = None) -> Any:
     except OSError as problem:  # the system refused to read or write something
         _silence()
         _end(f"{problem.filename or 'standard output'}: {reason(problem)}", 2)
+
+
+def _split_stderr() -> None:
+    """Write messages through another handle, so that what libraries write can be held back."""
+    stream = sys.stderr
+    if stream is sys.__stderr__ and stream is not None:
+        with suppress(OSError, ValueError):
+            how: Any = {"encoding": stream.encoding, "errors": stream.errors, "buffering": 1}
+            sys.stderr = os.fdopen(os.dup(stream.fileno()), "w", **how)
 
 
 def _silence() -> None:

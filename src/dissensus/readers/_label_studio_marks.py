@@ -144,7 +144,7 @@ def _pairs(points: Any) -> list[tuple[Any, Any]]:
 def _part(percent: Any, side: int) -> float:
     try:
         return round(float(percent) * side / 100, 6)  # percents are rounded themselves
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"a coordinate is {percent!r:.20}, not a number") from None
 
 

@@ -17,6 +17,7 @@ from .exports import Kind, Question
 from .times import as_times
 
 MARKS: tuple[Kind, ...] = ("spans", "boxes", "points", "masks")
+_LONGEST_TEXT = 2**53  # characters, which numbers can count
 _BEYOND = 0.01  # share of an image's side that a mark may reach out of it, and one pixel more
 
 Pair = tuple[str, str]  # item, annotator
@@ -120,6 +121,8 @@ def span(start: Any, end: Any, label: Any = None, length: int | None = None) -> 
     """Return a span; refuse one that is not within a text of this length."""
     if not all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (start, end)):
         raise DataError(f"a span from {start!r:.20} to {end!r:.20}, which are no numbers")
+    if max(abs(start), abs(end)) >= _LONGEST_TEXT:
+        raise DataError(f"a span from {start!r:.20} to {end!r:.20}, which no text has")
     if not 0 <= start < end:
         raise DataError(f"a span from {start:g} to {end:g}; 0 ≤ start < end")
     if length is not None and end > length:

@@ -16,6 +16,7 @@ from .._left_out import LeftOut
 from .._names import text
 from ._answers import joined, with_texts
 from .exports import NONE, Export, Kind, Question
+from .times import as_texts_of_times
 
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")
@@ -162,7 +163,7 @@ def _short(names: pl.Series) -> pl.Series:
 
 def times_of(column: pl.Series) -> pl.Series:
     """Return texts as times, null where one cannot be parsed."""
-    written = column.str.replace(r"( UTC|Z)$", "")
+    written = as_texts_of_times(column.str.replace(r"( UTC|Z)$", ""))
     for form in (None, "%Y-%m-%dT%H:%M:%S%.f"):
         try:
             times = written.str.to_datetime(form, time_unit="us", strict=False)

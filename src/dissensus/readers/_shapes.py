@@ -47,6 +47,8 @@ def rotated_hull(place: Sequence[float], degrees: float) -> tuple[float, float, 
     [8.0, 0.0, 2.0, 4.0]
     """
     x, y, w, h = place
+    if not np.isfinite([*place, degrees]).all():
+        raise DataError("a box whose place and rotation are not all finite numbers")
     turn = np.deg2rad(degrees)
     corners = np.array([[0, 0], [w, 0], [w, h], [0, h]])
     back = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
@@ -60,7 +62,10 @@ def from_polygon(points: Any, size: tuple[int, int]) -> Integers:
     [[0, 1], [2, 3]]
     """
     height, width = size
-    corner: Floats = np.asarray(points, dtype=float).reshape(-1, 2)
+    try:
+        corner: Floats = np.asarray(points, dtype=float).reshape(-1, 2)
+    except OverflowError:
+        raise DataError("a polygon with a corner that is out of all images") from None
     if not np.isfinite(corner).all():
         raise DataError("a polygon with a corner that is no number")
     after = np.roll(corner, -1, axis=0)

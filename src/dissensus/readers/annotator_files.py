@@ -165,4 +165,5 @@ def _in_zip(path: Path) -> Named:
     except NotImplementedError:  # compressed as only other tools do
         return
     except (*DAMAGED, struct.error) as problem:
-        raise DataError(f"{path}: damaged zip ({problem})") from None
+        words = " ".join(str(problem).split())[:200]
+        raise DataError(f"{path}: damaged zip ({words})") from None

@@ -25,6 +25,7 @@ from ..errors import DataError
 from .columns import NEEDED, find_columns, plain_name
 from .frames import names_of
 from .layouts import Layout
+from .line_faults import LineFaults, faults_of
 from .sources import Source, open_source, ragged_line
 from .tables import blank_lines, line_of_row, read_columns
 
@@ -77,7 +78,8 @@ def answers_from(
     _check_ragged(frame, source)
     rows = _by_role(frame, layout, columns, given or {}, name, who)
     rows, left_out = _complete(rows, list(layout.roles), missing, source)
-    notes: tuple[str, ...] = ()
+    faults = LineFaults() if source is None else faults_of(source)
+    left_out, notes = faults.left_out + left_out, faults.notes
     side = None if inputs is None else read_inputs(inputs)
     marks = layout.kind in ("spans", "boxes", "points")
     if duplicates != "count" and not marks:

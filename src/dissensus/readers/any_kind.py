@@ -107,6 +107,19 @@ def examine_answers(
     chosen = as_kind(kind)
     if chosen in CLASSES:
         return None
+    try:
+        return _examined(source, chosen, assigned, inputs, given)
+    except UnicodeEncodeError:  # JSON can name half a character
+        raise DataError(f"{source}: a text in it is not valid Unicode") from None
+
+
+def _examined(
+    source: Any,
+    chosen: str | None,
+    assigned: str | Path | None,
+    inputs: str | Path | None,
+    given: Mapping[str, Any],
+) -> AnswerReading | None:
     options = {"assigned": assigned, "inputs": inputs}
     options |= {name: given[name] for name in ("missing", "duplicates") if name in given}
     columns = given.get("columns") or {}

@@ -14,6 +14,7 @@ from ._platforms import accepted, chosen, count_note, durations, export_of, ques
 from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
+from .times import as_texts_of_times
 
 _UNIT, _WORKER = "_unit_id", "_worker_id"
 _TOTALS = ("_trusted_judgments", "_last_judgment_at")  # of the aggregated report
@@ -79,7 +80,8 @@ def _rows(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _times(column: pl.Series) -> pl.Series:
-    parsed = [column.str.to_datetime(form, strict=False) for form in _FORMATS]
+    written = as_texts_of_times(column)
+    parsed = [written.str.to_datetime(form, strict=False) for form in _FORMATS]
     return min(parsed, key=lambda one: one.null_count())
 
 

@@ -191,5 +191,7 @@ def _images(source: Source, collected: Collected) -> Iterator[ET.Element]:
                 done.clear()
                 if not chunk:
                     return
+    except (LookupError, ValueError):
+        raise source.fail("XML in an encoding that is not known; save it as UTF-8") from None
     except expat.ExpatError as problem:
         raise source.fail(f"line {problem.lineno}: not XML ({problem})") from None

@@ -83,7 +83,10 @@ def frame_of(
     if len({len(values) for values in columns.values()}) > 1:
         sizes = ", ".join(f"{name} {len(values)}" for name, values in list(columns.items())[:12])
         raise fail(f"columns of different length: {sizes}")
-    return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
+    try:
+        return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
+    except UnicodeEncodeError:  # JSON can name half a character
+        raise fail("a text in it is not valid Unicode") from None
 
 
 def one_answer_each(

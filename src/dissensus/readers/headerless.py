@@ -13,6 +13,7 @@ import polars as pl
 
 from .columns import NEEDED, is_known
 from .exports import Export, Head, Question
+from .line_faults import without_headers
 from .sources import Source
 from .tables import first_lines, read_unnamed, without_empty
 
@@ -78,7 +79,9 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
     if lacking is not None:
         raise source.fail(f"columns are given by number, but not the {lacking}; add {lacking}=…")
     positions = {role: int(position) for role, position in columns.items()}
-    return _export(source, frame.slice(1) if named else frame, positions)
+    if named:
+        frame = without_headers(source, frame.slice(1), [name or "" for name in frame.row(0)])
+    return _export(source, frame, positions)
 
 
 def _export(

@@ -28,6 +28,7 @@ from .frames import names_of
 from .sources import Source, open_source, ragged_line
 from .tables import line_of_row, read_roles, without_empty
 from .text_codes import code_texts
+from .times import as_texts_of_times
 
 
 def annotations_from(
@@ -234,8 +235,11 @@ def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
         return column.to_numpy()
     for kind in (pl.Int64, pl.Float64, pl.Datetime):
         try:
-            parsed = column.str.to_datetime() if kind is pl.Datetime else column.cast(kind)
-            return parsed.to_numpy()
+            if kind is not pl.Datetime:
+                return column.cast(kind).to_numpy()
+            written = as_texts_of_times(column)
+            if written.null_count() == column.null_count():
+                return written.str.to_datetime().to_numpy()
         except pl.exceptions.PolarsError:
             continue
     return as_names(column.fill_null("").to_list())

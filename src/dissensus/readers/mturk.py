@@ -32,6 +32,7 @@ from ._platforms import (
 from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
+from .times import as_texts_of_times
 
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
@@ -102,8 +103,10 @@ def _times(column: pl.Series) -> pl.Series:
     >>> _times(pl.Series(["Wed Apr 10 10:23:45 PDT 2019"])).item()
     datetime.datetime(2019, 4, 10, 17, 23, 45)
     """
-    parts = column.str.strip_chars().str.extract_groups(
-        r"^\w{3} (?<day>\w{3} +\d+ [\d:]{8}) (?<zone>[A-Z]+) (?<year>\d{4})$"
+    parts = (
+        as_texts_of_times(column)
+        .str.strip_chars()
+        .str.extract_groups(r"^\w{3} (?<day>\w{3} +\d+ [\d:]{8}) (?<zone>[A-Z]+) (?<year>\d{4})$")
     )
     part = parts.struct.field
     local = (part("day") + " " + part("year")).str.to_datetime("%b %e %H:%M:%S %Y", strict=False)

@@ -32,6 +32,7 @@ _LABELS = "instance_id_to_label_to_value"
 _BETWEEN = ":::"  # scheme and option, in a table
 _ABOUT = ("instance_id", "user_id", "user", "displayed_text")
 _ORIGIN = "annotator_origin"
+_LONGEST = 1e15  # milliseconds that an answer may take
 _POINT = re.compile(r"(?:scale_)?(-?\d+)")
 _TIME = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(\d+)s")
 _FIELDS = ("", "slider", "range", "number", "text_box", "select-one")  # hold a value
@@ -281,7 +282,7 @@ def _seconds(behaviour: Any) -> float | None:
         return None
     for name, unit in (("total_time_ms", 1e-3), ("time_spent", 1.0)):
         value = behaviour.get(name)
-        if isinstance(value, (int, float)) and value > 0:
+        if isinstance(value, (int, float)) and 0 < value < _LONGEST:
             return float(value) * unit
     match = _TIME.search(str(behaviour.get("time_string", "")))
     if match is None:

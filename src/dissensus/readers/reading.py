@@ -28,6 +28,7 @@ from .dataset_folders import FOLDER, is_dataset
 from .exports import INVERTED, TOOLS, Export, Kind, Question, head_of, parse, tool_of
 from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
+from .line_faults import faults_of
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
 from .tables import column_names, read_columns, without_empty
@@ -449,7 +450,8 @@ def choose_question(
         raise opened.fail(f"a {name} export without any answer to a question")
     if question is not None and question not in sizes:
         raise opened.fail(f"no question {question!r}; there are {', '.join(known.values())}")
-    notes = (*opened.notes, *export.notes)
+    faults = faults_of(opened)
+    notes = (*opened.notes, *faults.notes, *export.notes)
     if plain is None and question is None:
         fit = [one for one in asked if kind in (None, _kind(asked[one].kind))]
         if kind == "texts" and not fit:
@@ -465,7 +467,8 @@ def choose_question(
         others = [known[one] for one in asked if one != question]
         if others:
             notes += (f"not read: {', '.join(others)}; --question NAME reads one",)
-    return question, plain or asked[question or ""], notes
+    chosen = plain or asked[question or ""]
+    return question, replace(chosen, left_out=faults.left_out + chosen.left_out), notes
 
 
 def _choose(

@@ -119,7 +119,10 @@ def in_a_row(classes: Names) -> bool:
     value = as_values(classes)
     if value is None or not 2 < len(value) <= _MOST_CLASSES or (value % 1).any():
         return False
-    steps = np.diff(np.sort(value)).astype(np.int64)
+    steps = np.diff(np.sort(value))
+    if steps.max() >= 2**63:
+        return False
+    steps = steps.astype(np.int64)
     return bool(steps.sum() / np.gcd.reduce(steps) + 1 <= 2 * len(value))
 
 

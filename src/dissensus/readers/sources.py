@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import select
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -41,6 +44,7 @@ _MAGIC = {
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _BEGINNING = 2**24  # characters read to recognise a format
 _LONGEST = 400  # characters of a message
+_PATIENCE = 10  # seconds that a pipe may wait for somebody to write to it
 _SEPARATORS = ",\t;|"
 
 csv.field_size_limit(2**31 - 1)  # by default a text of 128 KiB is an error
@@ -103,6 +107,8 @@ class Source:
             return io.BytesIO(self.content)
         try:
             return self.content.open("rb")
+        except IsADirectoryError:
+            raise self.fail("a folder; name a file in it") from None
         except OSError as problem:
             raise self.fail(reason(problem)) from None
 
@@ -114,6 +120,8 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
     try:
         if name == "-":
             name, content = "standard input", sys.stdin.buffer.read()
+        elif content.is_fifo():
+            content = _from_pipe(content)
         elif is_stream(content):
             content = content.read_bytes()
     except OSError as problem:
@@ -144,6 +152,8 @@ def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A
         kind = "json"  # before lines are read: all of a list may be on one
     if kind is None and re.match(rb"(\xef\xbb\xbf)?\s*<(\?xml|[A-Za-z])", head):
         kind = "xml"
+    if kind in (None, "csv", "tsv") and b"\r" in head and b"\n" not in head:
+        source = _with_usual_lines(source)
     if kind not in (None, "csv"):
         return replace(source, format=kind, separator="\t" if kind == "tsv" else ",")
     first = [line for line in source.lines(50) if line.strip()]
@@ -192,6 +202,33 @@ def _as_utf_8(source: Source, head: bytes) -> bytes:
         return raw[2:].decode(_UTF_16[head[:2]]).encode()
     except UnicodeError:
         raise source.fail("not whole as UTF-16; save it again as UTF-8") from None
+
+
+def _with_usual_lines(source: Source) -> Source:
+    """Return a text whose lines end in carriage returns alone, as on old Macs, with usual ends."""
+    if source.packed:
+        raw = source.text().encode()
+    else:
+        with source.file() as file:
+            raw = file.read()
+    if b"\n" in raw:
+        return source
+    return replace(source, content=raw.replace(b"\r", b"\n"), packed=False)
+
+
+def _from_pipe(path: Path) -> bytes:
+    """Return what others write to a pipe; refuse one that nobody opens for a while."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # returns at once, writer or not
+    with open(handle, "rb") as pipe:  # noqa: PTH123
+        ready, first = select.poll(), b""
+        ready.register(handle, select.POLLIN)
+        if not ready.poll(_PATIENCE * 1000):
+            with suppress(BlockingIOError):  # somebody has opened it, and may take their time
+                first = os.read(handle, 1)
+                if not first:
+                    raise DataError(f"{path}: a pipe that nobody has opened to write to it")
+        os.set_blocking(handle, True)
+        return first + pipe.read()
 
 
 def _recognise(source: Source, first: list[str]) -> str:

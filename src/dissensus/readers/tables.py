@@ -14,9 +14,11 @@ import polars as pl
 
 from .._formulas import MARK, as_before
 from .._left_out import LeftOut
-from .columns import find_columns
+from .._panics import without_panics
+from .columns import find_columns, is_known
 from .dataset_folders import FOLDER, features_of, read_dataset, with_class_names
 from .json_records import frame_of_records, load_records
+from .line_faults import mended, without_headers
 from .sources import Source, ragged_line
 
 _TEXT = ("csv", "tsv")
@@ -44,16 +46,32 @@ def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
     """Return the first rows of a Parquet or Arrow table, or of the parts of a data set."""
     if source.format == FOLDER:
         return read_dataset(source, _read_first, most).head(most).to_dicts()
-    return _read_first(source, most).to_dicts()
+    first = _read_first(source, most)
+    rows: list[dict[str, Any]] = _undamaged(source, first.to_dicts)  # times may be out of all years
+    return rows
 
 
 def first_lines(source: Source, most: int) -> list[tuple[str, ...]]:
     """Return the first lines of a table of texts, field by field; fewer where one is damaged."""
     lines: list[tuple[str, ...]] = []
-    rows = csv.reader((f"{line}\n" for line in source.lines(20 * most)), delimiter=source.separator)
+    rows = _fields(source, 20 * most)
     with suppress(csv.Error):
         lines += map(tuple, islice(dropwhile(lambda row: not row, rows), most))
-    return lines
+    return with_one_header(lines)
+
+
+def with_one_header(lines: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return lines without copies of the first, if it names columns: files were joined.
+
+    It does by known names, or if no other line has any of them in its column.
+    """
+    others = [line for line in lines if line != lines[0]]
+    if len(others) + 1 >= len(lines):
+        return lines
+    columns = list(zip(*others, strict=False))
+    used = any(cell in column for cell, column in zip(lines[0], columns, strict=False))
+    names = any(map(is_known, lines[0])) or (bool(columns) and not used)
+    return [lines[0], *others] if names else lines
 
 
 def read_columns(
@@ -76,6 +94,7 @@ def read_columns(
             frame = frame_of_records(source)
             return frame if columns is None else frame.select(columns)
     names = _header(source)  # read here: polars leaves doubled quotes in names
+    clean = mended(source, len(names))
     wanted = [k for k, name in enumerate(names) if name != MARK]
     positions = wanted if columns is None else sorted(map(names.index, columns))
     options: dict[str, Any] = {"columns": list(positions)}
@@ -84,7 +103,7 @@ def read_columns(
         options = {"has_header": False, "skip_lines": blank}
     try:
         frame = pl.read_csv(
-            source.content, separator=source.separator, infer_schema=False, glob=False, **options
+            clean.content, separator=source.separator, infer_schema=False, glob=False, **options
         )
     except pl.exceptions.NoDataError:
         raise source.fail("empty") from None
@@ -96,6 +115,7 @@ def read_columns(
     if MARK in names:
         frame = as_before(frame)
     names = [names[position] for position in positions]
+    frame = without_headers(source, frame, names)
     frame.columns = names if len(set(names)) == len(names) else _different(names)
     return frame
 
@@ -173,14 +193,22 @@ def _blank_at_end(source: Source) -> int:
     return max(end[len(end.rstrip(b"\r\n")) :].count(b"\n") - 1, 0)
 
 
+def _fields(source: Source, most: int | None = None) -> Any:
+    """Return the lines of a text table field by field, without NULs and byte order marks."""
+    lines = (line.removeprefix("\ufeff").replace("\0", "") for line in source.lines(most))
+    return csv.reader((f"{line}\n" for line in lines), delimiter=source.separator)
+
+
 def line_of_row(source: Source | None, row: int) -> str:
     """Return the line of a row, which quoted line breaks may have moved, or its number."""
     if source is not None and source.format in _TEXT:
-        rows = csv.reader((f"{line}\n" for line in source.lines()), delimiter=source.separator)
+        rows = _fields(source)
         start, count = 1, -1
+        header: list[str] | None = None
         with suppress(csv.Error):  # polars takes some line breaks that Python does not
             for fields in rows:
-                count += bool(fields)
+                count += bool(fields) and fields != header
+                header = header or fields
                 if count == row + 1:
                     break
                 start = rows.line_num + 1
@@ -233,6 +261,7 @@ def _read_arrow(source: Source, **options: Any) -> pl.DataFrame:
 
 def _undamaged(source: Source, read: Callable[[], Any]) -> Any:
     try:
-        return read()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as problem:
+        with without_panics():
+            return read()
+    except (pl.exceptions.PolarsError, OSError, ValueError, OverflowError) as problem:
         raise source.fail(f"damaged {source.format} ({str(problem).splitlines()[0]})") from None

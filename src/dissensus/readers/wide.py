@@ -18,8 +18,9 @@ from .._left_out import LeftOut
 from .._names import text
 from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .exports import Export, Head, Question
+from .line_faults import without_headers
 from .sources import Source
-from .tables import blank_lines, read_columns, read_unnamed
+from .tables import blank_lines, read_columns, read_unnamed, with_one_header
 
 _GAPS = ("", *NO_LABEL)
 _WHOLE = re.compile(r"^[+-]?\d{1,4}(\.0)?$")
@@ -39,14 +40,14 @@ def recognises(head: Head) -> bool:
 def read(source: Source) -> Export:
     """Return one row for each label of a wide table."""
     frame = _table(source)
-    first = [row for row in frame.head(200).fill_null("").rows() if any(row)]
+    first = with_one_header([row for row in frame.head(200).fill_null("").rows() if any(row)])
     if not first or frame.width < 2:
         raise source.fail("a wide table has a column for each annotator, and here is one column")
     named = source.format not in ("csv", "tsv")
     header, ids = _layout(first, named=named) or _header_and_ids(first, named)
     names = [str(cell or "") for cell in frame.row(0)] if header else []
     if header:
-        frame = frame.slice(1)
+        frame = without_headers(source, frame.slice(1), names)
     people = frame.columns[1:] if ids else frame.columns
     names_of = dict(zip(frame.columns, _annotators(names or frame.columns), strict=True))
     item = frame[frame.columns[0]] if ids else pl.Series([str(n) for n in range(frame.height)])

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from .._files import is_stream
+from .._panics import without_panics
 from ..errors import DataError
 
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
@@ -71,8 +72,9 @@ def find_files(paths: Sequence[str]) -> tuple[str, ...]:
 def naming(file: str) -> Iterator[None]:
     """Turn errors of reading into one line that names the file."""
     try:
-        yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+        with without_panics():
+            yield
+    except pl.exceptions.PolarsError as problem:
         reason = " ".join(str(problem).split())[:300]
         raise DataError(f"{file}: damaged parquet ({reason})") from None
     except OSError as problem:

@@ -9,7 +9,6 @@ pseudonyms, because the order of names would show who could be who. Models keep 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -93,9 +92,8 @@ def write_key(path: str | Path, key: Mapping[str, str]) -> None:
         if Path(path).exists():
             Path(path).chmod(0o600)  # which a new version takes over
     with atomic_file(path) as draft:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(json.dumps(dict(sorted(key.items())), indent=2) + "\n")
+        draft.chmod(0o600)  # while it is empty
+        draft.write_text(json.dumps(dict(sorted(key.items())), indent=2) + "\n", encoding="utf-8")
 
 
 def check_key_place(path: str, target: str, format: str | None, *, force: bool) -> None:  # noqa: A002
