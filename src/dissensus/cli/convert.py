@@ -52,8 +52,10 @@ def convert(
       dissensus convert answers.csv tasks.json --to label-studio
       dissensus convert answers.csv published --to huggingface-folder --pseudonyms key.json
     """
+    from contextlib import nullcontext
     from dataclasses import replace
 
+    from .._files import locked
     from ..writers import losses, pseudonymise, write
     from ..writers.pseudonyms import check_key_place, read_key, write_key
 
@@ -70,13 +72,10 @@ def convert(
         raise OptionError("--license is for the card of --to huggingface-folder")
     if pseudonyms is not None:
         check_key_place(pseudonyms, target, to, force=force)
-        key = read_key(pseudonyms)
+        read_key(pseudonyms)  # what is no key is refused before anything is read
     found = examine_annotations(source, **reading)
     if gold:
         found = replace(found, gold=read_known(gold) or {})
-    if pseudonyms is not None:
-        found, key = pseudonymise(found, key)
-    lost = losses(found, target, to)
 
     def save(reading: Reading, path: str | Path, layout: str | None) -> None:
         card = None
@@ -85,9 +84,14 @@ def convert(
         with progress_bar("writing"):
             write(reading, path, format=layout, card=card)
 
-    replace_converted(found, target, to, save, force=force)
-    if pseudonyms is not None:
-        write_key(pseudonyms, key)
+    # Another conversion may extend the same key, which has to be complete before the output is.
+    with nullcontext() if pseudonyms is None else locked(pseudonyms):
+        if pseudonyms is not None:
+            found, key = pseudonymise(found, read_key(pseudonyms))
+        replace_converted(found, target, to, save, force=force)
+        if pseudonyms is not None:
+            write_key(pseudonyms, key)
+    lost = losses(found, target, to)
     save(found, target, to)
     if publishing and license is None:
         note("the card names no license; --license cc-by-4.0, for example, adds one")
