@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._progress import iterations, progress_bar
@@ -34,7 +34,8 @@ class FileSet:
     def read(self) -> Reading:
         """Return all rows."""
         from ..readers import Reading
-        from ..readers.reading import with_scale
+        from ..readers.reading import with_scale, with_spelling_notes
+        from ..readers.spellings import Joined
         from ..sharded.chunks import chunks_of, read_all
         from ..sharded.parquet_files import find_files, is_many
 
@@ -42,11 +43,12 @@ class FileSet:
             return examine_annotations(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
-        found = with_scale(
-            Reading(read_all(rows, classes, self.reading["duplicates"]), "parquet"),
-            self.reading["scale"],
-            reorder=classes is None,
-        )
+        joined = Joined() if self.reading["spelling"] == "join" else None
+        found = Reading(read_all(rows, classes, self.reading["duplicates"], joined), "parquet")
+        if joined is not None:
+            found = replace(found, notes=joined.notes)
+        found = with_spelling_notes(found, items=not rows.whole["item"])
+        found = with_scale(found, self.reading["scale"], reorder=classes is None)
         for sentence in found.notes:
             note(sentence)
         return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
@@ -62,6 +64,7 @@ class FileSet:
         **settings: Any,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
+        from ..readers.spellings import spelling_notes
         from ..scale.parquet import aggregate_files
 
         if strategy is None:
@@ -82,6 +85,8 @@ class FileSet:
                 on_round=iterations(progress),
                 **settings,
             )
+        for sentence in spelling_notes(done.annotations):
+            note(sentence)
         if save:
             done.save(save)
         if done.trace and not done.converged:

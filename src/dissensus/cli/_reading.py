@@ -26,6 +26,7 @@ def examine_annotations(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
     models: str | None = None,
     people: str | None = None,
 ) -> Reading:
@@ -43,6 +44,7 @@ def examine_annotations(
             missing=missing,
             scale=scale,
             duplicates=duplicates,
+            spelling=spelling,
         )
     for sentence in reading.notes:
         note(sentence)
@@ -173,7 +175,8 @@ def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Readin
     from ..readers.reading import examine_folder, with_scale
 
     with progress_bar("reading"):
-        found = examine_folder(path, duplicates=reading["duplicates"], **given)
+        given |= {name: reading[name] for name in ("duplicates", "spelling")}
+        found = examine_folder(path, **given)
     for sentence in found.notes:
         note(sentence)
     found = with_scale(found, reading["scale"])

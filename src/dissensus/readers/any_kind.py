@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from .kinds import answers_of, has_answers
 from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
 from .reading import Reading, choose_question, examine
 from .sources import FORMATS, Source, open_source, source_of_table
+from .spellings import check_way, spelled
 from .tables import column_names, read_columns
 
 
@@ -53,8 +54,8 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
     inputs
         A table about items: height and width of images, or both sides of comparisons.
     **given
-        `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
-        `readers.examine`.
+        `format`, `question`, `columns`, `classes`, `missing`, `scale`, `duplicates` and
+        `spelling`, as in `readers.examine`.
 
     Examples
     --------
@@ -87,7 +88,9 @@ def examine_any(
         given["columns"] = given.get("columns") or parse_columns(column_of_labels(source)) or None
     reading = examine(source, **given)
     several = reading.kind == "multiple" and chosen is None
-    return as_sets(reading) if several or chosen == "sets" else reading
+    if several or chosen == "sets":
+        return with_spelling(as_sets(reading), given.get("spelling", "keep"))
+    return reading
 
 
 def examine_answers(
@@ -99,13 +102,17 @@ def examine_answers(
     **given: Any,
 ) -> AnswerReading | None:
     """Return answers that are more than a class or number; nothing for those. As in `read`."""
+    spelling = given.get("spelling", "keep")
+    check_way(spelling)
     if isinstance(source, Answers):
-        return AnswerReading(source, "answers")
+        found = AnswerReading(source, "answers")
+        return with_spelling(found, spelling) if spelling == "join" else found
     chosen = as_kind(kind)
     if chosen in CLASSES:
         return None
     options = {"assigned": assigned, "inputs": inputs}
-    options |= {name: given[name] for name in ("missing", "duplicates") if name in given}
+    ways = ("missing", "duplicates", "spelling")
+    options |= {name: given[name] for name in ways if name in given}
     columns = given.get("columns") or {}
     found = _from_files(source, chosen, given) if _are_paths(source) else None
     if found is not None:
@@ -126,7 +133,13 @@ def examine_answers(
         )
     if found is None and assigned is not None:
         raise OptionError(f"--assigned is for marks, and {source} holds classes")
-    return found
+    return None if found is None else with_spelling(found, spelling)
+
+
+def with_spelling(reading: AnswerReading, spelling: str) -> AnswerReading:
+    """Return answers as `spelling` says, with a note about names that look like one."""
+    answers, notes = spelled(reading.answers, spelling)
+    return replace(reading, answers=answers, notes=(*reading.notes, *notes))
 
 
 def column_of_labels(source: Any) -> str | None:

@@ -29,6 +29,16 @@ from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
+from .spellings import (
+    Joined,
+    check_way,
+    join_columns,
+    join_mapping,
+    join_names,
+    may_differ,
+    spelled,
+    spelling_notes,
+)
 from .tables import column_names, read_columns
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
@@ -89,6 +99,7 @@ def read(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> Annotations:
     """Return the annotations in a file, folder or table.
 
@@ -117,6 +128,10 @@ def read(
     duplicates
         What to do where an annotator labelled an item more than once: `count` all labels, keep the
         `first` or `last`, or `error`.
+    spelling
+        What to do with names of items, annotators and classes that look like one, such as `cat`
+        and `cat` with a space after it: `keep` them apart, or `join` them. The notes of `examine`
+        say which there are, and what was joined.
 
     Examples
     --------
@@ -132,6 +147,7 @@ def read(
         missing=missing,
         scale=scale,
         duplicates=duplicates,
+        spelling=spelling,
     ).annotations
 
 
@@ -145,6 +161,7 @@ def examine(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
     found = examine_question(
@@ -156,6 +173,7 @@ def examine(
         missing=missing,
         scale=scale,
         duplicates=duplicates,
+        spelling=spelling,
     )
     if isinstance(found, KindReading):
         raise DataError(f"{source}: {_needs_classes(found)}")
@@ -173,6 +191,7 @@ def examine_question(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> Reading | KindReading:
     """Return one question of a file: annotations, or answers of the kind that a tool's export has.
 
@@ -180,10 +199,12 @@ def examine_question(
     A folder of a tool's files, or a list of paths, has a file for each annotator. Other parameters
     are those of `read`.
     """
+    check_way(spelling)
     if isinstance(source, Annotations):
         reading = Reading(source, "annotations", reason="they were given with this scale")
+        reading = with_joined_names(reading) if spelling == "join" else reading
         return reading if scale == "auto" else with_scale(reading, scale)
-    given = (question, classes, missing, duplicates)
+    given = (question, classes, missing, duplicates, spelling)
     found = _examine(source, format, columns, kind, given)
     if isinstance(found, KindReading):
         return found
@@ -245,19 +266,23 @@ def _examine(
     format: str | None,  # noqa: A002
     columns: Mapping[str, str] | None,
     kind: str | None,
-    given: tuple[str | None, Sequence[Any] | None, str, str],
+    given: tuple[str | None, Sequence[Any] | None, str, str, str],
 ) -> Reading | KindReading:
-    question, classes, _, duplicates = given
+    question, classes, _, duplicates, spelling = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
-        answers = one_answer_each(source, duplicates, "mapping")
-        return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
+        joined = Joined()
+        answers = join_mapping(source, joined) if spelling == "join" else source
+        answers = one_answer_each(answers, duplicates, "mapping")
+        annotations = Annotations.from_dict(answers, classes=classes)
+        return Reading(annotations, "mapping", notes=joined.notes or spelling_notes(annotations))
     several = isinstance(source, (list, tuple)) and bool(source)
     if several and all(isinstance(one, (str, Path)) for one in source):
         return _of_files(list(source), format, kind, given)
     on_disk = isinstance(source, (str, Path))
     inverted = format == INVERTED
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
-        return examine_folder(source, inverted=inverted, classes=classes, duplicates=duplicates)
+        how: dict[str, Any] = {"duplicates": duplicates, "spelling": spelling}
+        return examine_folder(source, inverted=inverted, classes=classes, **how)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         where = source if on_disk else IN_MEMORY
@@ -284,7 +309,7 @@ def _examine(
                 "no answers.json in this folder, nor files of a known tool; name the file itself"
             )
         if export is None and opened.format in ("npy", "json", "zip"):
-            whole = _whole(opened, question, classes, duplicates)
+            whole = _whole(opened, question, classes, duplicates, spelling)
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
@@ -306,7 +331,11 @@ def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
 
 
 def _whole(
-    opened: Source, question: str | None, classes: Sequence[Any] | None, duplicates: str
+    opened: Source,
+    question: str | None,
+    classes: Sequence[Any] | None,
+    duplicates: str,
+    spelling: str,
 ) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
     from .folders import is_nested, load_array, orientation_note
@@ -323,9 +352,11 @@ def _whole(
             answers = load(opened)
             if not is_nested(answers):
                 return None
+            joined = Joined()
+            answers = join_mapping(answers, joined) if spelling == "join" else answers
             answers = one_answer_each(answers, duplicates, opened.name)
             annotations = Annotations.from_dict(answers, classes=classes)
-            notes = orientation_note(annotations)
+            notes = (*orientation_note(annotations), *(joined.notes or spelling_notes(annotations)))
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix(f"{opened.name}: ")) from None
     if question is not None:
@@ -361,6 +392,7 @@ def examine_folder(
     metadata: str | Path | None = None,
     n_classes: int | None = None,
     inverted: bool = False,
+    spelling: str = "keep",
     **given: Any,
 ) -> Reading:
     """Return the annotations of a data set folder, with options of `read_folder`, and notes."""
@@ -371,7 +403,23 @@ def examine_folder(
     if n_classes is not None:
         known["n_classes"] = n_classes
     notes = () if inverted else folder_notes(annotations, known)
-    return Reading(annotations, "folder", notes=notes)
+    reading = Reading(annotations, "folder", notes=notes)
+    return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
+
+
+def with_joined_names(reading: Reading) -> Reading:
+    """Return a reading in which names that look like one are one, with a note that counts them."""
+    joined = Joined()
+    annotations = join_names(reading.annotations, joined)
+    gold, texts = joined.gold(reading.gold), joined.table(reading.texts)
+    notes = (*reading.notes, *joined.notes)
+    return replace(reading, annotations=annotations, gold=gold, texts=texts, notes=notes)
+
+
+def with_spelling_notes(reading: Reading, *, items: bool = True) -> Reading:
+    """Return a reading with a note about names that look like one, if there are any."""
+    notes = spelling_notes(reading.annotations, items=items)
+    return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
 
 
 def _counted(kind: Kind) -> str:
@@ -390,7 +438,7 @@ def _of_files(
     paths: Path | bytes | list[str | Path],
     format: str | None,  # noqa: A002
     kind: str | None,
-    given: tuple[str | None, Sequence[Any] | None, str, str],
+    given: tuple[str | None, Sequence[Any] | None, str, str, str],
 ) -> Any:
     """Return a question of a tool that has a file for each annotator; nothing for other files."""
     if isinstance(paths, bytes):  # of standard input
@@ -454,6 +502,7 @@ def _choose(
     classes: Sequence[Any] | None,
     missing: str,
     duplicates: str,
+    spelling: str = "keep",
 ) -> Reading | KindReading:
     """Return one question of an export."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
@@ -463,16 +512,20 @@ def _choose(
         raise opened.fail(f"nobody answered {question!r}")
     if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):
         try:
-            answers = answers_of(chosen)
+            answers, more = spelled(answers_of(chosen), spelling)
         except DataError as problem:
             raise opened.fail(str(problem)) from None
-        about = (dict(chosen.gold), export.texts, notes)
+        about = (dict(chosen.gold), export.texts, (*notes, *more))
         return KindReading(answers, name, question or "", sizes, *about)
+    joined, rows, classes = Joined(), chosen.answers, classes or chosen.classes
+    if spelling == "join":
+        rows = join_columns(rows, joined, classes or ())
+        classes = classes and joined.classes(classes)
     try:
         annotations = annotations_from(
-            chosen.answers,
-            columns={column: column for column in chosen.answers.columns},
-            classes=classes or chosen.classes,
+            rows,
+            columns={column: column for column in rows.columns},
+            classes=classes,
             missing=missing,
             duplicates=duplicates,
             source=opened if plain else None,
@@ -489,5 +542,7 @@ def _choose(
         outcome = "left out" if missing == "drop" else "classes, unless --missing drop is given"
         words = [] if unlike else given.filter(is_no_label(given)).to_list()
         notes = (*notes, *no_label_note(words, outcome))
-    found = (name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes)
-    return Reading(annotations, *found, unread=export.unread)
+    gold, texts = joined.gold(chosen.gold), joined.table(export.texts)
+    found = (name, question, sizes, chosen.kind, gold, texts, (*notes, *joined.notes))
+    reading = Reading(annotations, *found, unread=export.unread)
+    return with_spelling_notes(reading, items=may_differ(rows["item"]))
