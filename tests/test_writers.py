@@ -67,7 +67,7 @@ def test_awkward_names_and_repeats_go_there_and_back(name, kind, rows, tmp_path)
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 @few
 @given(
-    rows=rows_with([name for name in AWKWARD if name == name.strip() and name != "[1]"]).filter(
+    rows=rows_with([name for name in AWKWARD if name != "[1]"]).filter(
         lambda rows: len({item for item, *_ in rows}) > 1  # one line of lists could be anything
     )
 )
@@ -76,13 +76,18 @@ def test_lists_for_hugging_face_go_there_and_back(kind, rows, tmp_path):
     assert same_labels(there_and_back(annotations, "huggingface", kind, tmp_path), annotations)
 
 
-# The reader of wide tables trims, guesses the separator, and reads 7.0 as 7.
-WIDE = [name for name in AWKWARD if not set(name) & set(",\t|") and name not in (" spaces ", "7.0")]
+# The reader of wide tables guesses the separator.
+WIDE = [name for name in AWKWARD if not set(name) & set(",\t|")]
+
+
+def lost_in_cells(annotations):
+    """Return what a wide table cannot hold, other than that it is one."""
+    return [one for one in losses(annotations, "x.csv", "wide") if "--format wide" not in one]
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
 @few
-@given(rows=rows_with(WIDE).filter(lambda rows: not losses(relation(rows), "x.csv", "wide")))
+@given(rows=rows_with(WIDE).filter(lambda rows: not lost_in_cells(relation(rows))))
 def test_wide_tables_go_there_and_back_where_no_loss_is_listed(kind, rows, tmp_path):
     annotations = relation(rows)
     assert same_labels(there_and_back(annotations, "wide", kind, tmp_path), annotations)
@@ -114,6 +119,7 @@ def test_a_wide_table_has_a_row_for_every_item_and_a_column_for_every_annotator(
     assert losses(annotations, path, "wide") == [
         "1 labels are left out: an annotator has one cell for an item, and the label that sorts "
         "first is kept",
+        "its columns do not show that it is a wide table: --format wide reads it",
         "the annotator 'item' may be taken for a column of that name",
     ]
 

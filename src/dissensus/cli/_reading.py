@@ -18,37 +18,35 @@ if TYPE_CHECKING:
 
 
 def examine_annotations(
-    path: str,
+    path: str, *, models: str | None = None, people: str | None = None, **reading: Any
+) -> Reading:
+    """Read annotations, and what else PATH holds, as the reading options say."""
+    from ..readers.reading import examine
+
+    with progress_bar("reading"):
+        found = examine(path, **reading_arguments(**reading))
+    for sentence in found.notes:
+        note(sentence)
+    return with_kinds(found, models, people)
+
+
+def reading_arguments(
     format_: str | None = None,
     question: str | None = None,
     columns: str | None = None,
     classes: str | None = None,
-    missing: str = "error",
-    scale: str = "auto",
-    duplicates: str = "count",
-    spelling: str = "keep",
-    models: str | None = None,
-    people: str | None = None,
-) -> Reading:
-    """Read annotations, and what else PATH holds, as the reading options say."""
+    **others: Any,
+) -> dict[str, Any]:
+    """Return the arguments of `readers.examine` that the reading options give."""
     from ..readers.columns import parse_columns
-    from ..readers.reading import examine
 
-    with progress_bar("reading"):
-        reading = examine(
-            path,
-            format=format_,
-            question=question,
-            columns=parse_columns(columns) if columns else None,
-            classes=[name.strip() for name in classes.split(",")] if classes else None,
-            missing=missing,
-            scale=scale,
-            duplicates=duplicates,
-            spelling=spelling,
-        )
-    for sentence in reading.notes:
-        note(sentence)
-    return with_kinds(reading, models, people)
+    return {
+        "format": format_,
+        "question": question,
+        "columns": parse_columns(columns) if columns else None,
+        "classes": [name.strip() for name in classes.split(",")] if classes else None,
+        **others,
+    }
 
 
 def with_kinds(reading: Reading, models: str | None, people: str | None) -> Reading:

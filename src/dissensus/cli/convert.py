@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,13 @@ from .._progress import progress_bar
 from ..errors import OptionError
 from ._cards import card_for
 from ._output import note, show_json
-from ._reading import class_options, examine_annotations, examine_answers, read_known
+from ._reading import (
+    class_options,
+    examine_annotations,
+    examine_answers,
+    read_known,
+    reading_arguments,
+)
 from ._replacing import replace_converted
 from .options import ANSWERS, READING, options
 
@@ -53,7 +60,6 @@ def convert(
       dissensus convert answers.csv published --to huggingface-folder --pseudonyms key.json
     """
     from contextlib import nullcontext
-    from dataclasses import replace
 
     from .._files import locked
     from ..writers import losses, pseudonymise, write
@@ -74,6 +80,7 @@ def convert(
         check_key_place(pseudonyms, target, to, force=force)
         read_key(pseudonyms)  # what is no key is refused before anything is read
     found = examine_annotations(source, **reading)
+    found, repeated = _first_of_repeats(found, source, to, reading)
     if gold:
         found = replace(found, gold=read_known(gold) or {})
 
@@ -91,7 +98,7 @@ def convert(
         replace_converted(found, target, to, save, force=force)
         if pseudonyms is not None:
             write_key(pseudonyms, key)
-    lost = losses(found, target, to)
+    lost = [*repeated, *losses(found, target, to)]
     save(found, target, to)
     if publishing and license is None:
         note("the card names no license; --license cc-by-4.0, for example, adds one")
@@ -111,6 +118,27 @@ def convert(
             f"{len(annotations)} labels by {annotations.n_annotators} annotators on "
             f"{annotations.n_items} items written to {target}"
         )
+
+
+def _first_of_repeats(
+    found: Reading, source: str, to: str | None, reading: dict[str, Any]
+) -> tuple[Reading, list[str]]:
+    """Return the first label that an annotator gave to an item, where there is room for one.
+
+    Annotations do not know which label was first, so they are read again; a stream cannot be.
+    """
+    from .._files import is_stream
+    from ..readers.reading import examine
+
+    repeats = int(found.annotations.repeats.sum())
+    if to != "wide" or not repeats or source == "-" or is_stream(source):
+        return found, []
+    given = reading_arguments(**reading | {"duplicates": "first"})
+    first = examine(source, **given)
+    return replace(found, annotations=first.annotations), [
+        f"{repeats} labels are left out: an annotator has one cell for an item, and the first "
+        "label is kept"
+    ]
 
 
 def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:

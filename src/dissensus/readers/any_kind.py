@@ -17,7 +17,7 @@ from ..errors import DataError, OptionError
 from .annotator_files import FILES, read_files
 from .answer_records import answers_from_records, kind_of_records
 from .columns import NEEDED, parse_columns, plain_name
-from .exports import TOOLS, Export, head_of, keep, parse, tool_of
+from .exports import TOOLS, Export, Head, head_of, keep, parse, tool_of
 from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
 from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
@@ -196,6 +196,8 @@ def _from_file(
     tables = ("csv", "tsv", "parquet", "arrow", "jsonl", "json")
     if head is None or head.shape not in ("table", "records") or opened.format not in tables:
         return None
+    if kind is None and _lists_labels(head, columns):
+        kind = "sets"
     if find_layout(head.names, kind, columns) is None:
         return None
     if kind is None and not _names_people(head.names, columns):
@@ -209,6 +211,18 @@ def _from_file(
     answers, notes = answers_from(frame, *layout, given=columns, source=opened, **options)
     format_ = opened.format if opened.frame is None else opened.name
     return AnswerReading(answers, format_, (*opened.notes, *notes))
+
+
+def _lists_labels(head: Head, columns: Mapping[str, str]) -> bool:
+    """Return whether the labels of a long table are lists, and so several options at once."""
+    labels = [columns["label"]] if "label" in columns else head.names
+    names = [name for name in labels if name in columns.values() or _is_label(name)]
+    people = _names_people(head.names, columns)
+    return people and any(isinstance(row.get(name), list) for row in head.records for name in names)
+
+
+def _is_label(name: str) -> bool:
+    return plain_name(name) in NEEDED["label"]
 
 
 def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:

@@ -1,7 +1,7 @@
 """`{item: {annotator: label}}`, in a file or in the folder layout of peerannot.
 
 In a folder (`answers.json`, `metadata.json`), items, annotators and classes are numbers from 0;
-other names are kept in the metadata. Some sets of peerannot are the other way round,
+other names are kept in the metadata, and so is a scale. Some sets of peerannot are the other way round,
 `{annotator: {item: label}}`; content cannot show that, so it is read only on request.
 """
 
@@ -17,7 +17,7 @@ import polars as pl
 from .._names import Names, as_names, numbered
 from .._relation import Integers, indices_of
 from .._serialization import damage
-from ..annotations import Annotations
+from ..annotations import SCALES, Annotations
 from ..errors import DataError
 from ._platforms import as_label
 from .exports import Export, Head, Question
@@ -77,7 +77,9 @@ def read_folder(
         classes=classes,
     )
     with damage(f"{folder}: the names in the metadata do not fit the answers"):
-        return _named(annotations, notes.get("names"))
+        annotations = _named(annotations, notes.get("names"))
+    scale = notes.get("scale")
+    return annotations.with_scale(scale) if scale in SCALES else annotations
 
 
 def from_answers(

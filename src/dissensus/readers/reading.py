@@ -245,6 +245,8 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
         return replace(reading, annotations=annotations, kind=kind, reason="as requested")
     if reading.kind in _SCALES:
         found = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
+    elif reading.format == "folder" and annotations.scale != "nominal":
+        found = LabelScale(annotations.scale, "the metadata of the folder say so")
     elif reading.format == "folder":
         found = LabelScale("nominal", "the labels of a data set folder are class numbers")
     else:
@@ -376,6 +378,10 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
+    for role in NEEDED:
+        if frame.schema[roles[role]].is_nested():
+            remedy = "; --kind sets reads lists of labels" if role == "label" else ""
+            raise opened.fail(f"{roles[role]!r} holds lists or objects, not a {role}{remedy}")
     columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
     unread = tuple(name for name in present if name not in names)
     if questions is None:
