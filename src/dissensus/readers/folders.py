@@ -1,8 +1,8 @@
 """`{item: {annotator: label}}`, in a file or in the folder layout of peerannot.
 
 In a folder (`answers.json`, `metadata.json`), items, annotators and classes are numbers from 0;
-other names are kept in the metadata, and so is a scale. Some sets of peerannot are the other way round,
-`{annotator: {item: label}}`; content cannot show that, so it is read only on request.
+other names are kept in the metadata, and so is a scale. Some sets of peerannot are the other way
+round, `{annotator: {item: label}}`; content cannot show that, so it is read only on request.
 """
 
 from __future__ import annotations

@@ -137,9 +137,15 @@ def spelling_notes(relation: Relation, *, items: bool = True) -> tuple[str, ...]
         shown = "; ".join(_written(role, group) for group in role.groups[:_GROUPS])
         more = "; …" if len(role.groups) > _GROUPS else ""
         parts.append(f"{_many(len(role.groups), role.word)} ({shown}{more})")
-    return (f"spelled in several ways, and counted apart: {', '.join(parts)}; {_REMEDY}",)
+    return (f"{_APART}{', '.join(parts)}; {_REMEDY}",)
 
 
+def about_spellings(notes: Iterable[str]) -> list[str]:
+    """Return the notes that are about spellings."""
+    return [one for one in notes if one.startswith((_APART, _ONE))]
+
+
+_APART, _ONE = "spelled in several ways, and counted apart: ", "spellings joined: "
 _REMEDY = "--spelling join makes them one"
 
 
@@ -241,7 +247,7 @@ class Joined:
         """What was joined, with its count, in a sentence; nothing where all names were alike."""
         if not self.names:
             return ()
-        return (f"spellings joined: {self.listed}; {_many(self.labels, 'label')} changed",)
+        return (f"{_ONE}{self.listed}; {_many(self.labels, 'label')} changed",)
 
     @property
     def listed(self) -> str:
@@ -261,20 +267,16 @@ def join_columns(
 
     Of declared classes and items, the spelling is taken.
     """
-    declared = {"class": classes, "item": items}
+    declared = {"class": list(map(text, classes)), "item": items}
     changed = pl.Series([False]).new_from_index(0, frame.height)
     for role, word in (("item", "item"), ("annotator", "annotator"), ("label", "class")):
         if role not in frame.columns or frame.schema[role] != pl.String:
             continue
         known = frame[role].drop_nulls().value_counts(name="\0count").sort(role)
-        known = known.filter(pl.col(role) != "")
-        names, counts = as_names(known[role].to_list()), known["\0count"].to_numpy().astype(int)
-        if word in declared:
-            given = as_names(list(dict.fromkeys(declared[word])))
-            rest = ~np.isin(names, given)
-            sure = np.full(len(given), len(frame) + 1)
-            names = as_names([*given.tolist(), *names[rest].tolist()])
-            counts = np.concatenate([sure, counts[rest]])
+        times = dict(known.filter(pl.col(role) != "").iter_rows())
+        sure = {name: times.get(name, 0) + frame.height for name in declared.get(word, ())}
+        times = sure | {name: count for name, count in times.items() if name not in sure}
+        names, counts = as_names(list(times)), np.array([*times.values()], dtype=np.int64)
         groups = items_alike(names) if role == "item" else classes_alike(names)
         new = joined.find(word, names, counts, groups)
         if new:
