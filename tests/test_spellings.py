@@ -59,9 +59,9 @@ VERBS = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_names_spellings_and_the_option_that_joins_them(verb, table):
     done = run(*VERBS[verb], cwd=table)
-    said = [line for line in done.stderr.decode().splitlines() if line.startswith(KEPT)]
-    assert len(said) == 1, done.stderr.decode()
-    assert said[0] == (
+    lines = [line for line in done.stderr.decode().splitlines() if line.startswith(KEPT)]
+    assert len(lines) == 1, done.stderr.decode()
+    assert lines[0] == (
         f"{KEPT}2 classes ('Cat' 1, 'cat' 5, 'cat ' 1; 'cafe\\u0301' 1, 'caf\u00e9' 2), "
         "1 annotator ('ann' 4, 'ann ' 1), 1 item ('4' 1, '4\\xa0' 1, '4\\u200b' 1); "
         "--spelling join makes them one"
@@ -127,6 +127,12 @@ def test_a_mapping_and_tables_in_memory_are_joined(tmp_path):
     assert done.stdout.decode().count("\n") == 6
     done = run("aggregate", *files, "-s", "majority")
     assert done.stderr.decode().startswith(KEPT)
+    in_parts = ("aggregate", *files, "-o", tmp_path / "out.csv", "--resume")
+    done = run(*in_parts)
+    assert f"{KEPT}2 classes (" in done.stderr.decode()
+    assert "1 annotator ('ann' 4, 'ann ' 1); " in done.stderr.decode()
+    done = run(*in_parts, "--spelling", "join")
+    assert "--spelling join needs all annotations in memory" in done.stderr.decode()
 
 
 def test_repeated_labels_and_declared_classes_are_those_of_joined_names(table):

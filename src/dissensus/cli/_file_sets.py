@@ -64,7 +64,7 @@ class FileSet:
         **settings: Any,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
-        from ..readers.spellings import spelling_notes
+        from ..readers.spellings import spelling_notes_of_counts
         from ..scale.parquet import aggregate_files
 
         if strategy is None:
@@ -85,7 +85,9 @@ class FileSet:
                 on_round=iterations(progress),
                 **settings,
             )
-        for sentence in spelling_notes(done.annotations):
+        data = done.annotations
+        people = data.annotators, data.labels_per_annotator
+        for sentence in spelling_notes_of_counts(data.classes, data.labels_per_class, *people):
             note(sentence)
         if save:
             done.save(save)

@@ -136,7 +136,7 @@ def _by_role(
 
 
 def _as_text(column: pl.Series, role: str) -> pl.Series:
-    """Return a column of values: empty texts are null, and blank places; lists stay lists."""
+    """Return a column of values: empty texts and blank positions are null, lists stay lists."""
     if column.dtype != pl.String:
         return column
     written = column if role in _WRITTEN else column.str.strip_chars()

@@ -105,8 +105,8 @@ def examine_answers(
     spelling = given.get("spelling", "keep")
     check_way(spelling)
     if isinstance(source, Answers):
-        found = AnswerReading(source, "answers")
-        return with_spelling(found, spelling) if spelling == "join" else found
+        reading = AnswerReading(source, "answers")
+        return with_spelling(reading, spelling) if spelling == "join" else reading
     chosen = as_kind(kind)
     if chosen in CLASSES:
         return None

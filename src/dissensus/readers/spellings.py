@@ -1,4 +1,4 @@
-"""Names that look like one and are spelled differently: found, said, and joined on request.
+"""Names that look like one and are spelled differently: found, named, and joined on request.
 
 Classes and annotators look like one whatever their case, their spaces and the punctuation at their
 ends, and numbers whatever their form. Items may be texts, and differ if more than outer spaces, the
@@ -41,7 +41,7 @@ _MAY_DIFFER = (
 )
 _GROUPS, _NAMES = 2, 4  # in a sentence
 
-A = TypeVar("A", bound="Annotations | Answers")
+A = TypeVar("A", Annotations, "Answers")
 Groups = list[list[int]]  # positions of names that look like one
 
 
@@ -129,7 +129,20 @@ def spelling_notes(relation: Relation, *, items: bool = True) -> tuple[str, ...]
 
     Without `items` these are not looked at: their reader knows that none of them is odd.
     """
-    roles = [role for role in _roles(relation, items=items) if not _is_prose(role, relation)]
+    return _sentence(list(_roles(relation, items=items)), len(relation))
+
+
+def spelling_notes_of_counts(
+    classes: Names, per_class: Integers, annotators: Names, per_annotator: Integers
+) -> tuple[str, ...]:
+    """Return the same of annotations that are not in memory, by what is known of them."""
+    counted = (("class", classes, per_class), ("annotator", annotators, per_annotator))
+    roles = [_Role(word, names, counts, classes_alike(names)) for word, names, counts in counted]
+    return _sentence([role for role in roles if role.groups], int(per_class.sum()))
+
+
+def _sentence(roles: Sequence[_Role], n_labels: int) -> tuple[str, ...]:
+    roles = [role for role in roles if not _is_prose(role, n_labels)]
     if not roles:
         return ()
     parts = []
@@ -169,12 +182,12 @@ def _coded(relation: Relation) -> Iterator[tuple[str, Names, Codes]]:
         yield code, getattr(relation, names), getattr(relation, code)
 
 
-def _is_prose(role: _Role, relation: Relation) -> bool:
+def _is_prose(role: _Role, n_labels: int) -> bool:
     """Return whether these are classes that are free text, or numbers."""
     if role.word != "class":
         return False
     numbers = kind_of_labels(role.names.tolist()).kind == "numeric"
-    return numbers or are_free_texts(len(role.names), len(relation))
+    return numbers or are_free_texts(len(role.names), n_labels)
 
 
 def _written(role: _Role, group: Sequence[int]) -> str:
@@ -184,7 +197,7 @@ def _written(role: _Role, group: Sequence[int]) -> str:
 
 
 def _quoted(names: Sequence[str]) -> list[str]:
-    """Return names in quotes; accents are escapes where nothing else tells two names apart."""
+    """Return names in quotes; accents are escapes where two names differ in nothing else."""
     if len({unicodedata.normalize("NFC", name) for name in names}) == len(names):
         return [repr(name) for name in names]
     return [
@@ -406,7 +419,8 @@ def _parts(value: Sequence[Any]) -> Iterator[str]:
 
 def _with_parts(value: Sequence[Any], new: Mapping[str, str]) -> list[Any]:
     """Return a value with other options, labels or things; refuse a thing that is there twice."""
-    out = []
+    out: list[Any] = []
+    part: Any
     for part in value:
         if isinstance(part, str):
             out.append(new.get(part, part))

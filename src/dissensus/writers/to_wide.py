@@ -45,10 +45,12 @@ def answers(content: Content) -> pl.DataFrame:
 
 
 def _shows_itself(content: Content) -> bool:
-    """Return whether the reader takes the first rows for a wide table without being told."""
+    """Return whether the reader recognises the first rows as a wide table."""
     annotations = content.annotations
-    first = annotations.subset(items=np.arange(annotations.n_items) < _FIRST[-1])
-    frame = answers(replace(content, what=first)).cast(pl.String).fill_null("")
+    if isinstance(annotations, Annotations):
+        first = np.arange(annotations.n_items) < _FIRST[-1]
+        content = replace(content, what=annotations.subset(items=first))
+    frame = answers(content).head(_FIRST[-1]).cast(pl.String).fill_null("")
     lines = [tuple(frame.columns), *frame.rows()]
     return all(recognises_lines(lines[: 1 + rows]) for rows in _FIRST)
 
