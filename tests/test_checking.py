@@ -9,10 +9,10 @@ from hypothesis import given, settings
 
 from dissensus import Annotations, Numbers, check, demo, read, simulate
 from dissensus.checking import CODES, Check
-from dissensus.checking.labels import _loosely, like_one
 from dissensus.checking.streams import Streams, _with_most
 from dissensus.checking.times import seconds
 from dissensus.readers import Reading, examine
+from dissensus.readers.spellings import like_one, loosely
 from tests.support import (
     annotation_rows,
     relation,
@@ -104,7 +104,7 @@ def test_spellings_of_one_class_are_found(one, other):
 
 @pytest.mark.parametrize("pair", [("-1", "1"), ("C", "C++"), ("a", "b"), ("+", "-"), ("?", "!")])
 def test_different_classes_are_not_spellings_of_one(pair):
-    assert _loosely(pair[0]) != _loosely(pair[1])
+    assert loosely(pair[0]) != loosely(pair[1])
 
 
 def test_annotators_and_items_are_compared_more_carefully():
@@ -113,7 +113,7 @@ def test_annotators_and_items_are_compared_more_carefully():
     )
     assert found(annotations, "annotator-spellings").examples == ("'Ann' (1), 'ann ' (1)",)
     assert found(annotations, "item-spellings").examples == ("'a' (1), 'a ' (1)",)
-    assert like_one(annotations.items, str.casefold) == [[0, 1]]
+    assert like_one(annotations.items.tolist(), str.casefold) == [[0, 1]]
 
 
 def test_labels_that_look_missing_are_reported():

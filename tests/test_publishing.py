@@ -3,6 +3,10 @@
 import json
 import os
 import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import polars as pl
@@ -11,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, OptionError, OutputError, aggregate, read, write
+from dissensus._files import locked
 from dissensus.readers import Reading, examine
 from dissensus.writers import Card, losses, pseudonymise
 from dissensus.writers.cards import _yaml
@@ -236,6 +241,51 @@ def test_a_person_keeps_their_pseudonym(table):
         second["bob"],
         second["eve"],
     }
+
+
+def test_two_conversions_at_once_extend_the_same_key(table):
+    """Both begin before the other has ended: they wait for their input."""
+    starting = (sys.executable, "-m", "dissensus", "convert", "-")
+    names = {"1": range(60), "2": range(30, 90)}
+    running = {
+        number: subprocess.Popen(
+            [*starting, f"public/{number}.csv", "--pseudonyms", "key.json"],
+            cwd=table,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for number in names
+    }
+    time.sleep(2)
+    for number, process in running.items():
+        rows = "".join(f"a,person {one},x\nb,person {one},y\n" for one in names[number])
+        process.stdin.write(f"item,annotator,label\n{rows}".encode())
+        process.stdin.close()
+    for process in running.values():
+        assert process.wait(60) == 0, process.stderr.read().decode()
+        process.stderr.close()
+    key = read_key(table / "key.json")
+    assert key.keys() == {f"person {one}" for one in range(90)}
+    for number, people in names.items():
+        known = {key[f"person {one}"] for one in people}
+        assert set(read(table / "public" / f"{number}.csv").annotators.tolist()) == known
+    assert sorted(path.name for path in table.iterdir()) == ["in.csv", "key.json", "public"]
+
+
+def test_a_key_is_read_and_written_by_one_at_a_time(tmp_path):
+    """Eight threads extend a key by twenty names each."""
+
+    def extend(person):
+        for count in range(20):
+            with locked(tmp_path / "new" / "key.json"):
+                key = read_key(tmp_path / "new" / "key.json")
+                name = f"{person}-{count}"
+                write_key(tmp_path / "new" / "key.json", key | {name: f"annotator-{name}"})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(extend, range(8)))
+    assert len(read_key(tmp_path / "new" / "key.json")) == 160
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["key.json"]
 
 
 def test_pseudonyms_are_random(table):

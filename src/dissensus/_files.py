@@ -16,8 +16,9 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from .errors import OutputError
 
 T = TypeVar("T")
 _ATTEMPTS = 50  # for a folder that others replace all the time
+_PATIENCE = 0.02  # seconds between two looks at a lock
 
 
 def cache_folder() -> Path:
@@ -46,6 +48,37 @@ def try_lock(handle: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Wait until nobody else has the lock of a file, and keep it; the file need not be there.
+
+    The lock is a hidden file beside it, since a file that is replaced takes its own lock away.
+    """
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name[:80]}.lock")
+    with ExitStack() as stack:
+        with output_errors(path):
+            stack.enter_context(_parents(target))
+            handle = _wait_for(beside)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # a system may keep what is open
+                beside.unlink()
+            os.close(handle)
+
+
+def _wait_for(path: Path) -> int:
+    """Return an open file with its lock, once it has it and is still the file of that name."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with suppress(FileNotFoundError):  # whoever had the lock has removed it
+            if try_lock(handle) and os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        os.close(handle)
+        time.sleep(_PATIENCE)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from .._version import __version__
 from ..agreement import krippendorff_alpha
 from ..annotations import Annotations
 from ..errors import DataError, DissensusError
+from ..readers.spellings import about_spellings
 from ..registry import aggregators
 from ..reporting import embedding
 from ..reporting.sentences import amount, percent
@@ -81,6 +82,7 @@ class Pages:
             "overview.html",
             session,
             report=report,
+            spellings=about_spellings(report.reading.notes),
             charts=charts,
             data=embedding.as_json(specs),
             progress=self.workbench.progress(),

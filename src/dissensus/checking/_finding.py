@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 from .._relation import Relation
 from ..annotations import Annotations
+from ..readers.spellings import are_free_texts
 
 Severity = Literal["serious", "worth knowing"]
 SERIOUS: Severity = "serious"
 KNOWING: Severity = "worth knowing"
-
-_FREE = 50  # classes from which labels may be free text
 
 # All findings; the docs list them from here.
 CODES = {
@@ -73,9 +72,8 @@ class Finding:
 
 def is_free_text(annotations: Relation) -> bool:
     """Return whether labels are free text: many, and hardly any of them twice."""
-    return (
-        isinstance(annotations, Annotations)
-        and _FREE < annotations.n_classes > len(annotations) / 3
+    return isinstance(annotations, Annotations) and are_free_texts(
+        annotations.n_classes, len(annotations)
     )
 
 

@@ -10,8 +10,8 @@ from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
+from ..readers.spellings import classes_alike
 from ._finding import SERIOUS, Finding, listed, many, verb
-from .labels import like_one
 
 _LEAST = 5  # answers of an annotator, and common items of two
 _MANY = 20  # answers in all
@@ -72,7 +72,7 @@ def _labels(answers: Answers) -> Iterator[Finding]:
     names = answers.options if isinstance(answers, Sets) else names
     if names is None:
         return
-    alike = like_one(names, lambda name: " ".join(name.casefold().split()))
+    alike = classes_alike(names)
     if alike:
         yield Finding(
             "spellings",

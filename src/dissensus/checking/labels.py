@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import re
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from .._names import NUMBER, Names
+from .._names import Names
 from .._relation import Array, Integers, Relation
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
+from ..readers.spellings import classes_alike, items_alike
 from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
 
 _MANY = 0.02  # share of pairs above which several labels seem intended
 _RARE = 5  # labels below which a class is rare
 _MISSING = {"", "?", "-", "--", "n/a", "na", "nan", "none", "null", "missing", "skip", "skipped"}
-_EDGES = " \t\n\r.,;:!?\"'`´‘’“”«»()[]…\u200b\ufeff"
 
 
 def check_quotes(annotations: Relation) -> Iterator[Finding]:
@@ -156,7 +153,7 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
             listed(classes[unused[:3]]),
             "leave them out of --classes unless they may still be used",
         )
-    alike = like_one(classes, _loosely)
+    alike = classes_alike(classes)
     if alike:
         yield Finding(
             "spellings",
@@ -170,11 +167,11 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
 
 def check_names(annotations: Relation) -> Iterator[Finding]:
     """Find annotators and items that differ only in spelling."""
-    for word, names, counts, key in (
-        ("annotator", annotations.annotators, annotations.labels_per_annotator, _loosely),
-        ("item", annotations.items, annotations.labels_per_item, _strictly),
+    people, items = annotations.annotators, annotations.items
+    for word, names, counts, alike in (
+        ("annotator", people, annotations.labels_per_annotator, classes_alike(people)),
+        ("item", items, annotations.labels_per_item, items_alike(items)),
     ):
-        alike = like_one(names, key)
         if alike:
             yield Finding(
                 f"{word}-spellings",
@@ -184,32 +181,6 @@ def check_names(annotations: Relation) -> Iterator[Finding]:
                 tuple(_spelled(names, group, counts) for group in alike[:3]),
                 "write them alike if they are the same",
             )
-
-
-def like_one(names: Names, key: Callable[[str], object]) -> list[list[int]]:
-    """Return groups of names with the same key, by position."""
-    groups: dict[object, list[int]] = {}
-    for position, name in enumerate(names.tolist()):
-        groups.setdefault(key(name), []).append(position)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _loosely(name: str) -> object:
-    """Return a name without case, spaces, punctuation at the ends, and forms of letters.
-
-    >>> _loosely("Ｙes. ") == _loosely("yes"), _loosely("1.0") == _loosely("1")
-    (True, True)
-    >>> _loosely("-1") == _loosely("1")
-    False
-    """
-    if re.match(NUMBER, name.strip()) and math.isfinite(float(name)):
-        return float(name)
-    plain = unicodedata.normalize("NFKC", name).casefold().strip(_EDGES)
-    return re.sub(r"[\s_\-‐–]+", " ", plain) or name
-
-
-def _strictly(name: str) -> object:
-    return unicodedata.normalize("NFC", name).strip() or name
 
 
 def _spelled(names: Names, group: list[int], counts: Integers) -> str:

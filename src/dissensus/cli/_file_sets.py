@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._left_out import LeftOut
@@ -36,7 +36,8 @@ class FileSet:
     def read(self) -> Reading:
         """Return all rows."""
         from ..readers import Reading
-        from ..readers.reading import with_scale
+        from ..readers.reading import with_scale, with_spelling_notes
+        from ..readers.spellings import Joined
         from ..sharded.chunks import chunks_of, read_all
         from ..sharded.parquet_files import find_files, is_many
 
@@ -44,12 +45,13 @@ class FileSet:
             return examine_annotations(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
-        annotations = read_all(rows, classes, self.reading["duplicates"])
-        found = with_scale(
-            Reading(annotations, "parquet", notes=annotations.left_out.sentences),
-            self.reading["scale"],
-            reorder=classes is None,
-        )
+        joined = Joined() if self.reading["spelling"] == "join" else None
+        annotations = read_all(rows, classes, self.reading["duplicates"], joined)
+        found = Reading(annotations, "parquet", notes=annotations.left_out.sentences)
+        if joined is not None:
+            found = replace(found, notes=(*found.notes, *joined.notes))
+        found = with_spelling_notes(found, items=not rows.whole["item"])
+        found = with_scale(found, self.reading["scale"], reorder=classes is None)
         note_reading(found.notes, found.annotations.left_out)
         return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
 
@@ -77,6 +79,7 @@ class FileSet:
         **settings: Any,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
+        from ..readers.spellings import spelling_notes_of_counts
         from ..scale.parquet import aggregate_files
         from ..sharded.parquet_files import find_files, rows_in
 
@@ -98,6 +101,10 @@ class FileSet:
                 on_round=iterations(progress),
                 **settings,
             )
+        data = done.annotations
+        people = data.annotators, data.labels_per_annotator
+        for sentence in spelling_notes_of_counts(data.classes, data.labels_per_class, *people):
+            note(sentence)
         if save:
             done.save(save)
         left_out = rows_in(find_files(self.paths)) - len(done.annotations)

@@ -306,6 +306,10 @@ CHOICES = {
         "count first last error",
         "Repeated labels of an annotator on an item: all count, or one does.",
     ),
+    "--spelling": (
+        "keep join",
+        "Names that look like one, as 'cat' and 'cat ': counted apart, or joined.",
+    ),
     "--per": ("item annotator class", "Also break it down."),
     "--favour": (
         "accuracy recall",

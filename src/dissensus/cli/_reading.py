@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 
 def examine_annotations(
-    path: str,
+    path: str, *, models: str | None = None, people: str | None = None, **reading: Any
+) -> Reading:
+    """Read annotations, and what else PATH holds, as the reading options say."""
+    from ..readers.reading import examine
+
+    with progress_bar("reading"):
+        found = examine(path, **reading_arguments(**reading))
+    note_reading(found.notes, found.annotations.left_out)
+    return with_kinds(found, models, people)
+
+
+def reading_arguments(
     format_: str | None = None,
     question: str | None = None,
     columns: str | None = None,
     classes: str | None = None,
-    missing: str = "error",
-    scale: str = "auto",
-    duplicates: str = "count",
-    models: str | None = None,
-    people: str | None = None,
-) -> Reading:
-    """Read annotations, and what else PATH holds, as the reading options say."""
+    **others: Any,
+) -> dict[str, Any]:
+    """Return the arguments of `readers.examine` that the reading options give."""
     from ..readers.columns import parse_columns
-    from ..readers.reading import examine
 
-    with progress_bar("reading"):
-        reading = examine(
-            path,
-            format=format_,
-            question=question,
-            columns=parse_columns(columns) if columns else None,
-            classes=[name.strip() for name in classes.split(",")] if classes else None,
-            missing=missing,
-            scale=scale,
-            duplicates=duplicates,
-        )
-    note_reading(reading.notes, reading.annotations.left_out)
-    return with_kinds(reading, models, people)
+    return {
+        "format": format_,
+        "question": question,
+        "columns": parse_columns(columns) if columns else None,
+        "classes": [name.strip() for name in classes.split(",")] if classes else None,
+        **others,
+    }
 
 
 def with_kinds(reading: Reading, models: str | None, people: str | None) -> Reading:
@@ -177,7 +177,8 @@ def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Readin
     from ..readers.reading import examine_folder, with_scale
 
     with progress_bar("reading"):
-        how = {name: reading[name] for name in ("duplicates", "missing") if name in reading}
+        names = ("duplicates", "missing", "spelling")
+        how = {name: reading[name] for name in names if name in reading}
         found = examine_folder(path, **how, **given)
     note_reading(found.notes, found.annotations.left_out)
     found = with_scale(found, reading["scale"])

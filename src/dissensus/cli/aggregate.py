@@ -106,7 +106,7 @@ def aggregate(
     known = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
-        _check_in_parts(to, hard, path_remove, authors, reading["scale"], reading["duplicates"])
+        _check_in_parts(to, hard, path_remove, authors, reading)
         settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
         if known and gold:
             note_unknown(known, files.items_among(known), gold)
@@ -191,12 +191,13 @@ def _check_in_parts(
     hard: bool,
     path_remove: str | None,
     authors: str | None,
-    scale: str,
-    duplicates: str,
+    reading: dict[str, Any],
 ) -> None:
     """Refuse options that need all annotations in memory."""
+    scale, duplicates, spelling = (reading[name] for name in ("scale", "duplicates", "spelling"))
     given = {"--to": to, "--hard": hard, "--path-remove": path_remove, "--authors": authors}
     given[f"--duplicates {duplicates}"] = duplicates != "count"
+    given[f"--spelling {spelling}"] = spelling != "keep"
     given[f"--scale {scale}"] = scale in ("interval", "ratio")
     for name, value in given.items():
         if value:

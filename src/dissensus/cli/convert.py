@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,13 @@ from .._progress import progress_bar
 from ..errors import OptionError
 from ._cards import card_for
 from ._output import note, show_json
-from ._reading import class_options, examine_annotations, examine_answers, read_known
+from ._reading import (
+    class_options,
+    examine_annotations,
+    examine_answers,
+    read_known,
+    reading_arguments,
+)
 from ._replacing import replace_converted
 from .options import ANSWERS, READING, options
 
@@ -52,8 +59,9 @@ def convert(
       dissensus convert answers.csv tasks.json --to label-studio
       dissensus convert answers.csv published --to huggingface-folder --pseudonyms key.json
     """
-    from dataclasses import replace
+    from contextlib import nullcontext
 
+    from .._files import locked
     from ..writers import losses, pseudonymise, write
     from ..writers.pseudonyms import check_key_place, read_key, write_key
 
@@ -70,13 +78,11 @@ def convert(
         raise OptionError("--license is for the card of --to huggingface-folder")
     if pseudonyms is not None:
         check_key_place(pseudonyms, target, to, force=force)
-        key = read_key(pseudonyms)
+        read_key(pseudonyms)  # what is no key is refused before anything is read
     found = examine_annotations(source, **reading)
+    found, repeated = _first_of_repeats(found, source, to, reading)
     if gold:
         found = replace(found, gold=read_known(gold, found.annotations) or {})
-    if pseudonyms is not None:
-        found, key = pseudonymise(found, key)
-    lost = losses(found, target, to)
 
     def save(reading: Reading, path: str | Path, layout: str | None) -> None:
         card = None
@@ -85,9 +91,14 @@ def convert(
         with progress_bar("writing"):
             write(reading, path, format=layout, card=card)
 
-    replace_converted(found, target, to, save, force=force)
-    if pseudonyms is not None:
-        write_key(pseudonyms, key)
+    # Another conversion may extend the same key, which has to be complete before the output is.
+    with nullcontext() if pseudonyms is None else locked(pseudonyms):
+        if pseudonyms is not None:
+            found, key = pseudonymise(found, read_key(pseudonyms))
+        replace_converted(found, target, to, save, force=force)
+        if pseudonyms is not None:
+            write_key(pseudonyms, key)
+    lost = [*repeated, *losses(found, target, to)]
     save(found, target, to)
     if publishing and license is None:
         note("the card names no license; --license cc-by-4.0, for example, adds one")
@@ -107,6 +118,27 @@ def convert(
             f"{len(annotations)} labels by {annotations.n_annotators} annotators on "
             f"{annotations.n_items} items written to {target}"
         )
+
+
+def _first_of_repeats(
+    found: Reading, source: str, to: str | None, reading: dict[str, Any]
+) -> tuple[Reading, list[str]]:
+    """Return the first label that an annotator gave to an item, where there is room for one.
+
+    Annotations do not know which label was first, so they are read again; a stream cannot be.
+    """
+    from .._files import is_stream
+    from ..readers.reading import examine
+
+    repeats = int(found.annotations.repeats.sum())
+    if to != "wide" or not repeats or source == "-" or is_stream(source):
+        return found, []
+    given = reading_arguments(**reading | {"duplicates": "first"})
+    first = examine(source, **given)
+    return replace(found, annotations=first.annotations), [
+        f"{repeats} labels are left out: an annotator has one cell for an item, and the first "
+        "label is kept"
+    ]
 
 
 def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:

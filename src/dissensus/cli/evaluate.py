@@ -15,6 +15,7 @@ from ._reading import read_annotations, read_known
 from .options import options
 
 if TYPE_CHECKING:
+    from ..annotations import Annotations
     from ..recovery.evaluation import SoftEvaluation
 
 _SCORES = {
@@ -69,7 +70,7 @@ _NEED_PROBABILITIES = {"log_loss", "ece"}
 @click.command()
 @click.argument("pred")
 @options(
-    *("truth", "soft", "dic", "annotations", "scale --labels --ordered=ordinal"),
+    *("truth", "soft", "dic", "annotations", "spelling", "scale --labels --ordered=ordinal"),
     *("kind", "inputs", "min_overlap", "weights", "repeats --resamples", "json", "seed"),
     min_overlap=10,
     weights="identity",
@@ -81,6 +82,7 @@ def evaluate(
     soft: bool,
     dic: bool,
     annotations: str | None,
+    spelling: str,
     scale: str,
     kind: str | None,
     inputs: str | None,
@@ -109,13 +111,14 @@ def evaluate(
     if annotations is not None and truth is not None:
         raise OptionError("--truth and --annotations: give one of them")
     if annotations is not None and dic:
-        _evaluate_annotators(pred, annotations, scale, repeats, as_json, seed, options)
+        crowd = read_annotations(annotations, scale=scale, spelling=spelling)
+        _evaluate_annotators(pred, crowd, repeats, as_json, seed, options)
     elif annotations is not None:
         from ..readers import read_predictions
         from ..recovery.evaluation import evaluate_named
 
         given = read_predictions(pred, scale="nominal")
-        crowd = read_annotations(annotations, scale=scale)
+        crowd = read_annotations(annotations, scale=scale, spelling=spelling)
         crowd.check_classes("a distribution")
         ordered = crowd.scale == "ordinal"
         with progress_bar("resampling"):
@@ -132,8 +135,14 @@ def evaluate(
     else:
         from .. import metrics
         from ..readers import read_predictions
+        from ..readers.spellings import truth_spelled
+        from ..result import Predictions
 
         given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
+        if isinstance(given, Predictions):
+            known, notes = truth_spelled(known, given.items, given.classes, spelling)
+            for sentence in notes:
+                note(sentence)
         with progress_bar("resampling"):
             scores = metrics.evaluate(given, known, **resampling)
         if as_json:
@@ -185,20 +194,14 @@ def _print_count(count: int, words: str) -> None:
 
 
 def _evaluate_annotators(
-    pred: str,
-    annotations: str,
-    scale: str,
-    repeats: int,
-    as_json: bool,
-    seed: int,
-    options: dict[str, Any],
+    pred: str, crowd: Annotations, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
 ) -> None:
     from ..metrics import Score
     from ..readers.predictions import read_annotator_predictions
     from ..tendency.dic import dic_interval
     from ..tendency.scores import score
 
-    given, crowd = read_annotator_predictions(pred), read_annotations(annotations, scale=scale)
+    given = read_annotator_predictions(pred)
     crowd.check_classes("evaluate --dic")
     known = given.rows(crowd) >= 0
     if not known.any():

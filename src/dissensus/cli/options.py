@@ -23,10 +23,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 _DEFAULTS: dict[str, Any] = {"missing": "error", "duplicates": "count", "seed": 0}
-_DEFAULTS |= {"scale": "auto", "encoder": "auto"}
+_DEFAULTS |= {"spelling": "keep", "scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
-READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
+READING = ("format", "question", "columns", "classes", "missing", "duplicates", "spelling", "scale")
 ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
 KINDS = ("models", "people")  # of annotators
 REQUIRED = object()

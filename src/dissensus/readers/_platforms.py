@@ -28,7 +28,7 @@ def as_label(value: Any) -> str:
         return ""
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text(value).strip()
+    return text(value)
 
 
 def chosen(options: Iterable[Any]) -> str:
@@ -52,7 +52,7 @@ def options_of(value: Any) -> list[Any] | None:
 
 def accepted(value: Any) -> bool:
     """Return whether a truth value, however it is written, is true."""
-    return as_label(value).casefold() in _YES
+    return as_label(value).strip().casefold() in _YES
 
 
 def count_note(count: int, what: str) -> tuple[str, ...]:

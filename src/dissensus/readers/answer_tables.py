@@ -27,6 +27,7 @@ from .frames import names_of
 from .layouts import Layout
 from .line_faults import LineFaults, faults_of
 from .sources import Source, open_source, ragged_line
+from .spellings import Joined, join_columns
 from .tables import blank_lines, line_of_row, read_columns
 
 _LABEL = ["label", "class", "category", "type", "tag"]  # names of the label of a mark
@@ -37,6 +38,7 @@ _SIZE = {
 }
 _SIDES = (("left", "right"), ("1", "2"), ("a", "b"), ("first", "second"))
 _ROW = re.compile(r"^row (\d+): ")
+_WRITTEN = ("labels", "text", "left", "right", "winner")  # roles of names and texts
 _WHO = "\0"  # stands for the annotator of a table without annotators
 
 Inputs = pl.DataFrame | None
@@ -54,6 +56,7 @@ def answers_from(
     inputs: str | Path | None = None,
     missing: str = "error",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> tuple[Answers, tuple[str, ...]]:
     """Return the answers of a long table, and notes.
 
@@ -71,7 +74,7 @@ def answers_from(
         A table of item and annotator: who looked at what. Those without a row answered nothing.
     inputs
         A table about items: `height` and `width` of images, or both sides of comparisons.
-    missing, duplicates
+    missing, duplicates, spelling
         As in `read`; of marks all rows of an item and annotator are one answer.
     """
     name = source.name if source else "table"
@@ -80,6 +83,10 @@ def answers_from(
     rows, left_out = _complete(rows, list(layout.roles), missing, source)
     faults = LineFaults() if source is None else faults_of(source)
     left_out, notes = faults.left_out + left_out, faults.notes
+    if spelling == "join":  # before any row counts as a repeated one
+        joined = Joined()
+        rows = join_columns(rows, joined)
+        notes += joined.notes
     side = None if inputs is None else read_inputs(inputs)
     marks = layout.kind in ("spans", "boxes", "points")
     if duplicates != "count" and not marks:
@@ -131,15 +138,16 @@ def _by_role(
     if "label" in found and layout.kind in ("spans", "boxes", "points"):
         series.append(names_of(frame[found["label"]]).alias("label"))
     series += [frame[found[role]].alias(role) for role in _SIZE if role in found]
-    series += [_as_text(frame[column]).alias(role) for role, column in columns.items()]
+    series += [_as_text(frame[column], role).alias(role) for role, column in columns.items()]
     return pl.DataFrame(series).with_row_index("row")
 
 
-def _as_text(column: pl.Series) -> pl.Series:
-    """Return a column of values: blank texts are null, lists stay lists."""
+def _as_text(column: pl.Series, role: str) -> pl.Series:
+    """Return a column of values: empty texts and blank positions are null, lists stay lists."""
     if column.dtype != pl.String:
         return column
-    return column.set(column.str.strip_chars() == "", None)
+    written = column if role in _WRITTEN else column.str.strip_chars()
+    return column.set(written == "", None)
 
 
 def _blank(roles: Mapping[str, Any] | Sequence[str]) -> pl.Expr:
@@ -402,15 +410,18 @@ def _sets(rows: pl.DataFrame, _: Inputs) -> Answers:
     given = rows["labels"].to_list()
     texts = [value for value in given if isinstance(value, str)]
     mark = "|" if any("|" in value for value in texts) else ";"
+    spaced = (f" {mark} ", f"{mark} ")  # spaces beside every mark belong to it
+    uses = {between: all(v.count(mark) == v.count(between) for v in texts) for between in spaced}
+    between = next((one for one in spaced if uses[one]), mark)
     cls: Any = kind_class("sets")
-    return cls.from_values(*_who(rows), [_options(value, mark) for value in given])
+    return cls.from_values(*_who(rows), [_options(value, between) for value in given])
 
 
-def _options(value: Any, mark: str) -> list[Any]:
+def _options(value: Any, between: str) -> list[Any]:
     if (listed := _listed(value)) is not None:
         return listed
-    options = split_options(value) if mark == "|" else value.split(mark)
-    return [one.strip() for one in options if one.strip()]
+    options = split_options(value) if between == "|" else value.split(between)
+    return [one for one in options if one]
 
 
 def _texts(rows: pl.DataFrame, _: Inputs) -> Answers:

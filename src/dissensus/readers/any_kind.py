@@ -17,12 +17,13 @@ from ..errors import DataError, OptionError
 from .annotator_files import FILES, read_files
 from .answer_records import answers_from_records, kind_of_records
 from .columns import NEEDED, parse_columns, plain_name
-from .exports import TOOLS, Export, head_of, keep, parse, tool_of
+from .exports import TOOLS, Export, Head, head_of, keep, parse, tool_of
 from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
 from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
 from .reading import Reading, choose_question, examine
 from .sources import FORMATS, Source, open_source, source_of_table
+from .spellings import check_way, spelled
 from .tables import column_names, read_columns
 
 
@@ -53,8 +54,8 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
     inputs
         A table about items: height and width of images, or both sides of comparisons.
     **given
-        `format`, `question`, `columns`, `classes`, `missing`, `scale` and `duplicates`, as in
-        `readers.examine`.
+        `format`, `question`, `columns`, `classes`, `missing`, `scale`, `duplicates` and
+        `spelling`, as in `readers.examine`.
 
     Rows that were not read are counted in `left_out` of what is returned, by reason; it also names
     the items and annotators without a label.
@@ -90,7 +91,9 @@ def examine_any(
         given["columns"] = given.get("columns") or parse_columns(column_of_labels(source)) or None
     reading = examine(source, **given)
     several = reading.kind == "multiple" and chosen is None
-    return as_sets(reading) if several or chosen == "sets" else reading
+    if several or chosen == "sets":
+        return with_spelling(as_sets(reading), given.get("spelling", "keep"))
+    return reading
 
 
 def examine_answers(
@@ -102,8 +105,11 @@ def examine_answers(
     **given: Any,
 ) -> AnswerReading | None:
     """Return answers that are more than a class or number; nothing for those. As in `read`."""
+    spelling = given.get("spelling", "keep")
+    check_way(spelling)
     if isinstance(source, Answers):
-        return AnswerReading(source, "answers")
+        reading = AnswerReading(source, "answers")
+        return with_spelling(reading, spelling) if spelling == "join" else reading
     chosen = as_kind(kind)
     if chosen in CLASSES:
         return None
@@ -121,7 +127,8 @@ def _examined(
     given: Mapping[str, Any],
 ) -> AnswerReading | None:
     options = {"assigned": assigned, "inputs": inputs}
-    options |= {name: given[name] for name in ("missing", "duplicates") if name in given}
+    ways = ("missing", "duplicates", "spelling")
+    options |= {name: given[name] for name in ways if name in given}
     columns = given.get("columns") or {}
     found = _from_files(source, chosen, given) if _are_paths(source) else None
     if found is not None:
@@ -142,7 +149,13 @@ def _examined(
         )
     if found is None and assigned is not None:
         raise OptionError(f"--assigned is for marks, and {source} holds classes")
-    return found
+    return None if found is None else with_spelling(found, given.get("spelling", "keep"))
+
+
+def with_spelling(reading: AnswerReading, spelling: str) -> AnswerReading:
+    """Return answers as `spelling` says, with a note about names that look like one."""
+    answers, notes = spelled(reading.answers, spelling)
+    return replace(reading, answers=answers, notes=(*reading.notes, *notes))
 
 
 def column_of_labels(source: Any) -> str | None:
@@ -199,6 +212,8 @@ def _from_file(
     tables = ("csv", "tsv", "parquet", "arrow", "jsonl", "json")
     if head is None or head.shape not in ("table", "records") or opened.format not in tables:
         return None
+    if kind is None and _lists_labels(head, columns):
+        kind = "sets"
     if find_layout(head.names, kind, columns) is None:
         return None
     if kind is None and not _names_people(head.names, columns):
@@ -212,6 +227,18 @@ def _from_file(
     answers, notes = answers_from(frame, *layout, given=columns, source=opened, **options)
     format_ = opened.format if opened.frame is None else opened.name
     return AnswerReading(answers, format_, (*opened.notes, *notes))
+
+
+def _lists_labels(head: Head, columns: Mapping[str, str]) -> bool:
+    """Return whether the labels of a long table are lists, and so several options at once."""
+    labels = [columns["label"]] if "label" in columns else head.names
+    names = [name for name in labels if name in columns.values() or _is_label(name)]
+    people = _names_people(head.names, columns)
+    return people and any(isinstance(row.get(name), list) for row in head.records for name in names)
+
+
+def _is_label(name: str) -> bool:
+    return plain_name(name) in NEEDED["label"]
 
 
 def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:

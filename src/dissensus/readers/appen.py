@@ -88,7 +88,7 @@ def _times(column: pl.Series) -> pl.Series:
 def _label(answer: str | None, several: bool) -> str | None:
     if not several or answer is None:
         return answer
-    return chosen(answer.split("\n")) if answer.strip() else None
+    return chosen(answer.split("\n")) if answer.strip("\n") else None
 
 
 def _gold(table: pl.DataFrame, name: str, several: bool) -> tuple[dict[str, str], int]:
@@ -96,7 +96,7 @@ def _gold(table: pl.DataFrame, name: str, several: bool) -> tuple[dict[str, str]
     column = f"{name}_gold"
     if column not in table.columns:
         return {}, 0
-    known = table.select(_UNIT, pl.col(column).str.strip_chars()).drop_nulls()
+    known = table.select(_UNIT, pl.col(column).str.strip_chars("\r\n")).drop_nulls()
     known = known.unique(_UNIT, maintain_order=True).filter(pl.col(column) != "")
     labels = {item: _label(answer, several) for item, answer in known.iter_rows()}
     gold = {item: label for item, label in labels.items() if label and "\n" not in label}

@@ -1,8 +1,8 @@
 """`{item: {annotator: label}}`, in a file or in the folder layout of peerannot.
 
 In a folder (`answers.json`, `metadata.json`), items, annotators and classes are numbers from 0;
-other names are kept in the metadata. Some sets of peerannot are the other way round,
-`{annotator: {item: label}}`; content cannot show that, so it is read only on request.
+other names are kept in the metadata, and so is a scale. Some sets of peerannot are the other way
+round, `{annotator: {item: label}}`; content cannot show that, so it is read only on request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._left_out import LeftOut, with_left_out
 from .._names import Names, as_names, numbered, text
 from .._relation import Integers, indices_of
 from .._serialization import damage
-from ..annotations import Annotations
+from ..annotations import SCALES, Annotations
 from ..errors import DataError
 from ._platforms import as_label
 from .exports import Export, Head, Question
@@ -83,6 +83,8 @@ def read_folder(
     )
     with damage(f"{folder}: the names in the metadata do not fit the answers"):
         annotations = _named(annotations, notes.get("names"))
+    scale = notes.get("scale")
+    annotations = annotations.with_scale(scale) if scale in SCALES else annotations
     return with_left_out(annotations, _renamed(left_out, notes.get("names")))
 
 

@@ -168,6 +168,8 @@ def names_of(column: pl.Series) -> pl.Series:
         return values.join(keys, on="value", how="left", maintain_order="left")["name"]
     try:
         texts = column.cast(pl.String)
-    except pl.exceptions.PolarsError:  # bytes that are not UTF-8
+    except pl.exceptions.PolarsError:
+        if kind == pl.Binary:
+            raise DataError(f"the {column.name} holds bytes that are not UTF-8 text") from None
         texts = pl.Series([value if value is None else str(value) for value in column])
     return texts if (texts != "").all() else texts.set(texts == "", None)

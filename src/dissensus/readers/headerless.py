@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from .._names import NUMBER
 from .columns import NEEDED, is_known
 from .exports import Export, Head, Question
 from .line_faults import without_headers
@@ -87,9 +88,11 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
 def _export(
     source: Source, frame: pl.DataFrame, positions: Mapping[str, int], notes: tuple[str, ...] = ()
 ) -> Export:
-    answers = frame.select(
-        pl.col(frame.columns[position - 1]).str.strip_chars().alias(role)
-        for role, position in positions.items()
+    answers = pl.DataFrame(
+        [
+            without_spaces(frame[frame.columns[position - 1]]).alias(role)
+            for role, position in positions.items()
+        ]
     )
     answers, left_out = without_empty(answers, source)
     gold: dict[str, str] = {}
@@ -100,6 +103,12 @@ def _export(
         gold = dict(zip(known["item"].to_list(), known["gold"].to_list(), strict=True))
         answers = answers.drop("gold")
     return Export({"label": Question(answers, gold=gold, left_out=left_out)}, notes=notes)
+
+
+def without_spaces(column: pl.Series) -> pl.Series:
+    """Return a column of numbers without the spaces beside them; names stay as they are."""
+    plain = column.str.strip_chars()
+    return plain if plain.str.contains(NUMBER).all() else column
 
 
 def _positions(frame: pl.DataFrame) -> dict[str, int]:

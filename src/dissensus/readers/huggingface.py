@@ -201,7 +201,7 @@ def texts_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFra
 
 def _name(value: Any) -> str:
     """Return the name of an item or annotator; a text as it is."""
-    return value if isinstance(value, str) and value.strip() else as_label(value)
+    return value if isinstance(value, str) else as_label(value)
 
 
 def _is_name(value: Any) -> bool:

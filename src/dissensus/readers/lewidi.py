@@ -93,11 +93,14 @@ def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
 
 
 def _split(value: Any, *, gaps: bool = False) -> list[str]:
-    """Return the parts of a list, or of a text with commas; empty ones only with `gaps`."""
+    """Return the parts of a list, or of a text with commas; empty ones only with `gaps`.
+
+    Spaces beside a comma belong to it.
+    """
     if value is None or isinstance(value, dict):
         return []
-    parts = value if isinstance(value, list) else text(value).split(",")
-    names = ["" if part is None else text(part).strip() for part in parts]
+    parts = value if isinstance(value, list) else map(str.strip, text(value).split(","))
+    names = ["" if part is None else text(part) for part in parts]
     return names if gaps else [name for name in names if name]
 
 

@@ -31,6 +31,16 @@ from .kinds import KindReading, answers_of, as_texts
 from .line_faults import faults_of
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
+from .spellings import (
+    Joined,
+    check_way,
+    join_columns,
+    join_mapping,
+    join_names,
+    may_differ,
+    spelled,
+    spelling_notes,
+)
 from .tables import column_names, read_columns, without_empty
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
@@ -91,6 +101,7 @@ def read(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> Annotations:
     """Return the annotations in a file, folder or table.
 
@@ -119,6 +130,10 @@ def read(
     duplicates
         What to do where an annotator labelled an item more than once: `count` all labels, keep the
         `first` or `last`, or `error`.
+    spelling
+        What to do with names of items, annotators and classes that look like one, such as `cat`
+        and `cat` with a space after it: `keep` them apart, or `join` them. The notes of `examine`
+        say which there are, and what was joined.
 
     Rows that were not read are counted in `left_out` of what is returned, which also names items
     and annotators without a label.
@@ -137,6 +152,7 @@ def read(
         missing=missing,
         scale=scale,
         duplicates=duplicates,
+        spelling=spelling,
     ).annotations
 
 
@@ -150,6 +166,7 @@ def examine(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
     found = examine_question(
@@ -161,6 +178,7 @@ def examine(
         missing=missing,
         scale=scale,
         duplicates=duplicates,
+        spelling=spelling,
     )
     if isinstance(found, KindReading):
         raise DataError(f"{source}: {_needs_classes(found)}")
@@ -178,6 +196,7 @@ def examine_question(
     missing: str = "error",
     scale: str = "auto",
     duplicates: str = "count",
+    spelling: str = "keep",
 ) -> Reading | KindReading:
     """Return one question of a file: annotations, or answers of the kind that a tool's export has.
 
@@ -185,10 +204,12 @@ def examine_question(
     A folder of a tool's files, or a list of paths, has a file for each annotator. Other parameters
     are those of `read`.
     """
+    check_way(spelling)
     if isinstance(source, Annotations):
         reading = Reading(source, "annotations", reason="they were given with this scale")
+        reading = with_joined_names(reading) if spelling == "join" else reading
         return reading if scale == "auto" else with_scale(reading, scale)
-    given = (question, classes, missing, duplicates)
+    given = (question, classes, missing, duplicates, spelling)
     found = _examine(source, format, columns, kind, given)
     if isinstance(found, KindReading):
         return found
@@ -229,6 +250,8 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
         return replace(reading, annotations=annotations, kind=kind, reason="as requested")
     if reading.kind in _SCALES:
         found = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
+    elif reading.format == "folder" and annotations.scale != "nominal":
+        found = LabelScale(annotations.scale, "the metadata of the folder say so")
     elif reading.format == "folder":
         found = LabelScale("nominal", "the labels of a data set folder are class numbers")
     else:
@@ -250,21 +273,24 @@ def _examine(
     format: str | None,  # noqa: A002
     columns: Mapping[str, str] | None,
     kind: str | None,
-    given: tuple[str | None, Sequence[Any] | None, str, str],
+    given: tuple[str | None, Sequence[Any] | None, str, str, str],
 ) -> Reading | KindReading:
-    _, classes, missing, duplicates = given
+    _, classes, missing, duplicates, spelling = given
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
-        answers, left_out = one_answer_each(source, duplicates, "mapping", missing)
+        joined = Joined()
+        answers = join_mapping(source, joined) if spelling == "join" else source
+        answers, left_out = one_answer_each(answers, duplicates, "mapping", missing)
         annotations = Annotations.from_dict(answers, classes=classes)
-        return _read(Reading(with_left_out(annotations, left_out), "mapping"))
+        notes = joined.notes or spelling_notes(annotations)
+        return _read(Reading(with_left_out(annotations, left_out), "mapping", notes=notes))
     several = isinstance(source, (list, tuple)) and bool(source)
     if several and all(isinstance(one, (str, Path)) for one in source):
         return _of_files(list(source), format, kind, given)
     on_disk = isinstance(source, (str, Path))
     inverted = format == INVERTED
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
-        how: Any = {"classes": classes, "missing": missing, "duplicates": duplicates}
-        return examine_folder(source, inverted=inverted, **how)
+        how: Any = {"missing": missing, "duplicates": duplicates, "spelling": spelling}
+        return examine_folder(source, inverted=inverted, classes=classes, **how)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         where = source if on_disk else IN_MEMORY
@@ -318,6 +344,7 @@ def _whole(
     classes: Sequence[Any] | None,
     missing: str,
     duplicates: str,
+    spelling: str,
 ) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
     from .folders import is_nested, load_array, orientation_note
@@ -335,9 +362,11 @@ def _whole(
             answers = load(opened)
             if not is_nested(answers):
                 return None
+            joined = Joined()
+            answers = join_mapping(answers, joined) if spelling == "join" else answers
             answers, left_out = one_answer_each(answers, duplicates, opened.name, missing)
             annotations = Annotations.from_dict(answers, classes=classes)
-            notes = orientation_note(annotations)
+            notes = (*orientation_note(annotations), *(joined.notes or spelling_notes(annotations)))
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix(f"{opened.name}: ")) from None
     if question is not None:
@@ -364,6 +393,10 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
+    for role in NEEDED:
+        if frame.schema[roles[role]].is_nested():
+            remedy = "; --kind sets reads lists of labels" if role == "label" else ""
+            raise opened.fail(f"{roles[role]!r} holds lists or objects, not a {role}{remedy}")
     columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
     unread = tuple(name for name in present if name not in names)
     if questions is None:
@@ -385,6 +418,7 @@ def examine_folder(
     metadata: str | Path | None = None,
     n_classes: int | None = None,
     inverted: bool = False,
+    spelling: str = "keep",
     **given: Any,
 ) -> Reading:
     """Return the annotations of a data set folder, with options of `read_folder`, and notes."""
@@ -395,7 +429,23 @@ def examine_folder(
     if n_classes is not None:
         known["n_classes"] = n_classes
     notes = () if inverted else folder_notes(annotations, known)
-    return _read(Reading(annotations, "folder", notes=notes))
+    reading = _read(Reading(annotations, "folder", notes=notes))
+    return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
+
+
+def with_joined_names(reading: Reading) -> Reading:
+    """Return a reading in which names that look like one are one, with a note that counts them."""
+    joined = Joined()
+    annotations = join_names(reading.annotations, joined)
+    gold, texts = joined.gold(reading.gold), joined.table(reading.texts)
+    notes = (*reading.notes, *joined.notes)
+    return replace(reading, annotations=annotations, gold=gold, texts=texts, notes=notes)
+
+
+def with_spelling_notes(reading: Reading, *, items: bool = True) -> Reading:
+    """Return a reading with a note about names that look like one, if there are any."""
+    notes = spelling_notes(reading.annotations, items=items)
+    return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
 
 
 def _counted(kind: Kind) -> str:
@@ -414,7 +464,7 @@ def _of_files(
     paths: Path | bytes | list[str | Path],
     format: str | None,  # noqa: A002
     kind: str | None,
-    given: tuple[str | None, Sequence[Any] | None, str, str],
+    given: tuple[str | None, Sequence[Any] | None, str, str, str],
 ) -> Any:
     """Return a question of a tool that has a file for each annotator; nothing for other files."""
     if isinstance(paths, bytes):  # of standard input
@@ -480,6 +530,7 @@ def _choose(
     classes: Sequence[Any] | None,
     missing: str,
     duplicates: str,
+    spelling: str = "keep",
 ) -> Reading | KindReading:
     """Return one question of an export."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
@@ -489,16 +540,21 @@ def _choose(
         raise opened.fail(f"nobody answered {question!r}")
     if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):
         try:
-            answers = answers_of(chosen)
+            answers, more = spelled(answers_of(chosen), spelling)
         except DataError as problem:
             raise opened.fail(str(problem)) from None
-        about = (dict(chosen.gold), export.texts, (*notes, *answers.left_out.sentences))
+        notes = (*notes, *answers.left_out.sentences, *more)
+        about = (dict(chosen.gold), export.texts, notes)
         return KindReading(answers, name, question or "", sizes, *about)
+    joined, rows, classes = Joined(), chosen.answers, classes or chosen.classes
+    if spelling == "join":
+        rows = join_columns(rows, joined, classes or ())
+        classes = classes and joined.classes(classes)
     try:
         annotations = annotations_from(
-            chosen.answers,
-            columns={column: column for column in chosen.answers.columns},
-            classes=classes or chosen.classes,
+            rows,
+            columns={column: column for column in rows.columns},
+            classes=classes,
             missing=missing,
             duplicates=duplicates,
             source=opened if plain else None,
@@ -516,6 +572,8 @@ def _choose(
         unlike = missing == "drop" or NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
         words = [] if unlike else given.filter(is_no_label(given)).to_list()
         notes = (*notes, *no_label_note(words, "classes, unless --missing drop is given"))
-    notes = (*notes, *sentences)
-    found = (name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes)
-    return Reading(annotations, *found, unread=export.unread)
+    notes = (*notes, *sentences, *joined.notes)
+    gold, texts = joined.gold(chosen.gold), joined.table(export.texts)
+    found = (name, question, sizes, chosen.kind, gold, texts, notes)
+    reading = Reading(annotations, *found, unread=export.unread)
+    return with_spelling_notes(reading, items=may_differ(rows["item"]))

@@ -18,23 +18,30 @@ from .._left_out import LeftOut
 from .._names import text
 from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .exports import Export, Head, Question
+from .headerless import without_spaces
 from .line_faults import without_headers
 from .sources import Source
 from .tables import blank_lines, read_columns, read_unnamed, with_one_header
 
 _GAPS = ("", *NO_LABEL)
-_WHOLE = re.compile(r"^[+-]?\d{1,4}(\.0)?$")
+WHOLE = r"^[+-]?\d{1,4}(\.0)?$"
+_WHOLE = re.compile(WHOLE)
 _MOST_CLASSES = 30
 _IDS = {*NEEDED["item"], "id", "index", "unnamed:_0", ""}
 
 
 def recognises(head: Head) -> bool:
     """Return whether the columns of a table share their labels."""
-    if head.shape != "table":
+    if head.shape != "table" and not (head.shape == "records" and _are_rows(head)):
         return False
     if head.lines:
         return _layout(_split(head.lines)) is not None
     return _layout(_as_lines(head), named=True) is not None
+
+
+def recognises_lines(lines: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether a header and rows, as texts, show by themselves that they are a wide table."""
+    return _layout(lines, named=True) is not None
 
 
 def read(source: Source) -> Export:
@@ -52,14 +59,14 @@ def read(source: Source) -> Export:
     names_of = dict(zip(frame.columns, _annotators(names or frame.columns), strict=True))
     item = frame[frame.columns[0]] if ids else pl.Series([str(n) for n in range(frame.height)])
     answers = (
-        frame.select(item.alias("item"), *(pl.col(one).str.strip_chars() for one in people))
+        frame.select(item.alias("item"), *people)
         .unpivot(index="item", variable_name="annotator", value_name="label")
         .filter(pl.col("label").fill_null("") != "")
     )
     words = answers["label"].str.to_lowercase().is_in(NO_LABEL)
     notes = no_label_note(answers["label"].filter(words).to_list(), "taken for no label")
-    answers = answers.filter(~words)
-    whole = answers["label"].str.contains(_WHOLE.pattern).all()
+    answers = answers.filter(~words).with_columns(without_spaces(answers["label"].filter(~words)))
+    whole = answers["label"].str.contains(WHOLE).all()
     if whole:
         answers = answers.with_columns(pl.col("label").str.replace(r"\.0$", ""))
         answers = answers.filter(pl.col("label") != "-1")
@@ -105,6 +112,13 @@ def _table(source: Source) -> pl.DataFrame:
     rows = pl.concat([names, frame.cast(pl.String)])
     rows.columns = [str(position) for position in range(1, frame.width + 1)]
     return rows
+
+
+def _are_rows(head: Head) -> bool:
+    """Return whether records are rows of one table."""
+    return len(head.records) == len(head.first) and all(
+        tuple(row) == head.names for row in head.records
+    )
 
 
 def _as_lines(head: Head) -> list[tuple[str, ...]]:
@@ -153,8 +167,13 @@ def _layout(lines: Sequence[Sequence[str]], *, named: bool = False) -> tuple[boo
     if header and any(map(is_known, lines[0][1:] if ids else lines[0])):
         return None
     columns = list(zip(*(lines[1:] if header else lines), strict=True))[1 if ids else 0 :]
-    columns = [tuple(cell.strip() for cell in column) for column in columns]
+    columns = [_plain(column) for column in columns]
     return (header, ids) if len(columns) > 1 and _share_labels(columns) else None
+
+
+def _plain(column: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields of a column, numbers without the spaces beside them."""
+    return tuple(cell.strip() if _WHOLE.match(cell.strip()) else cell for cell in column)
 
 
 def _has_header(lines: Sequence[Sequence[str]]) -> bool:

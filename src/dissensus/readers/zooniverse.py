@@ -85,7 +85,7 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     """Return item, annotator, whether this is gold, time and duration."""
     names = [column for column in ("user_name", "user_id", "user_ip") if column in table.columns]
     session = pl.Series([as_label(one.get("session")) for one in metadata], dtype=pl.String)
-    columns = [*(table[name].str.strip_chars() for name in names), session]
+    columns = [*(table[name] for name in names), session]
     annotator = pl.select(pl.coalesce(column.replace("", None) for column in columns)).to_series()
     expert = pl.repeat(False, table.height, eager=True)
     if "gold_standard" in table.columns:

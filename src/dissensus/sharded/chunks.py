@@ -17,6 +17,7 @@ from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.frames import as_frame, names_of
 from ..readers.long_tables import annotations_from, is_no_label
+from ..readers.spellings import Joined, join_columns
 from .parquet_files import naming, rows_in, scan
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
@@ -100,12 +101,18 @@ class Chunks:
 
 
 def read_all(
-    rows: Chunks, classes: Sequence[Any] | None = None, duplicates: str = "count"
+    rows: Chunks,
+    classes: Sequence[Any] | None = None,
+    duplicates: str = "count",
+    joined: Joined | None = None,
 ) -> Annotations:
-    """Return all rows as annotations in memory."""
+    """Return all rows as annotations in memory; `joined` takes names that look like one."""
     missing = rows.chunks[0].missing
     kept = "keep" if missing == "drop" else missing  # so that all of it is counted together
     frame = pl.concat([replace(chunk, missing=kept).read() for chunk in rows.chunks])
+    if joined is not None:
+        frame = join_columns(frame, joined, classes or ())
+        classes = classes and joined.classes(classes)
     return annotations_from(frame, classes=classes, missing=missing, duplicates=duplicates)
 
 

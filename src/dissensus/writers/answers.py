@@ -82,7 +82,8 @@ def _values(answers: Answers) -> dict[str, Array | list[Any]]:
 def _labels(sets: Sets) -> list[str | None]:
     """Return options joined by `|`; as lists in JSON where that could be read otherwise."""
     values = sets.values()
-    plain = not any(_SPECIAL - {" "} & set(name) for name in sets.options.tolist())
+    names = sets.options.tolist()
+    plain = not any(_SPECIAL - {" "} & set(name) or name != name.strip() for name in names)
     if plain and int(sets.sizes.max(initial=0)) > 1:
         return [join_options(value) or None for value in values]
     return [json.dumps(value, ensure_ascii=False) if value else None for value in values]

@@ -1,7 +1,7 @@
 """The folder layout of peerannot: `answers.json`, `metadata.json`, truth and label files.
 
 There, items, annotators and classes are numbers from 0. Other names are written as their codes,
-with the names in the metadata, and are restored when the folder is read.
+with the names in the metadata, and are restored when the folder is read; so is the scale.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def write_folder(
     if not _all_numbered(annotations):
         names = {kind: getattr(annotations, kind) for kind in _NAMED}
         sizes["names"] = {kind: given.tolist() for kind, given in names.items()}
+    if annotations.scale != "nominal":  # which labels are in a folder that does not say
+        sizes["scale"] = annotations.scale
     write_json(target / "answers.json", annotations.to_dict(coded=True))
     write_json(target / "metadata.json", sizes | dict(metadata or {}))
     for name, array in (arrays or {}).items():

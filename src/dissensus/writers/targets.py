@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .._files import is_stream
-from ..annotations import Annotations
+from ..annotations import SCALES, Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
+from ..readers.scales import scale_of_labels
 from ..readers.sources import FORMATS, format_for
 from .content import Content, Writable, content_of
+from .to_label_studio import is_id
 
 _TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")
 
@@ -37,7 +39,7 @@ class Target:
         How it can be written; the first unless the ending shows another.
     holds
         What it has room for: items without labels (`unlabelled`), classes nobody used (`unused`),
-        `repeats`, `gold`, `texts`.
+        `repeats`, `gold`, `texts`, and scales by their names.
     columns
         Which carried columns it has room for; all of them if `None`.
     results
@@ -86,14 +88,14 @@ TARGETS = {
         "to_label_studio",
         "tasks with annotations, or with predictions for a result",
         ("json",),
-        frozenset({"unlabelled", "repeats", "gold", "texts"}),
+        frozenset({"unlabelled", "repeats", "gold", "texts", "ordinal", "interval"}),
         ("duration", "time", "source"),
     ),
     "argilla": Target(
         "to_argilla",
         "records with responses, or with suggestions for a result",
         ("json", "jsonl"),
-        frozenset({"unlabelled", "repeats", "texts"}),
+        frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
         ("source",),
     ),
     "huggingface": Target(
@@ -114,7 +116,7 @@ TARGETS = {
         "folders",
         "a folder with answers.json and metadata.json",
         ("folder",),
-        frozenset({"unlabelled", "unused", "repeats", "gold"}),
+        frozenset({"unlabelled", "unused", "repeats", "gold", *SCALES}),
         results=False,
     ),
 }
@@ -256,6 +258,8 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     unlabelled = int((annotations.labels_per_item == 0).sum())
     if unlabelled and "unlabelled" not in target.holds:
         yield f"{unlabelled} items without labels are left out: a table has no row for them"
+    if isinstance(annotations, Annotations):
+        yield from _lost_scale(content, annotations, target)
     if isinstance(annotations, Annotations) and "unused" not in target.holds:
         unused = annotations.n_classes - len(np.unique(annotations.label))
         plain = destination.target in ("long", "nested")
@@ -270,6 +274,20 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
         yield f"columns left out: {', '.join(lost)}"
     if destination.target == "peerannot" and annotations.repeats.any():
         yield "repeated labels are written as lists, which peerannot itself does not read"
+
+
+def _lost_scale(content: Content, annotations: Annotations, target: Target) -> Iterator[str]:
+    """Yield that labels will look like those of another scale, if they will."""
+    typed = content.kind == "ordinal" and all(map(is_id, annotations.classes.tolist()))
+    typed |= content.kind == "numeric" or target.home == "folders"
+    if len(annotations) == 0 or (typed and annotations.scale in target.holds):
+        return
+    found = scale_of_labels(annotations).scale
+    if found != annotations.scale:
+        yield (
+            f"that the scale is {annotations.scale} is not written: the labels look {found}; "
+            f"--scale {annotations.scale} says it when they are read"
+        )
 
 
 def _has_room(content: Content, target: Target, name: str) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import chain, count
 
+import numpy as np
 import polars as pl
 
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..readers.columns import NO_LABEL, is_known
+from ..readers.wide import WHOLE, recognises_lines
 from .content import Content, table_of
 
 _MOST_CELLS = 10**8
+_FIRST = (20, 199)  # rows by which tables with types are recognised, and texts with a header
 
 
 def answers(content: Content) -> pl.DataFrame:
@@ -39,6 +44,17 @@ def answers(content: Content) -> pl.DataFrame:
     return wide.with_columns(unused).select(key, *annotators)
 
 
+def _shows_itself(content: Content) -> bool:
+    """Return whether the reader recognises the first rows as a wide table."""
+    annotations = content.annotations
+    if isinstance(annotations, Annotations):
+        first = np.arange(annotations.n_items) < _FIRST[-1]
+        content = replace(content, what=annotations.subset(items=first))
+    frame = answers(content).head(_FIRST[-1]).cast(pl.String).fill_null("")
+    lines = [tuple(frame.columns), *frame.rows()]
+    return all(recognises_lines(lines[: 1 + rows]) for rows in _FIRST)
+
+
 def clashes(content: Content) -> list[str]:
     """Return which labels have no cell of their own, and which look like an empty one."""
     annotations, sentences = content.annotations, []
@@ -48,7 +64,13 @@ def clashes(content: Content) -> list[str]:
             f"{repeats} labels are left out: an annotator has one cell for an "
             "item, and the label that sorts first is kept"
         )
+    if not _shows_itself(content):
+        sentences.append("its columns do not show that it is a wide table: --format wide reads it")
     if isinstance(annotations, Annotations):
+        names = annotations.classes.tolist()
+        if all(re.fullmatch(WHOLE, name) for name in names):
+            broken = [name for name in names if name.endswith(".0")]
+            sentences += [f"the label {name!r} is read as {name[:-2]!r}" for name in broken]
         odd = [name for name in annotations.classes.tolist() if name.lower() in ("-1", *NO_LABEL)]
         sentences += [f"the label {name!r} may be read as an empty cell" for name in odd]
     known = [name for name in annotations.annotators.tolist() if is_known(name)]
