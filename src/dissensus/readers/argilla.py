@@ -133,6 +133,11 @@ def _kind(values: Sequence[Any]) -> Kind:
     return "texts" if is_free_text([text(one) for one in values]) else "single"
 
 
+def are_read_as_texts(labels: Sequence[str]) -> bool:
+    """Return whether labels of a question come back as texts rather than classes."""
+    return is_free_text(labels)
+
+
 def _add(collected: Collected, one: Given, kind: Kind) -> None:
     """Add one answer to its question; what cannot be one is counted."""
     question, item, _, value, about, _ = one

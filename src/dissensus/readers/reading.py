@@ -13,6 +13,8 @@ from .._left_out import LeftOut, with_left_out
 from ..annotations import Annotations, Scale
 from ..answers import KINDS
 from ..errors import DataError
+from ._platforms import chosen as one_label
+from ._platforms import options_of
 from .annotator_files import FILES, read_files
 from .columns import (
     CARRIED,
@@ -393,23 +395,39 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
+    frame, kind = _with_options(frame, roles["label"], opened)
     for role in NEEDED:
         if frame.schema[roles[role]].is_nested():
-            remedy = "; --kind sets reads lists of labels" if role == "label" else ""
-            raise opened.fail(f"{roles[role]!r} holds lists or objects, not a {role}{remedy}")
+            raise opened.fail(f"{roles[role]!r} holds lists or objects, not a {role}")
     columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
     unread = tuple(name for name in present if name not in names)
     if questions is None:
-        return Export({"": Question(frame.select(columns_by_role))}, unread=unread)
+        return Export({"": Question(frame.select(columns_by_role), kind)}, unread=unread)
     left_out = LeftOut()
     if frame[questions].null_count():
         frame, left_out = without_empty(frame, opened)
     key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
     parts = frame.select(key, *columns_by_role).group_by("question", maintain_order=True)
     by_name = {
-        str(name): Question(part.drop("question"), left_out=left_out) for (name,), part in parts
+        str(name): Question(part.drop("question"), kind, left_out=left_out)
+        for (name,), part in parts
     }
     return Export(by_name, unread=unread)
+
+
+def _with_options(frame: pl.DataFrame, label: str, opened: Source) -> tuple[pl.DataFrame, Kind]:
+    """Return lists in the column of labels as several options at once, and the kind of labels."""
+    lists = isinstance(frame.schema[label], (pl.List, pl.Array))
+    if not lists and opened.format in ("json", "jsonl"):  # whose lists are texts here
+        head = head_of(opened)
+        lists = head is not None and any(isinstance(one.get(label), list) for one in head.records)
+    if not lists:
+        return frame, "single"
+    texts: list[str | None] = []
+    for value in frame[label].to_list():
+        options = options_of(value)
+        texts.append(None if value is None else one_label([value] if options is None else options))
+    return frame.with_columns(pl.Series(label, texts, dtype=pl.String)), "multiple"
 
 
 def examine_folder(

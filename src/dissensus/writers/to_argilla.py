@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from ..readers._answers import is_free_text
+from ..readers.argilla import are_read_as_texts
 from .content import Content, chosen_options
 from .to_label_studio import MODEL
 
@@ -49,7 +49,7 @@ def clashes(content: Content) -> list[str]:
     if content.is_result:
         return []
     sentences, by_model = [], content.by_model
-    if content.kind == "single" and is_free_text([str(answer) for answer in content.answers]):
+    if content.kind == "single" and are_read_as_texts([*map(str, content.answers)]):
         sentences.append("the labels look like free text: they are read back as texts, not classes")
     unknown = [name for name in content.people if not _is_uuid(name)]
     if unknown:
