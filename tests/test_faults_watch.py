@@ -398,6 +398,13 @@ def test_repeated_headers_and_byte_order_marks_are_left_out_and_counted(tmp_path
         more.write(HEADER + "t4,w1,y\n")
     summary, _, _ = results(tmp_path, "in")
     assert (summary["new"], summary["left_out"]) == (1, {"repeated headers": 1})
+    for end in ("task,worker,la", "bel", "\nt5,w1,x"):
+        with (tmp_path / "in" / "a.csv").open("a") as more:
+            more.write(end)
+        summary, message, labels = results(tmp_path, "in")
+        assert ("is not finished" in message) == end.endswith("la")
+    assert summary["left_out"] == {"repeated headers": 1}
+    assert labels.keys() == {f"t{n}" for n in range(1, 6)}
 
 
 def test_a_removed_annotation_was_never_there():

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -103,8 +104,7 @@ class _Table(NamedTuple):
     texts: pl.DataFrame  # the same as names
     ended: int  # rows of lines that have ended
     last_line: str | None  # the line without an end, for messages
-    header: Mapping[str, str]  # role → name of the column
-    marked: Sequence[int]  # rows that begin with a byte order mark
+    joints: Mapping[str, Sequence[int]]  # rows before which something was left out
 
     def counted(self, mark: Mark) -> int | None:
         """Return how many rows count already by a mark; `None` if it is that of another file."""
@@ -210,11 +210,11 @@ def _read(
     if not raw:
         return None
     source = _with_format(str(path), raw)
-    body, last, marked = b"", b"", list[int]()
+    body, last, joints = b"", b"", dict[str, list[int]]()
     if source.format in (*_TEXT, "jsonl"):
         if source.packed:  # the lines of a packed file have ended
             source = replace(source, content=f"{source.text()}\n".encode(), packed=False)
-        body, marked = _without_marks(source)
+        body, joints = _without_joints(source)
         size = _size_of_ended(body, source)
         body, last = body[:size], body[size:].rstrip(b"\r")
         if not body and not settled:
@@ -236,7 +236,7 @@ def _read(
     last_line = _shown(last, body.count(b"\n") + 1) if is_waiting else None
     if ended < texts.height and None in texts.row(-1)[: len(NEEDED)]:
         frame, texts = frame.head(ended), texts.head(ended)
-    return _Table(source, frame, texts, ended, last_line, header, marked)
+    return _Table(source, frame, texts, ended, last_line, joints)
 
 
 def _with_format(name: str, raw: bytes) -> Source:
@@ -266,15 +266,36 @@ def _read_whole(path: Path) -> bytes:
     raise DataError(f"{path}: changes while it is read")
 
 
-def _without_marks(source: Source) -> tuple[bytes, list[int]]:
-    """Return a text without byte order marks within it, and the rows that began with one."""
+def _without_joints(source: Source) -> tuple[bytes, dict[str, list[int]]]:
+    """Return a text without what joined files leave within it, and the rows where that was.
+
+    These are byte order marks, and lines that repeat the header.
+    """
     raw = source.content if isinstance(source.content, bytes) else source.content.read_bytes()
-    if _MARKED not in raw:
-        return raw, []
-    parts = raw.split(_MARKED)
-    lines = accumulate(part.count(b"\n") + 1 for part in parts[:-1])
-    first = 0 if source.format == "jsonl" else 1  # the line of the first row
-    return b"\n".join(parts), [line - first for line in lines]
+    marked: list[int] = []  # lines
+    again: list[int] = []
+    if _MARKED in raw:
+        parts = raw.split(_MARKED)
+        marked = list(accumulate(part.count(b"\n") + 1 for part in parts[:-1]))
+        raw = b"\n".join(parts)
+    header = _header(raw)
+    if source.format in _TEXT and header and b"\n" + header in raw:
+        lines = raw.split(b"\n")
+        again = [n for n, line in enumerate(lines) if n and line.rstrip(b"\r") == header]
+        if lines[-1].rstrip(b"\r") == header:
+            lines.append(b"")  # the row before it has ended
+        repeated = set(again)
+        raw = b"\n".join(line for n, line in enumerate(lines) if n not in repeated)
+    first = 1 if source.format in _TEXT else 0  # the line of the first row
+    joints = {
+        "byte order marks": [n - first - bisect_left(again, n) for n in marked],
+        "repeated headers": [n - first - bisect_left(again, n) for n in again],
+    }
+    return raw, joints
+
+
+def _header(raw: bytes) -> bytes:
+    return raw.partition(b"\n")[0].rstrip(b"\r").removeprefix(_MARKED[1:])
 
 
 def _size_of_ended(text: bytes, source: Source) -> int:
@@ -294,11 +315,13 @@ def _size_of_ended(text: bytes, source: Source) -> int:
 
 
 def _is_row(line: bytes, source: Source, width: int) -> bool:
-    """Return whether a line without an end has all its fields."""
+    """Return whether a line without an end has all its fields, and is no beginning of a header."""
     try:
         text = line.decode()
         if source.format == "jsonl":
             return isinstance(json.loads(text), dict)
+        if isinstance(source.content, bytes) and _header(source.content).startswith(line):
+            return False
         lines = io.StringIO(text, newline="\n")
         rows = list(csv.reader(lines, delimiter=source.separator, strict=True))
     except (ValueError, RecursionError, csv.Error):
@@ -337,16 +360,13 @@ def _batch(
     if missing == "error":  # all rows, for the number of the line
         without_gaps(table.frame.head(stop), missing, table.source)
     rows = table.frame.slice(start, max(stop - start, 0))
-    left_out = {"byte order marks": sum(start <= row < stop for row in table.marked)}
-    if table.source.format in _TEXT:
-        is_header = pl.all_horizontal(pl.col(role) == table.header[role] for role in NEEDED)
-        present = rows.filter(~is_header.fill_null(False))
-        left_out["repeated headers"] = rows.height - present.height
-        rows = present
+    left_out = {
+        what: sum(start <= row < stop for row in where) for what, where in table.joints.items()
+    }
     rows = rows.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
     whole = without_gaps(rows, missing)
     left_out["incomplete rows"] = rows.height - whole.height
-    texts = [names_of(whole[role]).to_list() for role in table.header]
+    texts = [names_of(whole[role]).to_list() for role in whole.columns]
     batch = AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if len(texts) > 3 else None, {})
     return batch, {name: count for name, count in left_out.items() if count}
 
