@@ -9,6 +9,7 @@ from dissensus import Aggregation, DataError, Estimation, Numbers, aggregate, es
 from dissensus.errors import DissensusError
 from dissensus.scale.checkpoints import FolderCheckpoints
 from dissensus.scale.stream import Stream
+from dissensus.sharded.batches import AnnotationBatch, read_batch, write_batch
 from tests.support import relation
 
 ROWS = [(i, w, "xyz"[(i * w + i) % 3]) for i in range(8) for w in range(5)]
@@ -67,3 +68,22 @@ def test_a_damaged_round_of_unfinished_work_ends_in_one_line(tmp_path):
         (tmp_path / "rounds-0.npz").write_bytes(body)
         with pytest.raises(DataError, match=r"rounds-0\.npz: damaged work .* --resume"):
             FolderCheckpoints(tmp_path).load(None, 0)
+
+
+def test_a_bit_that_flips_in_a_batch_of_a_stream_ends_in_one_line_without_a_panic(tmp_path, capfd):
+    path = tmp_path / "batch"
+    names = [f"i{n}" for n in range(40)]
+    write_batch(path, AnnotationBatch(names, ["w"] * 40, ["x", "y"] * 20, None, {"seen": {}}))
+    body, rng = path.read_bytes(), np.random.default_rng(0)
+    complaints = []
+    for _ in range(400):
+        changed = bytearray(body)
+        changed[rng.integers(len(body))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(changed))
+        try:
+            read_batch(path)
+        except DataError as problem:
+            complaints.append(str(problem))
+    assert complaints
+    assert not any("\n" in complaint for complaint in complaints)
+    assert capfd.readouterr().err == ""
