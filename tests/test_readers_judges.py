@@ -134,8 +134,8 @@ def test_mlflow_counts_errors_and_what_was_overridden():
         "left out: expectations that are no label (1)",
         "left out: expectations for questions that nobody answered (1)",
     )
-    for one in found.questions.values():
-        assert one.left_out.rows == {"with an error": 1, "overridden": 1}
+    assert found.questions["correct"].left_out.rows == {"with an error": 1, "overridden": 1}
+    assert found.questions["length"].left_out.rows == {}
 
 
 def test_mlflow_rows_of_search_traces_are_read(tmp_path):
