@@ -213,7 +213,7 @@ def _unchanged(source: Any, read: Callable[[], Reading | KindReading]) -> Readin
 
 
 def _states(source: Any) -> list[tuple[int, ...] | None]:
-    """Return what tells whether files have changed; nothing for what is no file."""
+    """Return inode, size and time of each file; nothing for what is no file."""
     states: list[tuple[int, ...] | None] = []
     several = isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, Path))
     for path in source if several else [source]:
