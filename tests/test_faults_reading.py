@@ -148,6 +148,44 @@ def test_files_too_deep_in_a_folder_are_not_left_out_in_silence(tmp_path):
     assert read(tmp_path).annotators.tolist() == ["ann", "bob"]
 
 
+def changed_before_rows(monkeypatch, change):
+    """Have a file changed after its columns were read and before its rows are."""
+    whole = pl.read_csv
+
+    def read_csv(*given, **options):
+        change()
+        return whole(*given, **options)
+
+    monkeypatch.setattr(pl, "read_csv", read_csv)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(tmp_path, monkeypatch):
+    path, new = tmp_path / "a.csv", tmp_path / "new.csv"
+    path.write_text("item,annotator,label\n1,ann,x\n2,bob,y\n")
+    new.write_text("annotator,item,label\ncy,3,z\ndee,4,x\n")
+    changed_before_rows(monkeypatch, lambda: new.exists() and new.replace(path))
+    assert read(path).to_dict() == {"3": {"cy": "z"}, "4": {"dee": "x"}}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_file_that_goes_on_changing_or_goes_is_named_in_one_line(name, tmp_path, monkeypatch):
+    path, body = tmp_path / name, b"item,annotator,label\n1,ann,x\n"
+    path.write_bytes(gzip.compress(body) if name.endswith("gz") else body)
+
+    def grow():
+        with path.open("ab") as file:
+            file.write(gzip.compress(b"2,bob,y\n") if name.endswith("gz") else b"2,bob,y\n")
+
+    with monkeypatch.context() as patched:
+        changed_before_rows(patched, grow)
+        with pytest.raises(DataError, match=f"{name}: changes while it is read; read a copy of it"):
+            read(path)
+    assert set(read(path).to_dict()) == {"1", "2"}
+    changed_before_rows(monkeypatch, path.unlink)
+    with pytest.raises(DataError, match=f"{name}: no such file or directory"):
+        read(path)
+
+
 def test_a_file_of_several_that_is_not_there_is_named(tmp_path):
     (tmp_path / "ann.conll").write_text(FIRST)
     with pytest.raises(DataError, match=r"bob\.conll: no such file or directory"):

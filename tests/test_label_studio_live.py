@@ -157,7 +157,7 @@ def test_pages_without_a_total_are_read_to_the_end(shape, n_tasks, tmp_path, mon
         assert len(labels_in(tmp_path)) == n_tasks
 
 
-def test_what_is_left_out_of_a_project_is_said_once(studio, tmp_path):
+def test_what_is_left_out_of_a_project_is_reported_once(studio, tmp_path):
     labelled(studio)
     studio.annotate(1, None, "pos")  # whose account was deleted
     studio.annotate(2, 9, "pos", was_cancelled=True)

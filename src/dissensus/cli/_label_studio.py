@@ -34,7 +34,7 @@ class Follower:
         self.project, self.labels, self.target = project, labels, target
         self.question, self.classes, self.as_json = question, classes, as_json
         self._first = True
-        self._said: set[str] = set()  # sentences about what was left out
+        self._notes: set[str] = set()  # about what was left out, printed once
 
     def write(self) -> None:
         """Update the labels, and write whatever has changed."""
@@ -46,9 +46,9 @@ class Follower:
         if reading is not None and reading.annotations.numeric:
             raise DataError("watch needs classes, but this question is answered by numbers")
         for sentence in () if reading is None else reading.notes:
-            if sentence not in self._said:
+            if sentence not in self._notes:
                 note(sentence)
-                self._said.add(sentence)
+                self._notes.add(sentence)
         changes = self.labels.update(None if reading is None else reading.annotations)
         result = None if reading is None else self.labels.online.result()
         if result is not None and (any(changes) or self._first):

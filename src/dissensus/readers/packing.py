@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from .._files import reason
 from ..errors import DataError
 
 _MOST_GROWTH = 200
@@ -38,7 +39,10 @@ def check_growth(name: str, packed: int, size: int) -> None:
 
 def unpacked(content: Path | bytes, name: str) -> Path | bytes:
     """Return the content of a gzip file, or a Zstandard file as it is, unless it grows too much."""
-    raw = content if isinstance(content, bytes) else content.read_bytes()
+    try:
+        raw = content if isinstance(content, bytes) else content.read_bytes()
+    except OSError as problem:
+        raise DataError(f"{name}: {reason(problem)}") from None
     if raw.startswith(ZSTD):  # polars unpacks it
         check_blocks(name, raw)
         return content

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, cast
 
 import polars as pl
@@ -52,6 +53,7 @@ _KINDS: dict[Scale, Kind] = {
     "interval": "numeric",
     "ratio": "numeric",
 }
+_LOOKS = 3  # at a file that others change
 _TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
 
 
@@ -212,11 +214,44 @@ def examine_question(
         reading = with_joined_names(reading) if spelling == "join" else reading
         return reading if scale == "auto" else with_scale(reading, scale)
     given = (question, classes, missing, duplicates, spelling)
-    found = _examine(source, format, columns, kind, given)
+    found = _unchanged(source, lambda: _examine(source, format, columns, kind, given))
     if isinstance(found, KindReading):
         return found
     found = replace(found, annotations=found.annotations.with_kinds())
     return with_scale(found, scale, reorder=classes is None)
+
+
+def _unchanged(source: Any, read: Callable[[], Reading | KindReading]) -> Reading | KindReading:
+    """Return what is read from files that nobody changes meanwhile, perhaps after a second look.
+
+    A file is opened several times, for its format, its columns and its rows, and these would be of
+    different files.
+    """
+    for _ in range(_LOOKS):
+        before = _states(source)
+        try:
+            found = read()
+        except Exception:
+            if _states(source) == before:
+                raise
+            continue
+        if _states(source) == before:
+            return found
+    raise DataError(f"{source}: changes while it is read; read a copy of it")
+
+
+def _states(source: Any) -> list[tuple[int, ...] | None]:
+    """Return inode, size and time of each file; nothing for what is no file."""
+    states: list[tuple[int, ...] | None] = []
+    several = isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, Path))
+    for path in source if several else [source]:
+        try:
+            stat = Path(path).stat() if isinstance(path, (str, Path)) else None
+        except (OSError, ValueError):
+            stat = None
+        regular = stat is not None and S_ISREG(stat.st_mode)
+        states.append((stat.st_ino, stat.st_size, stat.st_mtime_ns) if stat and regular else None)
+    return states
 
 
 def examine_export(
