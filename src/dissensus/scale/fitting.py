@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.dtypes import StringDType
 
 from .._files import atomic_folder
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
@@ -175,8 +174,8 @@ class Labeller(NamedTuple):
             index=shard.index,
             annotator=shard.annotator,
             label=shard.label,
-            items=np.empty(n_items, dtype=StringDType()),  # names do not matter
-            annotators=np.empty(shard.n_annotators, dtype=StringDType()),
+            items=np.full(n_items, "", dtype=object),  # names do not matter
+            annotators=np.full(shard.n_annotators, "", dtype=object),
             classes=self.classes,
             scale=self.scale,
         )

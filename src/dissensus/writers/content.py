@@ -198,7 +198,7 @@ def as_pandas(frame: pl.DataFrame) -> pd.DataFrame:
 
 def as_column(values: Array) -> pl.Series:
     """Return an array as a column."""
-    if values.dtype.kind == "T":
+    if values.dtype.kind in "OT" and set(map(type, values.tolist())) <= {str, type(None)}:
         return pl.Series(values.tolist(), dtype=pl.String)
     return pl.Series(values)
 
