@@ -20,6 +20,7 @@ from ._relation import Floats, FrozenArrays, Integers, Relation
 from ._serialization import State, loading_state, relation_of, save_state, with_prefix
 from ._tables import Drawable, Tabular
 from ._tables import Table as Table
+from ._telling import annotators_told, items_told, what_would_tell
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .calibration import temper
@@ -154,6 +155,9 @@ class Aggregation(Drawable, _Result):
         Number of known items that the temperature was fitted to, beyond what holds for all data.
     gold_errors
         How many of them a fit without gold labels wrongly.
+    told
+        Which items have labels that can be judged, where gold or an earlier fit counts, too; `None`
+        where only the annotations do. `can_be_told` has it in any case.
     """
 
     relation_type: ClassVar[type[Relation]] = Annotations
@@ -171,6 +175,7 @@ class Aggregation(Drawable, _Result):
     temperature: Floats | None = None  # (item)
     n_gold: int = 0
     gold_errors: int = 0
+    told: npt.NDArray[np.bool_] | None = None  # (item)
 
     @property
     def classes(self) -> Names:
@@ -190,10 +195,29 @@ class Aggregation(Drawable, _Result):
         return temper(self.posterior, self.temperature)
 
     @cached_property
+    def can_be_told(self) -> npt.NDArray[np.bool_]:
+        """Which items have labels that can be judged by the agreement of annotators: (item).
+
+        Not those whose annotators are connected, by common items, in pairs, chains or stars only:
+        labels of careful annotators and of careless ones look alike there.
+        """
+        return items_told(self.annotations) if self.told is None else self.told
+
+    @cached_property
+    def untold(self) -> str:
+        """Why it cannot be told how many labels are right, and what would tell; or empty."""
+        return what_would_tell(self.annotations, self.can_be_told, self.annotations.label)
+
+    @cached_property
     def confidence(self) -> Floats:
-        """The calibrated probability of every item's label, or of its most probable class."""
+        """The calibrated probability of every item's label, or of its most probable class.
+
+        NaN where it cannot be told: see `can_be_told`.
+        """
         chosen = np.where(self.label < 0, self.posterior.argmax(axis=1), self.label)
-        return np.take_along_axis(self.probabilities, chosen[:, None], axis=1)[:, 0]
+        confidence = np.take_along_axis(self.probabilities, chosen[:, None], axis=1)[:, 0]
+        confidence[~self.can_be_told] = np.nan
+        return confidence
 
     @property
     def calibration(self) -> str:
@@ -225,16 +249,19 @@ class Aggregation(Drawable, _Result):
 
     @property
     def annotators(self) -> Table:
-        """Every annotator: number of labels, quality, agreement with the consensus."""
-        table = {
+        """Every annotator: number of labels, quality, agreement with the consensus.
+
+        The latter are NaN where they cannot be told: see `can_be_told`.
+        """
+        columns = {"quality": self.quality, "agreement": self.agreement}
+        if self.interval is not None:
+            columns |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
+        told = annotators_told(self.annotations, self.can_be_told)
+        return {
             "annotator": self.annotations.annotators,
             "n_labels": self.annotations.labels_per_annotator,
-            "quality": self.quality,
-            "agreement": self.agreement,
+            **{name: np.where(told, values, np.nan) for name, values in columns.items()},
         }
-        if self.interval is not None:
-            table |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
-        return table
 
     @property
     def predictions(self) -> Predictions:
