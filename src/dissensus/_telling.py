@@ -2,117 +2,181 @@
 
 The agreement of two annotators estimates the product of their skills. In the graph of annotators,
 with an edge where two labelled a common item, a connected part without an odd cycle (a single
-annotator, two, a chain, a star) fixes no single skill: the same labels fit a careful annotator and a
-careless one. Three annotators on any item are an odd cycle. `KNOWN` known items tie the annotators
-of a part to the truth instead.
+annotator, two, a chain, a star) fixes no single skill: the same labels fit a careful annotator and
+a careless one. Three annotators on any item are an odd cycle. `KNOWN` known items tie the
+annotators of a part to the truth instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
 import numpy as np
 import numpy.typing as npt
 
+from ._names import Codes
 from ._relation import Integers, Relation
 
+if TYPE_CHECKING:
+    from .annotations import Annotations
+
 KNOWN = 10  # known items of a part of the graph that say how good its annotators are
+_PAIR = 2  # annotators
 _BY_OTHERS, _BY_A_THIRD = 100, 50  # items to be labelled by others, which would tell
 
 Mask = npt.NDArray[np.bool_]
 
 
-def items_told(annotations: Relation, known: Mask | None = None) -> Mask:
+class Rows(Protocol):
+    """Annotations in the order of items, or a part of them."""
+
+    index: Integers  # (item + 1): the annotations on item i are at index[i]:index[i + 1]
+    annotator: Codes  # (annotation)
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators."""
+        ...
+
+
+class WouldTell(NamedTuple):
+    """Why it cannot be told how many labels are right, and what would tell."""
+
+    reason: str
+    remedy: str
+
+
+def items_told(rows: Rows, known: Mask | None = None, told: Mask | None = None) -> Mask:
     """Return which items have labels that can be judged: (item).
 
-    Known items are among them. Items without labels are where any other is.
+    Known items are among them. Items without labels are where any other is. `told` are the
+    annotators, if they are known from more than these rows.
 
     >>> from dissensus import Annotations
     >>> items_told(Annotations.from_columns("aaabbc", "xyzuvw", "010101")).tolist()
     [True, False, False]
     """
-    told = _annotators_told(annotations, known)
-    labelled = annotations.labels_per_item > 0
-    out = np.full(annotations.n_items, bool(told.any()) or not labelled.any())
-    out[labelled] = told[annotations.annotator[annotations.index[:-1][labelled]]]
+    labelled = np.diff(rows.index) > 0
+    if told is None:
+        first = None if known is None else known_by_first(rows, known)
+        told = told_by_links(links(rows), rows.n_annotators, first)
+        told |= not labelled.any()  # there is nothing to say
+    out = np.full(len(labelled), bool(told.any()))
+    out[labelled] = told[rows.annotator[rows.index[:-1][labelled]]]
     return out if known is None else out | known
 
 
 def annotators_told(annotations: Relation, items: Mask) -> Mask:
     """Return which annotators labelled only items that can be judged, and at least one."""
-    judged = np.bincount(
-        annotations.annotator,
-        ~np.repeat(items, annotations.labels_per_item),
-        minlength=annotations.n_annotators,
-    )
-    return (judged == 0) & (annotations.labels_per_annotator > 0)
+    untold = ~np.repeat(items, annotations.labels_per_item)
+    judged = np.bincount(annotations.annotator, untold, annotations.n_annotators) == 0
+    return judged & (annotations.labels_per_annotator > 0)
 
 
-def what_would_tell(annotations: Relation, items: Mask, label: Integers) -> str:
-    """Return why labels cannot be judged and what would tell; empty where all can.
+def what_would_tell(annotations: Annotations, items: Mask) -> WouldTell | None:
+    """Return why labels cannot be judged and what would tell; `None` where all can.
 
-    `items` are those that `items_told` returned, `label` the codes of all labels.
+    `items` are those that can, as `items_told` has them.
     """
     labelled = annotations.labels_per_item > 0
     untold = labelled & ~items
     n_untold, n_items = int(untold.sum()), int(labelled.sum())
     if not n_untold:
-        return ""
-    item, annotator, label = _first_labels(annotations, label)
-    here = np.flatnonzero((item[1:] == item[:-1]) & untold[item[1:]])
-    if len(here):
-        same = float((label[here] == label[here + 1]).mean())
-        n_people = len(np.unique(annotator[untold[item]]))
-        who = "these two" if n_people == 2 and n_untold == n_items else "two annotators of an item"
-        why = f"{who} agree on {same:.0%} of {len(here)} items"
-        if n_people > 2:
-            why += ", and no three can be compared with each other"
-        remedy = f"A third person on {min(_BY_A_THIRD, len(here))} of them would tell."
+        return None
+    item, annotator, first = _first_of_each(annotations)
+    label = annotations.label[first]
+    pair = np.flatnonzero((item[1:] == item[:-1]) & untold[item[1:]])
+    people = "two more people" if n_untold == n_items else "two others"
+    if len(pair):
+        same = float((label[pair] == label[pair + 1]).mean())
+        in_pair = np.unique(annotator[untold[item]])
+        alone = n_untold == n_items and len(in_pair) <= _PAIR
+        who = "these two" if alone else "two annotators of an item"
+        reason = f"{who} agree on {same:.0%} of {_items(len(pair))}"
+        if not alone:
+            reason += ", and no three can be compared with each other"
+        some = "" if len(pair) <= _BY_A_THIRD else f"{_BY_A_THIRD} of "
+        remedy = f"Have {some}these {_items(len(pair))} labelled by a third person"
     else:
-        why = "nobody labelled what another labelled"
-        n_again = min(_BY_OTHERS, n_untold)
-        items_again = "1 item" if n_again == 1 else f"{n_again} items"
-        people = "two more people" if n_untold == n_items else "two others"
-        remedy = f"{items_again} labelled by {people} would tell."
-    which = "" if n_untold == n_items else f" of {n_untold} of {n_items} items"
-    return f"How many labels{which} are right cannot be told from these labels: {why}. {remedy}"
+        reason = "nobody labelled what another labelled"
+        remedy = f"Have {_items(min(_BY_OTHERS, n_untold))} labelled by {people}"
+    which = "" if n_untold == n_items else f" of {n_untold} of {_items(n_items)}"
+    return WouldTell(
+        f"How many labels{which} are right cannot be told from these labels: {reason}.",
+        f"{remedy}, which would tell how many labels are right.",
+    )
 
 
-def _annotators_told(annotations: Relation, known: Mask | None) -> Mask:
-    """Return which annotators are in a part with an odd cycle, or with enough known items."""
-    n_annotators = annotations.n_annotators
-    item, annotator, _ = _first_labels(annotations, annotations.annotator)
-    told = np.zeros(n_annotators, dtype=bool)
-    third = np.flatnonzero(item[2:] == item[:-2])
+def _items(count: int) -> str:
+    return "1 item" if count == 1 else f"{count} items"
+
+
+def links(rows: Rows) -> Integers:
+    """Return which annotators are connected, with both sides of each: (2 annotators).
+
+    In the double cover of the graph, an edge connects each side of one with the other side of the
+    other. So the two sides of an annotator are connected where the part has an odd cycle. Every
+    node has the smallest node that it is connected with. Annotators with odd cycles can all be
+    judged, so those who are among three on some item count as one.
+    """
+    n_annotators = rows.n_annotators
+    item, annotator, _ = _first_of_each(rows)
+    second, third = (np.flatnonzero(item[step:] == item[:-step]) for step in (1, 2))
+    in_three = np.zeros(n_annotators, dtype=bool)
     for place in range(3):
-        told[annotator[third + place]] = True
-    if told[annotator].all():
-        return told
-    second = np.flatnonzero(item[1:] == item[:-1])
-    one = np.concatenate([annotator[second], annotator[third]])
-    other = np.concatenate([annotator[second + 1], annotator[third + 2]])
-    # Every annotator on both sides: a part has an odd cycle where its two sides are connected.
-    root = _parts(
-        np.concatenate([one, one + n_annotators]),
-        np.concatenate([other + n_annotators, other]),
+        in_three[annotator[third + place]] = True
+    three = np.flatnonzero(in_three)
+    one, other = annotator[second], annotator[second + 1]
+    rest = ~(in_three[one] & in_three[other])
+    one, other = one[rest], other[rest]
+    same = np.concatenate([three, three + n_annotators])
+    return _connected(
+        np.concatenate([one, one + n_annotators, same]),
+        np.concatenate(
+            [other + n_annotators, other, np.full_like(same, same[0] if len(same) else 0)]
+        ),
         2 * n_annotators,
     )
+
+
+def joined(parts: Iterable[Integers]) -> Integers:
+    """Return the links of several parts of the items together."""
+    total: Integers | None = None
+    for root in parts:
+        nodes = np.arange(len(root))
+        if total is None:
+            total = root
+        else:
+            total = _connected(np.tile(nodes, 2), np.concatenate([total, root]), len(root))
+    return np.zeros(0, dtype=np.int64) if total is None else total
+
+
+def told_by_links(root: Integers, n_annotators: int, known: Integers | None = None) -> Mask:
+    """Return which annotators are in a part with an odd cycle, or with enough known items."""
     sides = root[:n_annotators], root[n_annotators:]
     told = sides[0] == sides[1]
     if known is not None:
         part = np.minimum(*sides)
-        labelled = known & (annotations.labels_per_item > 0)
-        first = annotations.annotator[annotations.index[:-1][labelled]]
-        told |= np.bincount(part[first], minlength=n_annotators)[part] >= KNOWN
+        told |= np.bincount(part, known, n_annotators)[part] >= KNOWN
     return told
 
 
-def _first_labels(annotations: Relation, label: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return item, annotator and label of every annotation but repeated ones."""
-    first = np.concatenate([[True], ~annotations.repeats])[: len(annotations)]
-    item = annotations.item[first].astype(np.int64)
-    return item, annotations.annotator[first].astype(np.int64), label[first]
+def known_by_first(rows: Rows, known: Mask) -> Integers:
+    """Return how many known items there are by the first of their annotators: (annotator)."""
+    labelled = known & (np.diff(rows.index) > 0)
+    return np.bincount(rows.annotator[rows.index[:-1][labelled]], minlength=rows.n_annotators)
 
 
-def _parts(one: Integers, other: Integers, size: int) -> Integers:
+def _first_of_each(rows: Rows) -> tuple[Integers, Integers, Mask]:
+    """Return item and annotator of every annotation but repeated ones, and which these are."""
+    item = np.repeat(np.arange(len(rows.index) - 1), np.diff(rows.index))
+    first = np.ones(len(item), dtype=bool)
+    first[1:] = (item[1:] != item[:-1]) | (rows.annotator[1:] != rows.annotator[:-1])
+    return item[first], rows.annotator[first].astype(np.int64), first
+
+
+def _connected(one: Integers, other: Integers, size: int) -> Integers:
     """Return the smallest node that every node is connected with."""
     root = np.arange(size)
     while True:

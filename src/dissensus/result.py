@@ -20,7 +20,7 @@ from ._relation import Floats, FrozenArrays, Integers, Relation
 from ._serialization import State, loading_state, relation_of, save_state, with_prefix
 from ._tables import Drawable, Tabular
 from ._tables import Table as Table
-from ._telling import annotators_told, items_told, what_would_tell
+from ._telling import WouldTell, annotators_told, items_told, what_would_tell
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .calibration import temper
@@ -204,9 +204,9 @@ class Aggregation(Drawable, _Result):
         return items_told(self.annotations) if self.told is None else self.told
 
     @cached_property
-    def untold(self) -> str:
-        """Why it cannot be told how many labels are right, and what would tell; or empty."""
-        return what_would_tell(self.annotations, self.can_be_told, self.annotations.label)
+    def would_tell(self) -> WouldTell | None:
+        """Why it cannot be told how many labels are right, and what would tell; or `None`."""
+        return what_would_tell(self.annotations, self.can_be_told)
 
     @cached_property
     def confidence(self) -> Floats:

@@ -7,12 +7,13 @@ in its cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
 
 from .._relation import Relation
+from .._telling import items_told, what_would_tell
 from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
 from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
@@ -20,6 +21,17 @@ from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quo
 _SPARSE = 0.3  # cells for every label above which confusion matrices are mostly prior
 _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious
+
+
+def check_telling(annotations: Annotations, gold: Mapping[str, str]) -> Iterator[Finding]:
+    """Find items of which labels cannot tell whether they are labelled right."""
+    known = np.array([item in gold for item in annotations.items.tolist()], dtype=bool)
+    told = items_told(annotations, known)
+    untold = what_would_tell(annotations, told)
+    if untold is not None:
+        count = int((~told & (annotations.labels_per_item > 0)).sum())
+        remedy = f"{untold.remedy[:1].lower()}{untold.remedy[1:].rstrip('.')}"
+        yield Finding("cannot-be-told", untold.reason, count, remedy=remedy)
 
 
 def check_items(annotations: Relation) -> Iterator[Finding]:

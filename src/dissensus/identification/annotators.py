@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._relation import Floats, Integers
+from .._telling import annotators_told
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
@@ -113,6 +114,7 @@ def identify_on_labels(
     else:
         basis = class_evidence(annotations, behaviour, known)
     progress(3, _STEPS)
+    told = annotators_told(annotations, result.can_be_told)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _model_scores(result, models, fit)
@@ -124,7 +126,7 @@ def identify_on_labels(
         basis,
         judge(basis, behaviour.top_share),
         _gold_accuracy(annotations, known, confidence),
-        fitted.comparison,
+        fitted.comparison.of(told[annotations.annotator], told),
         ability,
         competence,
         _communities(result, communities, fit),

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from .._files import atomic_folder
+from .._telling import items_told, joined, known_by_first, links, told_by_links
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
 from ..annotations import Annotations, Floats, Integers, Part, Scale
 from ..calibration import temper
@@ -64,23 +66,32 @@ class ShardedFit:
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
         method, annotations = aggregators.create(self.method), self.annotations
-        work = partial(_write_piece, folder=str(folder), labeller=self.labeller())
+        told = self._told()
+        work = partial(_write_piece, folder=str(folder), labeller=self.labeller(), told=told)
         posterior = np.zeros(annotations.n_annotators)
         for done, part in enumerate(self.engine.each(work, annotations.shards), 1):
             posterior += part
             progress(done)
         with np.errstate(invalid="ignore"):
             agreement = posterior / annotations.labels_per_annotator
+        columns = {"quality": method.quality(self.params, agreement), "agreement": agreement}
+        interval = method.interval(self.params, 0.95)
+        if interval is not None:
+            columns |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
         table = {
             "annotator": annotations.annotators,
             "n_labels": annotations.labels_per_annotator,
-            "quality": method.quality(self.params, agreement),
-            "agreement": agreement,
+            **{name: np.where(told, values, np.nan) for name, values in columns.items()},
         }
-        interval = method.interval(self.params, 0.95)
-        if interval is not None:
-            table |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
         return replace(self, annotators=table)
+
+    def _told(self) -> npt.NDArray[np.bool_]:
+        """Return the annotators whose labels can be judged: (annotator)."""
+        shards, n_annotators = self.annotations.shards, self.annotations.n_annotators
+        known = None
+        if self.annotations.has_gold:
+            known = sum(self.engine.each(_known_of, shards), np.zeros(n_annotators, np.int64))
+        return told_by_links(joined(self.engine.each(links, shards)), n_annotators, known)
 
     def save(self, folder: str | Path) -> None:
         """Write the fit to a folder: annotators as Parquet, parameters, and the trace."""
@@ -198,11 +209,21 @@ def given_posteriors(shard: Part, labeller: Labeller) -> Floats:
     return shard.by_annotator(shard.given_posterior(labeller.label(shard)[0]))
 
 
-def _write_piece(shard: Shard, folder: str, labeller: Labeller) -> Floats:
+def _known_of(shard: Shard) -> Integers:
+    """Return how many known items there are by the first of their annotators: (annotator)."""
+    gold = np.full(shard.stop - shard.start, -1) if shard.gold is None else shard.gold
+    return known_by_first(shard, gold >= 0)
+
+
+def _write_piece(
+    shard: Shard, folder: str, labeller: Labeller, told: npt.NDArray[np.bool_]
+) -> Floats:
     """Write the labels of a shard; return the posteriors of given labels: (annotator)."""
     posterior, label = labeller.label(shard)
     if shard.stop > shard.start:
         temperature = labeller.method.temperature(np.diff(shard.index))
         shown = posterior if temperature is None else temper(posterior, temperature)
-        write_piece(folder, shard.start, shard.names, label, shown, labeller.classes)
+        known = None if shard.gold is None else shard.gold >= 0
+        judged = items_told(shard, known, told)
+        write_piece(folder, shard.start, shard.names, label, shown, labeller.classes, judged)
     return shard.by_annotator(shard.given_posterior(posterior))
