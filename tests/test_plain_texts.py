@@ -59,13 +59,13 @@ def check_texts(of: Any) -> int:
     texts = 0
     for array in arrays(of, {}):
         assert array.dtype.kind != "T", array
-        if array.dtype == object and array.ndim == 1 and len(array):
-            if set(map(type, array.tolist())) <= {str, NoneType}:
-                texts += 1
-                assert array.astype(str).dtype.kind == "U"
-                assert (array == array.tolist()).all()
-                if None not in array.tolist():
-                    assert set(np.unique(array)) == set(array.tolist())
+        given = array.tolist() if array.dtype == object and array.ndim == 1 else []
+        if given and set(map(type, given)) <= {str, NoneType}:
+            texts += 1
+            assert array.astype(str).dtype.kind == "U"
+            assert (array == given).all()
+            if None not in given:
+                assert set(np.unique(array)) == set(given)
     return texts
 
 

@@ -97,7 +97,8 @@ def what_would_tell(annotations: Annotations, items: Mask) -> WouldTell | None:
         if not alone:
             reason += ", and no three can be compared with each other"
         some = "" if len(pair) <= _BY_A_THIRD else f"{_BY_A_THIRD} of "
-        remedy = f"Have {some}these {_items(len(pair))} labelled by a third person"
+        these = "this item" if len(pair) == 1 else f"these {len(pair)} items"
+        remedy = f"Have {some}{these} labelled by a third person"
     else:
         reason = "nobody labelled what another labelled"
         remedy = f"Have {_items(min(_BY_OTHERS, n_untold))} labelled by {people}"
