@@ -25,8 +25,10 @@ NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 
 def as_names(names: Iterable[Any]) -> Names:
     """Return texts as a new array; numbers are written as people write them."""
-    is_texts = isinstance(names, np.ndarray) and names.dtype.kind in "OUT"
-    texts = names.tolist() if is_texts else list(names)
+    if isinstance(names, np.ndarray) and names.dtype.kind in "OUT":
+        texts = names.tolist()
+    else:
+        texts = list(names)
     if not set(map(type, texts)) <= {str}:
         texts = [text(name) for name in texts]
     if not _encodable("".join(texts)):
