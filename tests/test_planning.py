@@ -163,7 +163,7 @@ def test_a_fit_with_one_label_per_item_does_not_collapse():
     batch=st.sampled_from([None, 4]),
 )
 def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
-    rows = [*rows, ("a", "v", "0"), ("a", "w", "0"), ("a", "x", "1")]  # or nothing could be told
+    rows = [*rows, ("a", "v", "0"), ("a", "w", "0"), ("a", "x", "1")]  # or nothing could be planned
     annotations = relation(rows, items="abcdef", annotators="vwxyz", classes="012")
     found = plan(
         annotations,

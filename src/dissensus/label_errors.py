@@ -59,7 +59,7 @@ class LabelErrors:
     n_items
         Number of labels that may be wrong, without those of which it cannot be told.
     expected, low, high
-        How many of them are; NaN where it can be told of none.
+        How many of them are; NaN where it can be judged of none.
     n_checked
         Number of checked labels behind it.
     """
@@ -92,8 +92,8 @@ def label_errors(
     Parameters
     ----------
     confidence
-        Calibrated confidence in labels that nobody checked: (item). Where it is NaN, it cannot be
-        told whether labels are right, and they do not count.
+        Calibrated confidence in labels that nobody checked: (item). Labels of which it cannot
+        be told, where it is NaN, do not count.
     n_listed
         How many of them, the least certain, will be labelled again and so do not count.
     n_checked, n_wrong
@@ -109,10 +109,10 @@ def label_errors(
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
     [64, 38, 102]
     """
-    told = confidence[~np.isnan(confidence)]
-    if len(told) == 0 < len(confidence):
+    identifiable = confidence[~np.isnan(confidence)]
+    if len(identifiable) == 0 < len(confidence):
         return LabelErrors(0, math.nan, math.nan, math.nan, n_checked)
-    confidence = told
+    confidence = identifiable
     stated = float((1 - confidence).sum())
     n_items = len(confidence)
     if stated <= _LEAST:
@@ -174,10 +174,10 @@ def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
     [61, 26, 125]
     """
-    told = confidence[~np.isnan(confidence)]
-    if len(told) == 0 < len(confidence):
+    identifiable = confidence[~np.isnan(confidence)]
+    if len(identifiable) == 0 < len(confidence):
         return LabelErrors(0, math.nan, math.nan, math.nan, len(checked.doubt))
-    n_items, count = len(told), _binned(1 - told)
+    n_items, count = len(identifiable), _binned(1 - identifiable)
     density = _calibration(checked, n_items + len(checked.doubt), spread)
     rate = np.exp(_log_rates()[0])
     mean, variance = rate @ count, (rate * (1 - rate)) @ count  # (shift, slope)

@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from ._identifiability import (
+    Unidentifiable,
+    identifiable_annotators,
+    identifiable_items,
+    why_unidentifiable,
+)
 from ._names import Names, decode, text
 from ._relation import Floats, FrozenArrays, Integers, Relation
 from ._serialization import State, loading_state, relation_of, save_state, with_prefix
 from ._tables import Drawable, Tabular
 from ._tables import Table as Table
-from ._telling import WouldTell, annotators_told, items_told, what_would_tell
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .calibration import temper
@@ -155,9 +160,9 @@ class Aggregation(Drawable, _Result):
         Number of known items that the temperature was fitted to, beyond what holds for all data.
     gold_errors
         How many of them a fit without gold labels wrongly.
-    told
+    identifiable
         Which items have labels that can be judged, where gold or an earlier fit counts, too; `None`
-        where only the annotations do. `can_be_told` has it in any case.
+        where only the annotations do. `is_identifiable` has it in any case.
     """
 
     relation_type: ClassVar[type[Relation]] = Annotations
@@ -175,7 +180,7 @@ class Aggregation(Drawable, _Result):
     temperature: Floats | None = None  # (item)
     n_gold: int = 0
     gold_errors: int = 0
-    told: npt.NDArray[np.bool_] | None = None  # (item)
+    identifiable: npt.NDArray[np.bool_] | None = None  # (item)
 
     @property
     def classes(self) -> Names:
@@ -195,28 +200,30 @@ class Aggregation(Drawable, _Result):
         return temper(self.posterior, self.temperature)
 
     @cached_property
-    def can_be_told(self) -> npt.NDArray[np.bool_]:
+    def is_identifiable(self) -> npt.NDArray[np.bool_]:
         """Which items have labels that can be judged by the agreement of annotators: (item).
 
         Not those whose annotators are connected, by common items, in pairs, chains or stars only:
         labels of careful annotators and of careless ones look alike there.
         """
-        return items_told(self.annotations) if self.told is None else self.told
+        return (
+            identifiable_items(self.annotations) if self.identifiable is None else self.identifiable
+        )
 
     @cached_property
-    def would_tell(self) -> WouldTell | None:
-        """Why it cannot be told how many labels are right, and what would tell; or `None`."""
-        return what_would_tell(self.annotations, self.can_be_told)
+    def unidentifiable(self) -> Unidentifiable | None:
+        """Why it cannot be told how many labels are right, and what would show it; or `None`."""
+        return why_unidentifiable(self.annotations, self.is_identifiable)
 
     @cached_property
     def confidence(self) -> Floats:
         """The calibrated probability of every item's label, or of its most probable class.
 
-        NaN where it cannot be told: see `can_be_told`.
+        NaN where it cannot be told: see `is_identifiable`.
         """
         chosen = np.where(self.label < 0, self.posterior.argmax(axis=1), self.label)
         confidence = np.take_along_axis(self.probabilities, chosen[:, None], axis=1)[:, 0]
-        confidence[~self.can_be_told] = np.nan
+        confidence[~self.is_identifiable] = np.nan
         return confidence
 
     @property
@@ -251,16 +258,16 @@ class Aggregation(Drawable, _Result):
     def annotators(self) -> Table:
         """Every annotator: number of labels, quality, agreement with the consensus.
 
-        The latter are NaN where they cannot be told: see `can_be_told`.
+        The latter are NaN where they cannot be told: see `is_identifiable`.
         """
         columns = {"quality": self.quality, "agreement": self.agreement}
         if self.interval is not None:
             columns |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
-        told = annotators_told(self.annotations, self.can_be_told)
+        identifiable = identifiable_annotators(self.annotations, self.is_identifiable)
         return {
             "annotator": self.annotations.annotators,
             "n_labels": self.annotations.labels_per_annotator,
-            **{name: np.where(told, values, np.nan) for name, values in columns.items()},
+            **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
         }
 
     @property

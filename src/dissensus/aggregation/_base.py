@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .._identifiability import identifiable_annotators, identifiable_items
 from .._probability import most_probable, normalize
 from .._relation import Array, Floats, Integers, indices_of
-from .._telling import annotators_told, items_told
 from ..annotations import Annotations, Part
 from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature
 from ..engine import Engine, Local
@@ -155,7 +155,7 @@ class Aggregator(Settings, ABC):
         fit = FitContext(annotations, parts, codes, engine, seed, first, progress, features)
         result = self.infer(fit)
         if codes is not None:
-            result = replace(result, told=items_told(annotations, codes >= 0))
+            result = replace(result, identifiable=identifiable_items(annotations, codes >= 0))
         enough = codes is not None and fit.n_gold >= ENOUGH_GOLD
         if not enough or result.temperature is None or result.n_gold:
             return result
@@ -194,7 +194,7 @@ class Aggregator(Settings, ABC):
         parts = annotations.parts(engine.cut(annotations))
         fit = FitContext(annotations, parts, None, engine, features=features)
         result = self.result(fit, self.posterior(fit, params), Fitted(params))
-        return replace(result, told=_told_by(fitted, annotations, indices))
+        return replace(result, identifiable=_identifiable_by(fitted, annotations, indices))
 
     def infer(self, fit: FitContext) -> Aggregation:
         """Return the result of a fit."""
@@ -339,14 +339,14 @@ def check_size(
     )
 
 
-def _told_by(
+def _identifiable_by(
     fitted: Aggregation, annotations: Annotations, indices: Integers
 ) -> npt.NDArray[np.bool_]:
     """Return which items an annotator labelled whom a fit could judge; new ones are average."""
-    told = annotators_told(fitted.annotations, fitted.can_be_told)
-    judged = np.where(indices < 0, told.any(), told[indices])
+    identifiable = identifiable_annotators(fitted.annotations, fitted.is_identifiable)
+    judged = np.where(indices < 0, identifiable.any(), identifiable[indices])
     n_judged = np.bincount(annotations.item, judged[annotations.annotator], annotations.n_items)
-    return np.where(annotations.labels_per_item > 0, n_judged > 0, told.any())
+    return np.where(annotations.labels_per_item > 0, n_judged > 0, identifiable.any())
 
 
 def _start_posterior(start: Aggregation | Floats, annotations: Annotations) -> Floats:

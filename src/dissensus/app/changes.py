@@ -135,6 +135,6 @@ def effect(
 
 
 def mean_certainty(result: Aggregation) -> float:
-    """Return the mean confidence in labels that can be told, NaN without any."""
-    confidence = result.confidence[result.can_be_told]
+    """Return the mean confidence in labels that can be judged, NaN without any."""
+    confidence = result.confidence[result.is_identifiable]
     return float(confidence.mean()) if len(confidence) else math.nan

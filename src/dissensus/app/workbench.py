@@ -50,10 +50,10 @@ class Progress(NamedTuple):
     decided
         Number of items that are decided.
     wrong
-        The expected share of wrong labels among all items that can be told, with its 90 % interval;
-        NaN without any.
-    n_told
-        How many items that are, `None` where it can be told of all.
+        The expected share of wrong labels among all items that can be judged, with its 90 %
+        interval; NaN without any.
+    n_identifiable
+        How many items that are, `None` where it can be judged of all.
     errors
         How many labels are wrong among those nobody checked.
     n_drawn
@@ -73,11 +73,11 @@ class Progress(NamedTuple):
     seconds: float
     target: float
     stop: bool
-    n_told: int | None = None
+    n_identifiable: int | None = None
 
     @property
-    def told(self) -> bool:
-        """Whether it can be told how many labels are wrong."""
+    def identifiable(self) -> bool:
+        """Whether it can be judged how many labels are wrong."""
         return not math.isnan(self.wrong[0])
 
 

@@ -12,8 +12,8 @@ from typing import cast
 
 import numpy as np
 
+from .._identifiability import identifiable_items, why_unidentifiable
 from .._relation import Relation
-from .._telling import items_told, what_would_tell
 from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
 from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
@@ -23,15 +23,15 @@ _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious
 
 
-def check_telling(annotations: Annotations, gold: Mapping[str, str]) -> Iterator[Finding]:
-    """Find items of which labels cannot tell whether they are labelled right."""
+def check_identifiability(annotations: Annotations, gold: Mapping[str, str]) -> Iterator[Finding]:
+    """Find items whose agreement does not show whether they are labelled right."""
     known = np.array([item in gold for item in annotations.items.tolist()], dtype=bool)
-    told = items_told(annotations, known)
-    untold = what_would_tell(annotations, told)
-    if untold is not None:
-        count = int((~told & (annotations.labels_per_item > 0)).sum())
-        remedy = f"{untold.remedy[:1].lower()}{untold.remedy[1:].rstrip('.')}"
-        yield Finding("cannot-be-told", untold.reason, count, remedy=remedy)
+    identifiable = identifiable_items(annotations, known)
+    unidentifiable = why_unidentifiable(annotations, identifiable)
+    if unidentifiable is not None:
+        count = int((~identifiable & (annotations.labels_per_item > 0)).sum())
+        remedy = f"{unidentifiable.remedy[:1].lower()}{unidentifiable.remedy[1:].rstrip('.')}"
+        yield Finding("cannot-be-told", unidentifiable.reason, count, remedy=remedy)
 
 
 def check_items(annotations: Relation) -> Iterator[Finding]:

@@ -234,8 +234,8 @@ def _aggregate_classes(
         )
     for sentence in result.notes:
         note(sentence)
-    if result.would_tell is not None:
-        note(" ".join(result.would_tell))
+    if result.unidentifiable is not None:
+        note(" ".join(result.unidentifiable))
     return result
 
 

@@ -211,5 +211,5 @@ def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:
             f"{taken} new annotations, {summary['n_labels']} in all; labels of "
             f"{summary['n_items']} items are in {target}"
         )
-        if result.would_tell is not None:
-            note(" ".join(result.would_tell))
+        if result.unidentifiable is not None:
+            note(" ".join(result.unidentifiable))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .._identifiability import identifiable_annotators
 from .._relation import Floats, Integers
-from .._telling import annotators_told
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
@@ -114,7 +114,7 @@ def identify_on_labels(
     else:
         basis = class_evidence(annotations, behaviour, known)
     progress(3, _STEPS)
-    told = annotators_told(annotations, result.can_be_told)
+    identifiable = identifiable_annotators(annotations, result.is_identifiable)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _model_scores(result, models, fit)
@@ -126,7 +126,7 @@ def identify_on_labels(
         basis,
         judge(basis, behaviour.top_share),
         _gold_accuracy(annotations, known, confidence),
-        fitted.comparison.of(told[annotations.annotator], told),
+        fitted.comparison.of(identifiable[annotations.annotator], identifiable),
         ability,
         competence,
         _communities(result, communities, fit),

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._identifiability import Unidentifiable
 from .._plain import as_plain, as_rows
 from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
 from .._tables import Drawable
-from .._telling import WouldTell
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..label_errors import LabelErrors, checks_needed, label_errors
@@ -218,12 +218,12 @@ def plan_labels(
         relation = available if isinstance(available, Relation) else as_annotations(available)
         keys = keys_of(relation, annotations)
     constraints = Constraints(float(budget), price, room, per_item, batch, keys)
-    told, untold = state.result.can_be_told, state.result.would_tell
-    if not told.any():
-        constraints = replace(constraints, budget=0.0)  # no plan, but what would tell
+    identifiable, unidentifiable = state.result.is_identifiable, state.result.unidentifiable
+    if not identifiable.any():
+        constraints = replace(constraints, budget=0.0)  # no plan, but what would show it
     chosen = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
-    if draws and told.any():
+    if draws and identifiable.any():
         curve = expected_curve(
             state, method, constraints, draws=draws, seed=seed, progress=progress
         )
@@ -233,9 +233,9 @@ def plan_labels(
     if min_gain is None:
         min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
     best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
-    stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item), untold)
-    gained = (chosen.after - chosen.before)[told[chosen.item]]
-    lift = float(gained.sum() / max(int(told.sum()), 1))
+    stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item), unidentifiable)
+    gained = (chosen.after - chosen.before)[identifiable[chosen.item]]
+    lift = float(gained.sum() / max(int(identifiable.sum()), 1))
     return Plan(
         policies.describe(method),
         annotations,
@@ -265,18 +265,22 @@ def _errors(result: Aggregation, known: Integers | None) -> LabelErrors:
         if n_checked == 0:
             raise DataError("known labels are given, but for no item that has labels")
         n_wrong = int((result.label[checked] != known[checked]).sum())
-    confidence = np.where(result.can_be_told, result.probabilities.max(axis=1), np.nan)
+    confidence = np.where(result.is_identifiable, result.probabilities.max(axis=1), np.nan)
     return label_errors(confidence, n_checked=n_checked, n_wrong=n_wrong)
 
 
 def _verdict(
-    errors: LabelErrors, target: float, worthwhile: bool, n: int, untold: WouldTell | None
+    errors: LabelErrors,
+    target: float,
+    worthwhile: bool,
+    n: int,
+    unidentifiable: Unidentifiable | None,
 ) -> tuple[bool, str]:
     """Return whether to stop, and why."""
     right, low, high = errors.accuracy
-    if untold is not None and math.isnan(right):
-        return False, " ".join(untold)
-    of = "" if untold is None else f" of {errors.n_items} items"
+    if unidentifiable is not None and math.isnan(right):
+        return False, " ".join(unidentifiable)
+    of = "" if unidentifiable is None else f" of {errors.n_items} items"
     share = f"about {right:.1%} of the labels{of} are right ({low:.1%} to {high:.1%})"
     if errors.reaches(target):
         return True, f"Stop: {share}, the target is {target:.1%}."

@@ -118,13 +118,13 @@ def _copies(report: Report) -> list[Action]:
 
 def _labels(report: Report) -> list[Action]:
     """Return whether to stop, to check known items, or to label again."""
-    errors, target, untold = report.errors, report.target, report.result.would_tell
-    first = [] if untold is None else [Action(untold.remedy, "labels")]
+    errors, target, unidentifiable = report.errors, report.target, report.result.unidentifiable
+    first = [] if unidentifiable is None else [Action(unidentifiable.remedy, "labels")]
     if errors.n_items == 0:
         return first
     _, low, _ = errors.accuracy
     if report.should_stop:
-        of = f" of {amount(errors.n_items, 'item')}" if untold else ""
+        of = f" of {amount(errors.n_items, 'item')}" if unidentifiable else ""
         words = f"at least {percent(low)} of the labels{of} are right, the target is {target:.0%}"
         return [*first, Action(f"Stop here: {words}.", "labels")]
     steps, again = first, report.to_relabel

@@ -162,7 +162,7 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     codes = gold_codes(annotations, known)
     if codes is None:
         return None
-    scored = np.flatnonzero((codes >= 0) & (result.label >= 0) & result.can_be_told)
+    scored = np.flatnonzero((codes >= 0) & (result.label >= 0) & result.is_identifiable)
     if not len(scored):
         return None
     confidence, right = result.confidence[scored], (result.label == codes)[scored]

@@ -204,12 +204,12 @@ class Report(DataReport):
 
     @cached_property
     def unchecked(self) -> Integers:
-        """Labelled items without gold that can be told, by code, the least certain first."""
+        """Labelled items without gold that can be judged, by code, the least certain first."""
         return self._open[~np.isnan(self.certainty[self._open])]
 
     @cached_property
     def _open(self) -> Integers:
-        """Labelled items without gold, by code; after those that can be told, all others."""
+        """Labelled items without gold, by code; after those that can be judged, all others."""
         known = np.array([item in self.reading.gold for item in self.annotations.items.tolist()])
         open_items = (self.annotations.labels_per_item > 0) & ~known
         order = np.argsort(self.certainty, kind="stable")
@@ -286,9 +286,9 @@ class Report(DataReport):
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
         summary = summarise(self.annotations, self.result, truth=dict(self.truth) or None)
-        untold = self.result.would_tell
+        unidentifiable = self.result.unidentifiable
         return {
-            **({} if untold is None else {"cannot_be_told": " ".join(untold)}),
+            **({} if unidentifiable is None else {"cannot_be_told": " ".join(unidentifiable)}),
             "name": self.name,
             "sentences": self.sentences,
             "summary": summary.as_dict(),
@@ -313,7 +313,7 @@ def _within_one_step(result: Aggregation) -> Floats:
     padded = np.pad(result.probabilities, ((0, 0), (1, 1)))
     near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
     certainty = near[np.arange(len(near)), np.maximum(result.label, 0)]
-    return np.where(result.can_be_told, certainty, np.nan)
+    return np.where(result.is_identifiable, certainty, np.nan)
 
 
 @overload

@@ -84,9 +84,9 @@ class Summary:
         Labelled items by the entropy of their posterior, the most disputed first.
     mean_confidence, unsure
         Mean confidence in the labels, and the share of items with less than 0.8; of the items that
-        can be told, and NaN without any.
+        can be judged, and NaN without any.
     cannot_be_told
-        Why it cannot be told how many labels are right, and what would tell; or empty.
+        Why it cannot be told how many labels are right, and what would show it; or empty.
     evaluation
         The scores, where a truth was given.
     """
@@ -158,7 +158,7 @@ def summarise(
     size, confidence = annotations.labels_per_item, result.confidence
     if len(size) == 0:
         size = confidence = np.array([math.nan])
-    told = confidence[~np.isnan(confidence)]
+    identifiable = confidence[~np.isnan(confidence)]
     counts = [
         np.bincount(label, minlength=annotations.n_classes)
         for label in (annotations.label, result.label[result.label >= 0])
@@ -189,10 +189,10 @@ def summarise(
         worst=tuple(people[half:][::-1][:most]),
         n_unranked=annotations.n_annotators - len(ranked),
         disputed=_disputed(annotations, result, most),
-        mean_confidence=float(told.mean()) if len(told) else math.nan,
-        unsure=float((told < CONFIDENT).mean()) if len(told) else math.nan,
+        mean_confidence=float(identifiable.mean()) if len(identifiable) else math.nan,
+        unsure=float((identifiable < CONFIDENT).mean()) if len(identifiable) else math.nan,
         evaluation=None if truth is None else evaluate(result, as_truth(truth)),
-        cannot_be_told=" ".join(result.would_tell or ()),
+        cannot_be_told=" ".join(result.unidentifiable or ()),
     )
 
 
@@ -209,7 +209,7 @@ def _ranked(result: Aggregation) -> Integers:
 def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple[DisputedItem, ...]:
     entropy = entr(result.probabilities).sum(axis=1)
     # Rounded, so that ties are ties.
-    labelled = (annotations.labels_per_item > 0) & result.can_be_told
+    labelled = (annotations.labels_per_item > 0) & result.is_identifiable
     doubt = np.where(labelled, entropy.round(12), 0)
     items = []
     for item in np.argsort(-doubt, kind="stable")[:most].tolist():

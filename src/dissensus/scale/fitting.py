@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._files import atomic_folder
-from .._telling import items_told, joined, known_by_first, links, told_by_links
+from .._identifiability import (
+    identifiable_by_links,
+    identifiable_items,
+    joined,
+    known_by_first,
+    links,
+)
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
 from ..annotations import Annotations, Floats, Integers, Part, Scale
 from ..calibration import temper
@@ -66,8 +72,10 @@ class ShardedFit:
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
         method, annotations = aggregators.create(self.method), self.annotations
-        told = self._told()
-        work = partial(_write_piece, folder=str(folder), labeller=self.labeller(), told=told)
+        identifiable = self._identifiable()
+        work = partial(
+            _write_piece, folder=str(folder), labeller=self.labeller(), identifiable=identifiable
+        )
         posterior = np.zeros(annotations.n_annotators)
         for done, part in enumerate(self.engine.each(work, annotations.shards), 1):
             posterior += part
@@ -81,17 +89,17 @@ class ShardedFit:
         table = {
             "annotator": annotations.annotators,
             "n_labels": annotations.labels_per_annotator,
-            **{name: np.where(told, values, np.nan) for name, values in columns.items()},
+            **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
         }
         return replace(self, annotators=table)
 
-    def _told(self) -> npt.NDArray[np.bool_]:
+    def _identifiable(self) -> npt.NDArray[np.bool_]:
         """Return the annotators whose labels can be judged: (annotator)."""
         shards, n_annotators = self.annotations.shards, self.annotations.n_annotators
         known = None
         if self.annotations.has_gold:
             known = sum(self.engine.each(_known_of, shards), np.zeros(n_annotators, np.int64))
-        return told_by_links(joined(self.engine.each(links, shards)), n_annotators, known)
+        return identifiable_by_links(joined(self.engine.each(links, shards)), n_annotators, known)
 
     def save(self, folder: str | Path) -> None:
         """Write the fit to a folder: annotators as Parquet, parameters, and the trace."""
@@ -216,7 +224,7 @@ def _known_of(shard: Shard) -> Integers:
 
 
 def _write_piece(
-    shard: Shard, folder: str, labeller: Labeller, told: npt.NDArray[np.bool_]
+    shard: Shard, folder: str, labeller: Labeller, identifiable: npt.NDArray[np.bool_]
 ) -> Floats:
     """Write the labels of a shard; return the posteriors of given labels: (annotator)."""
     posterior, label = labeller.label(shard)
@@ -224,6 +232,6 @@ def _write_piece(
         temperature = labeller.method.temperature(np.diff(shard.index))
         shown = posterior if temperature is None else temper(posterior, temperature)
         known = None if shard.gold is None else shard.gold >= 0
-        judged = items_told(shard, known, told)
+        judged = identifiable_items(shard, known, identifiable)
         write_piece(folder, shard.start, shard.names, label, shown, labeller.classes, judged)
     return shard.by_annotator(shard.given_posterior(posterior))

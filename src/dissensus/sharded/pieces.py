@@ -93,7 +93,7 @@ def write_piece(
     label: Integers,
     posterior: Floats,
     classes: Names,
-    told: npt.NDArray[np.bool_],
+    identifiable: npt.NDArray[np.bool_],
 ) -> None:
     """Write the labels of some items, the first of which has the number `start`.
 
@@ -107,7 +107,7 @@ def write_piece(
         {
             "item": items,
             "label": names.set(undecided, None),
-            "confidence": pl.Series(confidence).set(pl.Series(~told), None),
+            "confidence": pl.Series(confidence).set(pl.Series(~identifiable), None),
             **{f"p:{name}": posterior[:, k] for k, name in enumerate(classes.tolist())},
         }
     )

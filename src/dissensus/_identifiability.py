@@ -1,4 +1,4 @@
-"""Which labels can be judged by the agreement of annotators, and what would tell of the others.
+"""Which labels the agreement of annotators can judge, and what would show it of the others.
 
 The agreement of two annotators estimates the product of their skills. In the graph of annotators,
 with an edge where two labelled a common item, a connected part without an odd cycle (a single
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KNOWN = 10  # known items of a part of the graph that say how good its annotators are
 _PAIR = 2  # annotators
-_BY_OTHERS, _BY_A_THIRD = 100, 50  # items to be labelled by others, which would tell
+_BY_OTHERS, _BY_A_THIRD = 100, 50  # items to be labelled by others, which would show it
 
 Mask = npt.NDArray[np.bool_]
 
@@ -31,8 +31,15 @@ Mask = npt.NDArray[np.bool_]
 class Rows(Protocol):
     """Annotations in the order of items, or a part of them."""
 
-    index: Integers  # (item + 1): the annotations on item i are at index[i]:index[i + 1]
-    annotator: Codes  # (annotation)
+    @property
+    def index(self) -> Integers:
+        """The annotations on item i are at index[i]:index[i + 1]: (item + 1)."""
+        ...
+
+    @property
+    def annotator(self) -> Codes:
+        """Who gave every annotation: (annotation)."""
+        ...
 
     @property
     def n_annotators(self) -> int:
@@ -40,58 +47,60 @@ class Rows(Protocol):
         ...
 
 
-class WouldTell(NamedTuple):
-    """Why it cannot be told how many labels are right, and what would tell."""
+class Unidentifiable(NamedTuple):
+    """Why it cannot be told how many labels are right, and what would show it."""
 
     reason: str
     remedy: str
 
 
-def items_told(rows: Rows, known: Mask | None = None, told: Mask | None = None) -> Mask:
+def identifiable_items(
+    rows: Rows, known: Mask | None = None, identifiable: Mask | None = None
+) -> Mask:
     """Return which items have labels that can be judged: (item).
 
-    Known items are among them. Items without labels are where any other is. `told` are the
+    Known items are among them. Items without labels are where any other is. `identifiable` are the
     annotators, if they are known from more than these rows.
 
     >>> from dissensus import Annotations
-    >>> items_told(Annotations.from_columns("aaabbc", "xyzuvw", "010101")).tolist()
+    >>> identifiable_items(Annotations.from_columns("aaabbc", "xyzuvw", "010101")).tolist()
     [True, False, False]
     """
     labelled = np.diff(rows.index) > 0
-    if told is None:
+    if identifiable is None:
         first = None if known is None else known_by_first(rows, known)
-        told = told_by_links(links(rows), rows.n_annotators, first)
-        told |= not labelled.any()  # there is nothing to say
-    out = np.full(len(labelled), bool(told.any()))
-    out[labelled] = told[rows.annotator[rows.index[:-1][labelled]]]
+        identifiable = identifiable_by_links(links(rows), rows.n_annotators, first)
+        identifiable |= not labelled.any()  # there is nothing to say
+    out = np.full(len(labelled), bool(identifiable.any()))
+    out[labelled] = identifiable[rows.annotator[rows.index[:-1][labelled]]]
     return out if known is None else out | known
 
 
-def annotators_told(annotations: Relation, items: Mask) -> Mask:
+def identifiable_annotators(annotations: Relation, items: Mask) -> Mask:
     """Return which annotators labelled only items that can be judged, and at least one."""
-    untold = ~np.repeat(items, annotations.labels_per_item)
-    judged = np.bincount(annotations.annotator, untold, annotations.n_annotators) == 0
+    unidentifiable = ~np.repeat(items, annotations.labels_per_item)
+    judged = np.bincount(annotations.annotator, unidentifiable, annotations.n_annotators) == 0
     return judged & (annotations.labels_per_annotator > 0)
 
 
-def what_would_tell(annotations: Annotations, items: Mask) -> WouldTell | None:
-    """Return why labels cannot be judged and what would tell; `None` where all can.
+def why_unidentifiable(annotations: Annotations, items: Mask) -> Unidentifiable | None:
+    """Return why labels cannot be judged and what would show it; `None` where all can.
 
-    `items` are those that can, as `items_told` has them.
+    `items` are those that can, as `identifiable_items` has them.
     """
     labelled = annotations.labels_per_item > 0
-    untold = labelled & ~items
-    n_untold, n_items = int(untold.sum()), int(labelled.sum())
-    if not n_untold:
+    unidentifiable = labelled & ~items
+    n_unidentifiable, n_items = int(unidentifiable.sum()), int(labelled.sum())
+    if not n_unidentifiable:
         return None
     item, annotator, first = _first_of_each(annotations)
     label = annotations.label[first]
-    pair = np.flatnonzero((item[1:] == item[:-1]) & untold[item[1:]])
-    people = "two more people" if n_untold == n_items else "two others"
+    pair = np.flatnonzero((item[1:] == item[:-1]) & unidentifiable[item[1:]])
+    people = "two more people" if n_unidentifiable == n_items else "two others"
     if len(pair):
         same = float((label[pair] == label[pair + 1]).mean())
-        in_pair = np.unique(annotator[untold[item]])
-        alone = n_untold == n_items and len(in_pair) <= _PAIR
+        in_pair = np.unique(annotator[unidentifiable[item]])
+        alone = n_unidentifiable == n_items and len(in_pair) <= _PAIR
         who = "these two" if alone else "two annotators of an item"
         reason = f"{who} agree on {same:.0%} of {_items(len(pair))}"
         if not alone:
@@ -101,11 +110,11 @@ def what_would_tell(annotations: Annotations, items: Mask) -> WouldTell | None:
         remedy = f"Have {some}{these} labelled by a third person"
     else:
         reason = "nobody labelled what another labelled"
-        remedy = f"Have {_items(min(_BY_OTHERS, n_untold))} labelled by {people}"
-    which = "" if n_untold == n_items else f" of {n_untold} of {_items(n_items)}"
-    return WouldTell(
+        remedy = f"Have {_items(min(_BY_OTHERS, n_unidentifiable))} labelled by {people}"
+    which = "" if n_unidentifiable == n_items else f" of {n_unidentifiable} of {_items(n_items)}"
+    return Unidentifiable(
         f"How many labels{which} are right cannot be told from these labels: {reason}.",
-        f"{remedy}, which would tell how many labels are right.",
+        f"{remedy}, which would show how many labels are right.",
     )
 
 
@@ -117,7 +126,7 @@ def links(rows: Rows) -> Integers:
     """Return which annotators are connected, with both sides of each: (2 annotators).
 
     In the double cover of the graph, an edge connects each side of one with the other side of the
-    other. So the two sides of an annotator are connected where the part has an odd cycle. Every
+    other. So both sides of an annotator are connected where the part has an odd cycle. Every
     node has the smallest node that it is connected with. Annotators with odd cycles can all be
     judged, so those who are among three on some item count as one.
     """
@@ -153,14 +162,14 @@ def joined(parts: Iterable[Integers]) -> Integers:
     return np.zeros(0, dtype=np.int64) if total is None else total
 
 
-def told_by_links(root: Integers, n_annotators: int, known: Integers | None = None) -> Mask:
+def identifiable_by_links(root: Integers, n_annotators: int, known: Integers | None = None) -> Mask:
     """Return which annotators are in a part with an odd cycle, or with enough known items."""
     sides = root[:n_annotators], root[n_annotators:]
-    told = sides[0] == sides[1]
+    identifiable = sides[0] == sides[1]
     if known is not None:
         part = np.minimum(*sides)
-        told |= np.bincount(part, known, n_annotators)[part] >= KNOWN
-    return told
+        identifiable |= np.bincount(part, known, n_annotators)[part] >= KNOWN
+    return identifiable
 
 
 def known_by_first(rows: Rows, known: Mask) -> Integers:

@@ -1,4 +1,4 @@
-"""Where labels cannot tell how many of them are right, no number says so."""
+"""Where agreement does not show how many labels are right, no number claims it."""
 
 import csv
 import json
@@ -8,7 +8,7 @@ import pytest
 
 import dissensus as ds
 from dissensus import Annotations, aggregators
-from dissensus._telling import annotators_told, items_told
+from dissensus._identifiability import identifiable_annotators, identifiable_items
 from dissensus.label_errors import Checked, checked_errors, label_errors
 from dissensus.planning.review import plan_review
 from tests.support import run
@@ -51,20 +51,20 @@ SETS = {
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_without_an_odd_cycle_nothing_can_be_told(name):
+def test_without_an_odd_cycle_nothing_is_identifiable(name):
     annotations = SETS[name]
-    told = items_told(annotations)
-    assert not told.any()
-    assert not annotators_told(annotations, told).any()
+    identifiable = identifiable_items(annotations)
+    assert not identifiable.any()
+    assert not identifiable_annotators(annotations, identifiable).any()
 
 
 @pytest.mark.parametrize(
     "parts", [[TRIO], [rows("a", "b"), rows("b", "c"), rows("c", "a")]], ids=["three", "triangle"]
 )
-def test_with_an_odd_cycle_all_can_be_told(parts):
+def test_with_an_odd_cycle_all_is_identifiable(parts):
     result = ds.aggregate(of(*parts), "dawid-skene")
-    assert result.can_be_told.all()
-    assert result.would_tell is None
+    assert result.is_identifiable.all()
+    assert result.unidentifiable is None
     assert np.isfinite(result.confidence).all()
 
 
@@ -76,12 +76,15 @@ def test_the_graph_is_coloured_as_a_search_does_it():
         annotations = Annotations.from_codes(
             *codes, items=9, annotators=int(n_annotators), classes=2
         )
-        told = searched(annotations)
+        identifiable = searched(annotations)
         expected = [
-            bool(told & set(annotations.annotator[annotations.index[i] : annotations.index[i + 1]]))
+            bool(
+                identifiable
+                & set(annotations.annotator[annotations.index[i] : annotations.index[i + 1]])
+            )
             for i in np.flatnonzero(annotations.labels_per_item).tolist()
         ]
-        assert items_told(annotations)[annotations.labels_per_item > 0].tolist() == expected
+        assert identifiable_items(annotations)[annotations.labels_per_item > 0].tolist() == expected
 
 
 def searched(annotations):
@@ -91,7 +94,7 @@ def searched(annotations):
         people = set(annotations.annotator[start:stop].tolist())
         for one in people:
             near[one] |= people - {one}
-    colour, told = {}, set()
+    colour, identifiable = {}, set()
     for start in near:
         queue, part, odd = [start] * (start not in colour), set(), False
         colour.setdefault(start, 0)
@@ -103,12 +106,12 @@ def searched(annotations):
                     colour[other] = 1 - colour[one]
                     queue.append(other)
                 odd |= colour[other] == colour[one]
-        told |= part if odd else set()
-    return told
+        identifiable |= part if odd else set()
+    return identifiable
 
 
 @pytest.mark.parametrize("method", list(aggregators))
-def test_no_method_is_confident_where_nothing_can_be_told(method):
+def test_no_method_is_confident_where_nothing_is_identifiable(method):
     result = ds.aggregate(SETS["two"], method)
     assert np.isnan(result.confidence).all()
     assert np.isnan(result.annotators["quality"]).all()
@@ -125,7 +128,7 @@ def test_in_a_larger_set_only_parts_that_cannot_be_told_are_empty():
     assert (np.isnan(result.confidence) == own).all()
     people = np.array([name in "ab" for name in result.annotations.annotators.tolist()])
     assert (np.isnan(result.annotators["quality"]) == people).all()
-    assert "of 60 of 120 items" in result.would_tell.reason
+    assert "of 60 of 120 items" in result.unidentifiable.reason
 
 
 @pytest.mark.parametrize(("n_known", "settled"), [(9, False), (10, True)])
@@ -135,7 +138,7 @@ def test_ten_known_items_tie_annotators_to_the_truth(n_known, settled):
     known = np.isin(result.annotations.items.tolist(), list(gold))
     assert (result.confidence[known] == 1).all()
     assert np.isfinite(result.confidence[~known]).all() == settled
-    assert (result.would_tell is None) == settled
+    assert (result.unidentifiable is None) == settled
 
 
 def test_what_a_fit_could_tell_it_tells_of_other_items():
@@ -146,7 +149,7 @@ def test_what_a_fit_could_tell_it_tells_of_other_items():
     assert np.isnan(pair.predict(of([("x", "a", "1")])).confidence).all()
 
 
-def test_a_saved_result_tells_what_it_told(tmp_path):
+def test_a_saved_result_tells_what_it_identifiable(tmp_path):
     gold = {f"ab{item}": "0" for item in range(10)}
     result = ds.aggregate(SETS["two"], "dawid-skene", gold=gold)
     result.save(tmp_path / "result")
@@ -154,7 +157,7 @@ def test_a_saved_result_tells_what_it_told(tmp_path):
     np.testing.assert_array_equal(again.confidence, result.confidence)
 
 
-def test_errors_are_counted_among_items_that_can_be_told():
+def test_errors_are_counted_among_items_that_is_identifiable():
     confidence, empty = np.array([0.9, 0.6]), np.full(3, np.nan)
     both = np.concatenate([confidence, empty])
     checked = Checked(np.full(20, 0.1), np.arange(20) == 0)
