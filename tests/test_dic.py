@@ -194,6 +194,18 @@ def test_pairs_with_few_common_items_have_no_floor():
     assert all(map(math.isnan, split_half(matrix(labels(0, 15)))))
 
 
+@pytest.mark.parametrize("resamples", [0, 20])
+def test_without_a_pair_to_compare_there_is_no_distance(resamples):
+    apart = labels(0, 20, 2)
+    apart[:10, 0] = apart[10:, 1] = -1  # nobody labelled what another labelled
+    found = dic(matrix(apart), matrix(apart), min_overlap=1)
+    assert found.n_pairs_used == 0
+    assert math.isnan(found.dic)
+    assert found.as_dict()["dic"] is None
+    spans = dic_interval(matrix(apart), matrix(apart), min_overlap=1, resamples=resamples)
+    assert all(math.isnan(value) for span in spans.values() for value in span)
+
+
 def predicted(seed=0, share=1.0):
     annotations = matrix(labels(seed, share=share))
     probability = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(annotations))

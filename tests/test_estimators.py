@@ -202,7 +202,7 @@ def test_what_is_saved_loads_and_predicts_the_same(case, method, tmp_path):
         ("integers", [10, 11, 12], "i"),
         ("floats", [0.0, 1.0, 2.0], "f"),
         ("texts", ["a", "b", "c"], "U"),
-        ("annotations", ["0", "1", "2"], "T"),
+        ("annotations", ["0", "1", "2"], "O"),
     ],
 )
 def test_labels_come_back_as_they_came(case, kind, classes, dtype, tmp_path):

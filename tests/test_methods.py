@@ -68,9 +68,10 @@ def test_posteriors_are_distributions_and_labels_are_their_best_classes(name, ro
     assert (result.posterior >= 0).all()
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
     np.testing.assert_allclose(result.probabilities.sum(axis=1), 1, atol=1e-12)
-    decided = result.label >= 0
-    best = result.probabilities.max(axis=1)[decided]
-    assert (result.confidence[decided] >= best - 1e-9).all()
+    identifiable = result.is_identifiable & (result.label >= 0)
+    best = result.probabilities.max(axis=1)[identifiable]
+    assert (result.confidence[identifiable] >= best - 1e-9).all()
+    assert np.isnan(result.confidence[~result.is_identifiable]).all()
 
 
 @each_method

@@ -131,6 +131,18 @@ def test_labels_without_probabilities_have_no_log_loss(folder, model):
     assert b"280 labels were not predicted" in done.stderr
 
 
+def test_where_no_pair_can_be_compared_dic_is_a_dash_and_null(tmp_path):
+    rows = "".join(f"i{item},{'ab'[item % 2]},{item % 3}\n" for item in range(30))
+    (tmp_path / "answers.csv").write_text(f"item,annotator,label\n{rows}")
+    arguments = ("evaluate", "answers.csv", "--dic", "--annotations", "answers.csv")
+    lines = run(*arguments, cwd=tmp_path).stdout.decode().splitlines()
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines]
+    assert [row[2:4] for row in cells if row[1:2] == ["DIC"]] == [["–", ""]]
+    found = json.loads(run(*arguments, "--json", cwd=tmp_path).stdout)
+    assert found["summary"]["dic"] is None
+    assert found["intervals"]["dic"] == [None, None]
+
+
 def test_methods_are_compared_with_label_marginals_and_the_consensus(folder):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
                cwd=folder)  # fmt: skip

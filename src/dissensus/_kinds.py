@@ -65,7 +65,7 @@ def kinds_from_patterns(
     Where only models are given by patterns, everybody else whose kind is unknown is a person, and
     the other way round.
     """
-    if not (models or people or np.strings.startswith(annotators, PREFIX).any()):
+    if not (models or people or any(name.startswith(PREFIX) for name in annotators.tolist())):
         return known
     names = annotators.tolist()
     before = known.tolist() if len(known) else [""] * len(names)

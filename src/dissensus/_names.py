@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.dtypes import StringDType
 
 from .errors import DataError
 
-Names = npt.NDArray[Any]  # of StringDType: texts of any length, small where they are short
+Names = npt.NDArray[Any]  # of Python strings; `None` only where a label is undecided
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 # A name that is a number; the readers use the same pattern in polars.
@@ -25,31 +24,38 @@ NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 
 
 def as_names(names: Iterable[Any]) -> Names:
-    """Return texts as an array; numbers are written as people write them."""
-    if isinstance(names, np.ndarray) and isinstance(names.dtype, StringDType):
-        return names
-    if isinstance(names, np.ndarray) and names.dtype.kind in "iu":
-        return names.astype(StringDType())
-    texts = names if isinstance(names, list) else list(names)
-    if not all(type(name) is str for name in texts):
+    """Return texts as a new array; numbers are written as people write them."""
+    if isinstance(names, np.ndarray) and names.dtype.kind in "OUT":
+        texts = names.tolist()
+    else:
+        texts = list(names)
+    if not set(map(type, texts)) <= {str}:
         texts = [text(name) for name in texts]
+    if not _encodable("".join(texts)):
+        wrong = next(name for name in texts if not _encodable(name))
+        raise DataError(f"the name {wrong!r} is not valid text")
+    return np.array(texts, dtype=object)
+
+
+def _encodable(name: str) -> bool:
+    """Return whether a text can be written to a file: it holds no half of a surrogate pair."""
     try:
-        return np.array(texts, dtype=StringDType())
-    except UnicodeEncodeError as problem:
-        raise DataError(f"the name {problem.object!r} is not valid text") from None
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def numbered(count: int) -> Names:
     """Return the names 0, 1, 2 and so on."""
-    return np.arange(count).astype(StringDType())
+    return np.array([str(number) for number in range(count)], dtype=object)
 
 
 def decode(names: Names, codes: npt.NDArray[np.signedinteger[Any]]) -> Names:
     """Return the names of codes, `None` where a code is negative."""
-    optional = StringDType(na_object=None)
     if len(names) == 0:
-        return np.full(len(codes), None, dtype=optional)
-    decoded = names.astype(optional)[codes]
+        return np.full(len(codes), None, dtype=object)
+    decoded = names[codes]
     decoded[codes < 0] = None
     return decoded
 

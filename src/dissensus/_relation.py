@@ -175,7 +175,7 @@ def declared(names: Iterable[Any] | int, what: str) -> Names:
     if isinstance(names, int):
         return numbered(names)
     given = as_names(names)
-    if given is not names and len(set(given.tolist())) < len(given):  # our own arrays are checked
+    if len(set(given.tolist())) < len(given):
         twice = Counter(given.tolist()).most_common(1)[0][0]
         raise DataError(f"the {what} {twice!r} appears twice among the names")
     return given

@@ -68,7 +68,7 @@ def relation_state(annotations: Relation) -> State:
     columns: dict[str, Any] = {
         name: value for name, value in fields.items() if isinstance(value, np.ndarray)
     }
-    names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
+    names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "O"}
     scale = {"scale": fields["scale"]} if "scale" in fields else {}
     codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
     return State({"names": names, **scale}, codes)

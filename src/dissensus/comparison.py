@@ -244,13 +244,14 @@ def compare_on_labels(
         for position, name in enumerate(names)
     ]
     contested = np.flatnonzero((labels != labels[0]).any(axis=0))
+    unidentifiable = results[0].unidentifiable
     return Comparison(
         tuple(sorted(rows, key=lambda row: row.gap)),
         _contested(annotations, names, labels, contested, most),
         len(contested),
         annotations.n_items,
         len(held.annotation),
-        tuple(data_warnings(annotations)),
+        (*data_warnings(annotations), *([unidentifiable.reason] if unidentifiable else [])),
         dict(zip(names, results, strict=True)),
     )
 

@@ -57,9 +57,9 @@ class LabelErrors:
     Attributes
     ----------
     n_items
-        Number of labels that may be wrong.
+        Number of labels that may be wrong, without those of which it cannot be told.
     expected, low, high
-        How many of them are.
+        How many of them are; NaN where it can be judged of none.
     n_checked
         Number of checked labels behind it.
     """
@@ -72,9 +72,9 @@ class LabelErrors:
 
     @property
     def accuracy(self) -> tuple[float, float, float]:
-        """The expected share of right labels, with its interval."""
+        """The expected share of right labels, with its interval; NaN where it cannot be told."""
         if not self.n_items:
-            return 1.0, 1.0, 1.0
+            return (math.nan,) * 3 if math.isnan(self.expected) else (1.0, 1.0, 1.0)
         wrong = np.array([self.expected, self.high, self.low]) / self.n_items
         right, low, high = (1 - np.minimum(wrong, 1)).tolist()
         return right, low, high
@@ -92,7 +92,8 @@ def label_errors(
     Parameters
     ----------
     confidence
-        Calibrated confidence in labels that nobody checked: (item).
+        Calibrated confidence in labels that nobody checked: (item). Labels of which it cannot
+        be told, where it is NaN, do not count.
     n_listed
         How many of them, the least certain, will be labelled again and so do not count.
     n_checked, n_wrong
@@ -108,6 +109,10 @@ def label_errors(
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
     [64, 38, 102]
     """
+    identifiable = confidence[~np.isnan(confidence)]
+    if len(identifiable) == 0 < len(confidence):
+        return LabelErrors(0, math.nan, math.nan, math.nan, n_checked)
+    confidence = identifiable
     stated = float((1 - confidence).sum())
     n_items = len(confidence)
     if stated <= _LEAST:
@@ -156,7 +161,7 @@ def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD
     Parameters
     ----------
     confidence
-        Confidence in labels that nobody checked: (item).
+        Confidence in labels that nobody checked, as in `label_errors`: (item).
     checked
         Checked labels, chosen by their doubt or at random.
     spread
@@ -169,7 +174,10 @@ def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD
     >>> [round(x) for x in (errors.expected, errors.low, errors.high)]
     [61, 26, 125]
     """
-    n_items, count = len(confidence), _binned(1 - confidence)
+    identifiable = confidence[~np.isnan(confidence)]
+    if len(identifiable) == 0 < len(confidence):
+        return LabelErrors(0, math.nan, math.nan, math.nan, len(checked.doubt))
+    n_items, count = len(identifiable), _binned(1 - identifiable)
     density = _calibration(checked, n_items + len(checked.doubt), spread)
     rate = np.exp(_log_rates()[0])
     mean, variance = rate @ count, (rate * (1 - rate)) @ count  # (shift, slope)

@@ -15,6 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from ._identifiability import (
+    Unidentifiable,
+    identifiable_annotators,
+    identifiable_items,
+    why_unidentifiable,
+)
 from ._names import Names, decode, text
 from ._relation import Floats, FrozenArrays, Integers, Relation
 from ._serialization import State, loading_state, relation_of, save_state, with_prefix
@@ -154,6 +160,9 @@ class Aggregation(Drawable, _Result):
         Number of known items that the temperature was fitted to, beyond what holds for all data.
     gold_errors
         How many of them a fit without gold labels wrongly.
+    identifiable
+        Which items have labels that can be judged, where gold or an earlier fit counts, too; `None`
+        where only the annotations do. `is_identifiable` has it in any case.
     """
 
     relation_type: ClassVar[type[Relation]] = Annotations
@@ -171,6 +180,7 @@ class Aggregation(Drawable, _Result):
     temperature: Floats | None = None  # (item)
     n_gold: int = 0
     gold_errors: int = 0
+    identifiable: npt.NDArray[np.bool_] | None = None  # (item)
 
     @property
     def classes(self) -> Names:
@@ -190,10 +200,31 @@ class Aggregation(Drawable, _Result):
         return temper(self.posterior, self.temperature)
 
     @cached_property
+    def is_identifiable(self) -> npt.NDArray[np.bool_]:
+        """Which items have labels that can be judged by the agreement of annotators: (item).
+
+        Not those whose annotators are connected, by common items, in pairs, chains or stars only:
+        labels of careful annotators and of careless ones look alike there.
+        """
+        return (
+            identifiable_items(self.annotations) if self.identifiable is None else self.identifiable
+        )
+
+    @cached_property
+    def unidentifiable(self) -> Unidentifiable | None:
+        """Why it cannot be told how many labels are right, and what would show it; or `None`."""
+        return why_unidentifiable(self.annotations, self.is_identifiable)
+
+    @cached_property
     def confidence(self) -> Floats:
-        """The calibrated probability of every item's label, or of its most probable class."""
+        """The calibrated probability of every item's label, or of its most probable class.
+
+        NaN where it cannot be told: see `is_identifiable`.
+        """
         chosen = np.where(self.label < 0, self.posterior.argmax(axis=1), self.label)
-        return np.take_along_axis(self.probabilities, chosen[:, None], axis=1)[:, 0]
+        confidence = np.take_along_axis(self.probabilities, chosen[:, None], axis=1)[:, 0]
+        confidence[~self.is_identifiable] = np.nan
+        return confidence
 
     @property
     def calibration(self) -> str:
@@ -225,16 +256,19 @@ class Aggregation(Drawable, _Result):
 
     @property
     def annotators(self) -> Table:
-        """Every annotator: number of labels, quality, agreement with the consensus."""
-        table = {
+        """Every annotator: number of labels, quality, agreement with the consensus.
+
+        The latter are NaN where they cannot be told: see `is_identifiable`.
+        """
+        columns = {"quality": self.quality, "agreement": self.agreement}
+        if self.interval is not None:
+            columns |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
+        identifiable = identifiable_annotators(self.annotations, self.is_identifiable)
+        return {
             "annotator": self.annotations.annotators,
             "n_labels": self.annotations.labels_per_annotator,
-            "quality": self.quality,
-            "agreement": self.agreement,
+            **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
         }
-        if self.interval is not None:
-            table |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
-        return table
 
     @property
     def predictions(self) -> Predictions:

@@ -10,7 +10,9 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from .._identifiability import identifiable_annotators, identifiable_items
 from .._probability import most_probable, normalize
 from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations, Part
@@ -152,6 +154,8 @@ class Aggregator(Settings, ABC):
         progress = progress or no_progress
         fit = FitContext(annotations, parts, codes, engine, seed, first, progress, features)
         result = self.infer(fit)
+        if codes is not None:
+            result = replace(result, identifiable=identifiable_items(annotations, codes >= 0))
         enough = codes is not None and fit.n_gold >= ENOUGH_GOLD
         if not enough or result.temperature is None or result.n_gold:
             return result
@@ -189,7 +193,8 @@ class Aggregator(Settings, ABC):
         params = fitted.params.reindex(indices, annotations.n_items)
         parts = annotations.parts(engine.cut(annotations))
         fit = FitContext(annotations, parts, None, engine, features=features)
-        return self.result(fit, self.posterior(fit, params), Fitted(params))
+        result = self.result(fit, self.posterior(fit, params), Fitted(params))
+        return replace(result, identifiable=_identifiable_by(fitted, annotations, indices))
 
     def infer(self, fit: FitContext) -> Aggregation:
         """Return the result of a fit."""
@@ -332,6 +337,16 @@ def check_size(
         f"{annotations.n_annotators} annotators and {n_classes} classes, and there are "
         f"{memory / 2**30:.3g}; is every answer a class of its own? If not, {remedy}"
     )
+
+
+def _identifiable_by(
+    fitted: Aggregation, annotations: Annotations, indices: Integers
+) -> npt.NDArray[np.bool_]:
+    """Return which items an annotator labelled whom a fit could judge; new ones are average."""
+    identifiable = identifiable_annotators(fitted.annotations, fitted.is_identifiable)
+    judged = np.where(indices < 0, identifiable.any(), identifiable[indices])
+    n_judged = np.bincount(annotations.item, judged[annotations.annotator], annotations.n_items)
+    return np.where(annotations.labels_per_item > 0, n_judged > 0, identifiable.any())
 
 
 def _start_posterior(start: Aggregation | Floats, annotations: Annotations) -> Floats:

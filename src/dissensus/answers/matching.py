@@ -167,8 +167,8 @@ def span_candidates(spans: Spans, gold: Spans | None) -> Candidates:
         truth = np.where(gold.labels_per_item[where] > 0, n_labels, -1)
         truth[_meeting(spot, np.column_stack([gold.mark_item, gold.place]))[0]] = n_labels + 1
         truth[group[spans.n_elements :]] = spans.label_codes(gold)
-    borders = spot[:, 1:].astype(np.int64).astype(spans.items.dtype)
-    names = spans.items[where] + " " + borders[:, 0] + "-" + borders[:, 1]
+    start, end = (as_names(border) for border in spot[:, 1:].astype(np.int64).T)
+    names = spans.items[where] + " " + start + "-" + end
     used = label if truth is None else np.concatenate([label, truth])
     classes = _class_names(spans, other=bool((used > n_labels).any()))
     annotations = rows.annotations(label, names, classes, (at[again], spans.label[again]))
@@ -236,7 +236,7 @@ class _Rows:
 
 def _names(marks: Marks, where: Integers, number: Integers) -> Names:
     """Return names of candidates: the item and a number."""
-    return marks.items[where] + " " + (number + 1).astype(marks.items.dtype)
+    return marks.items[where] + " " + as_names(number + 1)
 
 
 def _class_names(spans: Spans, *, other: bool) -> Names:

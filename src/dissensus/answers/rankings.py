@@ -98,7 +98,7 @@ class Rankings(Ragged):
     ) -> Self:
         """Return comparisons; the winner is one of both, `left`, `right`, or `tie`."""
         left, right, chosen = as_names(left), as_names(right), as_names(winner)
-        lower = np.strings.lower(chosen) if len(chosen) else chosen
+        lower = np.array([name.lower() for name in chosen.tolist()], dtype=object)
         first = (chosen == left) | ((lower == "left") & (chosen != right))
         second = (chosen == right) | ((lower == "right") & (chosen != left))
         tied = np.isin(lower, as_names(TIES)) & ~first & ~second

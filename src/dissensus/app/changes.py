@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -158,7 +159,13 @@ def effect(
         np.array(differs, dtype=np.int64),
         [was[k] for k in differs],
         [now[k] for k in differs],
-        (float(present.confidence.mean()), float(result.confidence.mean())),
+        (mean_certainty(present), mean_certainty(result)),
         (krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
         annotations.n_items,
     )
+
+
+def mean_certainty(result: Aggregation) -> float:
+    """Return the mean confidence in labels that can be judged, NaN without any."""
+    confidence = result.confidence[result.is_identifiable]
+    return float(confidence.mean()) if len(confidence) else math.nan

@@ -177,9 +177,8 @@ class Present:
         nothing = np.zeros(annotations.n_items, dtype=bool)
         nobody = np.zeros(annotations.n_annotators, dtype=bool)
         status = np.full(annotations.n_items, OPEN, dtype=np.uint8)
-        present = cls(
-            fit, result.label, fit.report.certainty, status, nothing, result.agreement, nobody
-        )
+        accuracy = result.annotators["agreement"]  # NaN where it cannot be told
+        present = cls(fit, result.label, fit.report.certainty, status, nothing, accuracy, nobody)
         present = present.copy()
         for item in {*decisions.items, *fit.gold}:
             present.put(item, decisions)

@@ -7,6 +7,7 @@ first. One thread fits again when decisions, changes or labels have come.
 from __future__ import annotations
 
 import json
+import math
 import time
 import traceback
 from collections.abc import Callable
@@ -52,7 +53,10 @@ class Progress(NamedTuple):
     decided
         Number of items that are decided.
     wrong
-        The expected share of wrong labels among all items, with its 90 % interval.
+        The expected share of wrong labels among all items that can be judged, with its 90 %
+        interval; NaN without any.
+    n_identifiable
+        How many items that are, `None` where it can be judged of all.
     errors
         How many labels are wrong among those nobody checked.
     n_drawn
@@ -72,6 +76,12 @@ class Progress(NamedTuple):
     seconds: float
     target: float
     stop: bool
+    n_identifiable: int | None = None
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether it can be judged how many labels are wrong."""
+        return not math.isnan(self.wrong[0])
 
 
 class Workbench:
@@ -296,7 +306,7 @@ class Workbench:
             value=value if kind == "label" else "",
             comment=comment,
             inferred="" if inferred is None else inferred,
-            certainty=float(fitted.certainty_without_gold[code]),
+            certainty=_stated(float(fitted.certainty_without_gold[code])),
             drawn=drawn and item not in self.decisions,
             seconds=self._time_spent(reviewer, item),
             request=request,
@@ -422,11 +432,12 @@ class Workbench:
             seconds,
             self.target,
             review.stop,
+            None if plan.n_items == present.fit.labelled.sum() else plan.n_items,
         )
 
     def _checked(self, decisions: Decisions) -> Checked | None:
         """Return how decisions compare with the labels that fits had before."""
-        checks = decisions.checks
+        checks = [one for one in decisions.checks if one.certainty is not None]
         if not checks:
             return None
         annotations, changes = self.reading.annotations, decisions.changes
@@ -436,7 +447,7 @@ class Workbench:
         for one in checks:
             decided, inferred = (position.get(changes.name(x)) for x in (one.value, one.inferred))
             wrong.append(decided is None or inferred is None or abs(decided - inferred) > most)
-        doubt = 1 - np.array([one.certainty or 0.0 for one in checks])
+        doubt = 1 - np.array([one.certainty for one in checks], dtype=np.float64)
         return Checked(doubt, np.array(wrong, dtype=bool))
 
     def _seconds(self, of: Fit) -> Floats | None:
@@ -476,6 +487,11 @@ class Workbench:
         )
 
 
+def _stated(certainty: float) -> float | None:
+    """Return a certainty, `None` where it cannot be told."""
+    return None if math.isnan(certainty) else certainty
+
+
 def changes_in_words(old: Fit, new: Fit) -> str:
     """Return what a fit changed, in a sentence."""
     labels = dict(zip(old.annotations.items.tolist(), old.report.result.labels, strict=True))
@@ -487,10 +503,11 @@ def changes_in_words(old: Fit, new: Fit) -> str:
     if decided:
         words.insert(0, f"{decided} decided label{'s' * (decided > 1)} replaced the inferred one")
     moved = []
+    old_accuracy, new_accuracy = (one.report.result.annotators["agreement"] for one in (old, new))
     for name, code in new.people.items():
         before = old.people.get(name)
         if before is not None:
-            was, now = old.report.result.agreement[before], new.report.result.agreement[code]
+            was, now = old_accuracy[before], new_accuracy[code]
             if abs(now - was) >= _MOVED:
                 moved.append((abs(now - was), f"{name}'s accuracy {was:.2f} → {now:.2f}"))
     words += [text for _, text in sorted(moved, key=lambda pair: -pair[0])[:_NAMED]]

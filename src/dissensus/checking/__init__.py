@@ -25,7 +25,7 @@ from ..answers.numbers import Numbers
 from ..errors import DataError
 from ._finding import CODES, SERIOUS, Finding, is_free_text
 from .answers import check_answers
-from .evidence import check_crowd, check_groups, check_items
+from .evidence import check_crowd, check_groups, check_identifiability, check_items
 from .kinds import check_kinds
 from .known import check_gold
 from .labels import check_classes, check_names, check_quotes, check_repeats
@@ -165,6 +165,7 @@ def check(
         counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
         findings += check_classes(data)
         findings += check_kinds(data)
+        findings += check_identifiability(data, known)
     for run in (check_quotes, check_names, check_repeats, check_crowd, check_items, check_groups):
         findings += run(data)
     if isinstance(data, Annotations) and not is_free_text(data):

@@ -36,6 +36,7 @@ CODES = {
     "anonymous": "the annotator of a label is unknown",
     "few-annotators": "fewer than three annotators",
     "two-labels": "no item has three labels",
+    "cannot-be-told": "items whose agreement does not show how many labels are right",
     "sparse-confusion": "hardly any labels for the cells of confusion matrices",
     "light-annotators": "most annotators gave too few labels to be judged",
     "dominant-annotator": "one annotator gave most of the labels",

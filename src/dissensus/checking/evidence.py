@@ -7,11 +7,12 @@ in its cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
 
+from .._identifiability import identifiable_items, why_unidentifiable
 from .._relation import Relation
 from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
@@ -20,6 +21,17 @@ from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quo
 _SPARSE = 0.3  # cells for every label above which confusion matrices are mostly prior
 _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious
+
+
+def check_identifiability(annotations: Annotations, gold: Mapping[str, str]) -> Iterator[Finding]:
+    """Find items whose agreement does not show whether they are labelled right."""
+    known = np.array([item in gold for item in annotations.items.tolist()], dtype=bool)
+    identifiable = identifiable_items(annotations, known)
+    unidentifiable = why_unidentifiable(annotations, identifiable)
+    if unidentifiable is not None:
+        count = int((~identifiable & (annotations.labels_per_item > 0)).sum())
+        remedy = f"{unidentifiable.remedy[:1].lower()}{unidentifiable.remedy[1:].rstrip('.')}"
+        yield Finding("cannot-be-told", unidentifiable.reason, count, remedy=remedy)
 
 
 def check_items(annotations: Relation) -> Iterator[Finding]:

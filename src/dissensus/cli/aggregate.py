@@ -240,6 +240,8 @@ def _aggregate_classes(
         )
     for sentence in result.notes:
         note(sentence)
+    if result.unidentifiable is not None:
+        note(" ".join(result.unidentifiable))
     return result
 
 

@@ -130,6 +130,9 @@ def _amounts(given: str | None, role: str) -> Any:
 
 
 def _print(found: Plan, written: str | None) -> None:
+    if not len(found) and not found.errors.n_items:
+        print_text(found.reason)
+        return
     columns = [values[:_SHOWN].tolist() for values in found.table.values()]
     rows: list[tuple[str, ...]] = [
         (item, annotator, f"{gain:.3f}", f"{ratio:.3g}", f"{before:.0%}", f"{after:.0%}")
@@ -154,7 +157,8 @@ def _print(found: Plan, written: str | None) -> None:
         print_table(columns_of_curve, points, "Expected accuracy with more labels")
     now, then = found.accuracy
     print_text(found.reason)
-    print_text(f"Expected to be right: {now:.1%} now, {then:.1%} with this plan.")
+    if now == now:
+        print_text(f"Expected to be right: {now:.1%} now, {then:.1%} with this plan.")
     if found.curve is not None and not found.stop:
         expected = f"not expected within {found.curve.points[-1].labels} more labels"
         if found.reached is not None:
@@ -174,7 +178,7 @@ def _cautions(found: Plan) -> list[str]:
     out = []
     if found.annotations.scale == "ordinal":
         out.append("a label is right or wrong here, however near it is to the true one.")
-    if not found.errors.n_checked:
+    if not found.errors.n_checked and found.errors.n_items:
         out.append(
             "without known labels the number of errors can be off by a factor of two; --truth "
             "with items drawn at random narrows it."

@@ -362,3 +362,5 @@ def _write(look: Look, taken: int, as_json: bool) -> None:
             f"{taken} new annotations, {gone}{summary['n_labels']} in all; labels of "
             f"{summary['n_items']} items are in {target}"
         )
+        if result.unidentifiable is not None:
+            note(" ".join(result.unidentifiable))

@@ -112,7 +112,7 @@ _TABLES = ("items", "annotators", "params")
 
 def _table_state(table: Table) -> State:
     """Return columns as JSON where they are texts, as arrays otherwise, with their order."""
-    texts = {name: values.tolist() for name, values in table.items() if values.dtype.kind == "T"}
+    texts = {name: values.tolist() for name, values in table.items() if values.dtype.kind == "O"}
     arrays = {name: values for name, values in table.items() if name not in texts}
     return State({"columns": list(table), "texts": texts}, arrays)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._identifiability import identifiable_annotators
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
@@ -113,6 +114,7 @@ def identify_on_labels(
     else:
         basis = class_evidence(annotations, behaviour, known)
     progress(3, _STEPS)
+    identifiable = identifiable_annotators(annotations, result.is_identifiable)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _model_scores(result, models, fit)
@@ -124,7 +126,7 @@ def identify_on_labels(
         basis,
         judge(basis, behaviour.top_share),
         _gold_accuracy(annotations, known, confidence),
-        fitted.comparison,
+        fitted.comparison.of(identifiable[annotations.annotator], identifiable),
         ability,
         competence,
         _communities(result, communities, fit),

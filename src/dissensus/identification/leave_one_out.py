@@ -8,10 +8,10 @@ parameters. In voting, labels add their weight. Gold labels stay fixed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,16 @@ class PeerComparison:
     credit: Floats  # (annotation)
     certainty: Floats  # (annotator)
     scored: Floats  # (annotator)
+
+    def of(self, labels: npt.NDArray[np.bool_], annotators: npt.NDArray[np.bool_]) -> Self:
+        """Return the comparison of these labels and annotators alone; of others nothing counts."""
+        return replace(
+            self,
+            counts=self.counts * annotators[:, None, None],
+            credit=np.where(labels, self.credit, np.nan),
+            certainty=np.where(annotators, self.certainty, np.nan),
+            scored=self.scored * annotators,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from .._plain import as_plain
 from ..agreement import item_agreement
 from ..errors import DataError
 from ..readers.reading import Reading, examine_export
@@ -163,15 +164,16 @@ class LabelStudioProject:
     def _bodies(self, result: Aggregation, reading: Reading, version: str) -> dict[int, Record]:
         """Return the prediction of every task with a label."""
         control = self.control(reading.question or "")
-        columns = result.annotations.items, result.labels, result.confidence
+        confidence = [one if one is None else round(one, 4) for one in as_plain(result.confidence)]
+        columns = result.annotations.items.tolist(), result.labels.tolist(), confidence
         return {
             int(item): {
                 "task": int(item),
                 "result": _result(control, label, reading.kind),
-                "score": round(confidence, 4),
+                "score": score,
                 "model_version": version,
             }
-            for item, label, confidence in zip(*(one.tolist() for one in columns), strict=True)
+            for item, label, score in zip(*columns, strict=True)
             if label is not None
         }
 
@@ -181,8 +183,10 @@ class LabelStudioProject:
             task["predictions"] = [*_records(task.get("predictions")), {"id": number, **body}]
             return True
         there = ours[0]
-        score = there.get("score")
-        close = isinstance(score, (int, float)) and abs(score - body["score"]) < _MOVED
+        score, new = there.get("score"), body["score"]
+        close = score is None and new is None
+        if isinstance(score, (int, float)) and new is not None:
+            close = abs(score - new) < _MOVED
         if close and _values(there.get("result")) == _values(body["result"]):
             return False
         if self.api.update_prediction(there["id"], body):

@@ -199,7 +199,8 @@ def joined(answers: Any, more: Any) -> tuple[Any, Integers, Integers]:
         for side, one in (("1 ", answers), ("2 ", more))
     ]
     both = apart[0].merge(apart[1])
-    second = np.strings.startswith(both.annotators, "2 ")[both.annotator]
+    of_second = [name.startswith("2 ") for name in both.annotators.tolist()]
+    second = np.array(of_second, dtype=bool)[both.annotator]
     one, two = both.within_item_pairs()
     across = second[one] != second[two]
     one, two = one[across], two[across]

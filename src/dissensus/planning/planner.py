@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._identifiability import Unidentifiable
 from .._plain import as_plain, as_rows
 from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
@@ -108,7 +110,7 @@ class Plan(Drawable):
             "policy": self.policy,
             "labels": len(self),
             "cost": float(self.cost.sum()),
-            "accuracy": {"now": self.accuracy[0], "with_plan": self.accuracy[1]},
+            "accuracy": as_plain({"now": self.accuracy[0], "with_plan": self.accuracy[1]}),
             "errors": as_plain(self.errors),
             "stop": self.stop,
             "reason": self.reason,
@@ -216,9 +218,12 @@ def plan_labels(
         relation = available if isinstance(available, Relation) else as_annotations(available)
         keys = keys_of(relation, annotations)
     constraints = Constraints(float(budget), price, room, per_item, batch, keys)
+    identifiable, unidentifiable = state.result.is_identifiable, state.result.unidentifiable
+    if not identifiable.any():
+        constraints = replace(constraints, budget=0.0)  # no plan, but what would show it
     chosen = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
-    if draws:
+    if draws and identifiable.any():
         curve = expected_curve(
             state, method, constraints, draws=draws, seed=seed, progress=progress
         )
@@ -228,8 +233,9 @@ def plan_labels(
     if min_gain is None:
         min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
     best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
-    stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item))
-    lift = float((chosen.after - chosen.before).sum() / max(annotations.n_items, 1))
+    stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item), unidentifiable)
+    gained = (chosen.after - chosen.before)[identifiable[chosen.item]]
+    lift = float(gained.sum() / max(int(identifiable.sum()), 1))
     return Plan(
         policies.describe(method),
         annotations,
@@ -239,7 +245,7 @@ def plan_labels(
         price[chosen.annotator],
         chosen.before,
         chosen.after,
-        (now, min(now + lift, 1.0)),
+        (now, now if math.isnan(now) else min(now + lift, 1.0)),
         curve,
         errors,
         target,
@@ -259,14 +265,23 @@ def _errors(result: Aggregation, known: Integers | None) -> LabelErrors:
         if n_checked == 0:
             raise DataError("known labels are given, but for no item that has labels")
         n_wrong = int((result.label[checked] != known[checked]).sum())
-    confidence = result.probabilities.max(axis=1)
+    confidence = np.where(result.is_identifiable, result.probabilities.max(axis=1), np.nan)
     return label_errors(confidence, n_checked=n_checked, n_wrong=n_wrong)
 
 
-def _verdict(errors: LabelErrors, target: float, worthwhile: bool, n: int) -> tuple[bool, str]:
+def _verdict(
+    errors: LabelErrors,
+    target: float,
+    worthwhile: bool,
+    n: int,
+    unidentifiable: Unidentifiable | None,
+) -> tuple[bool, str]:
     """Return whether to stop, and why."""
     right, low, high = errors.accuracy
-    share = f"about {right:.1%} of the labels are right ({low:.1%} to {high:.1%})"
+    if unidentifiable is not None and math.isnan(right):
+        return False, " ".join(unidentifiable)
+    of = "" if unidentifiable is None else f" of {errors.n_items} items"
+    share = f"about {right:.1%} of the labels{of} are right ({low:.1%} to {high:.1%})"
     if errors.reaches(target):
         return True, f"Stop: {share}, the target is {target:.1%}."
     if n == 0:

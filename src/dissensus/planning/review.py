@@ -27,11 +27,12 @@ class Review:
     Attributes
     ----------
     order
-        Items that nobody checked, by code, the most expected errors removed per second first.
+        Items that nobody checked, by code, the most expected errors removed per second first, and
+        at last those of which it cannot be told whether they are right.
     errors
         How many of their labels are wrong.
     n_items
-        Number of all labelled items.
+        Number of all labelled items that can be judged.
     n_needed
         How many of them to check in this order, so that the target is expected to be reached.
     seconds
@@ -77,7 +78,7 @@ def plan_review(
     Parameters
     ----------
     certainty
-        Calibrated confidence in every label: (item).
+        Calibrated confidence in every label, NaN where it cannot be told: (item).
     unchecked
         Which labels nobody checked: (item).
     n_items
@@ -98,6 +99,9 @@ def plan_review(
     codes = np.flatnonzero(unchecked)
     n_items = len(certainty) if n_items is None else n_items
     errors = errors_left(certainty[codes], checked)
+    identifiable = ~np.isnan(certainty[codes])
+    codes, unidentifiable = codes[identifiable], codes[~identifiable]
+    n_items -= len(unidentifiable)
     each = np.ones(len(certainty)) if seconds is None else seconds
     rising = codes[np.argsort(certainty[codes], kind="stable")]
     doubt = doubts(certainty[codes], errors.expected) if len(codes) else np.zeros(0)
@@ -107,7 +111,7 @@ def plan_review(
     if len(codes) and doubt.sum() > (1 - target) * n_items:
         n_needed = int(np.argmax(left <= (1 - target) * n_items)) + 1
     spent = float(each[order[:n_needed]].sum())
-    return Review(order, errors, n_items, n_needed, spent, target)
+    return Review(np.concatenate([order, unidentifiable]), errors, n_items, n_needed, spent, target)
 
 
 def errors_left(certainty: Floats, checked: Checked | None) -> LabelErrors:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numpy.dtypes import StringDType
 
 from .._names import NUMBER, Codes, Names, smallest_dtype
 
@@ -36,7 +35,7 @@ def code_texts(column: pl.Series) -> tuple[Codes, Names]:
     while not _are_right(codes, names, column):
         seed += 1
         codes, names = _by_hash(column, seed)
-    return codes, names.to_numpy().astype(StringDType())
+    return codes, np.array(names.to_list(), dtype=object)
 
 
 def _are_right(codes: Codes, names: pl.Series, column: pl.Series) -> bool:

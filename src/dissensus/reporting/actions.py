@@ -118,14 +118,16 @@ def _copies(report: Report) -> list[Action]:
 
 def _labels(report: Report) -> list[Action]:
     """Return whether to stop, to check known items, or to label again."""
-    errors, target = report.errors, report.target
+    errors, target, unidentifiable = report.errors, report.target, report.result.unidentifiable
+    first = [] if unidentifiable is None else [Action(unidentifiable.remedy, "labels")]
     if errors.n_items == 0:
-        return []
+        return first
     _, low, _ = errors.accuracy
     if report.should_stop:
-        words = f"at least {percent(low)} of the labels are right, the target is {target:.0%}"
-        return [Action(f"Stop here: {words}.", "labels")]
-    steps, again = [], report.to_relabel
+        of = f" of {amount(errors.n_items, 'item')}" if unidentifiable else ""
+        words = f"at least {percent(low)} of the labels{of} are right, the target is {target:.0%}"
+        return [*first, Action(f"Stop here: {words}.", "labels")]
+    steps, again = first, report.to_relabel
     if len(again):
         left = report.errors_after
         fixed = errors.expected - left.expected

@@ -177,6 +177,8 @@ def _labels_section(report: Report) -> Section:
             f"Of {amount(errors.n_items, 'label')}{gold}, about {errors.expected:.0f} are "
             f"wrong{step} (90% interval {errors.low:.0f} to {errors.high:.0f}), judged by {basis}."
         )
+    if result.unidentifiable is not None:
+        text.append(" ".join(result.unidentifiable))
     notes = [*result.notes, "The command `dissensus compare` puts methods side by side."]
     return Section("labels", "Labels", text, panels=[["confidence"]], folded=notes)
 

@@ -57,7 +57,12 @@ def class_items(report: Report) -> tuple[SortableTable, list[dict[str, Any]], li
     ]
     details: dict[str, list[Any]] = {
         "words": [
-            f", right{within} with probability {percent(x)}. Why annotators disagree: {why}."
+            (
+                ", of which it cannot be told whether it is right."
+                if np.isnan(x)
+                else f", right{within} with probability {percent(x)}."
+            )
+            + f" Why annotators disagree: {why}."
             for x, why in zip(certainty.tolist(), cause, strict=True)
         ],
         "posterior": [

@@ -124,9 +124,12 @@ def classes_figure(
     return Figure(title, words, spec, (("class", *shares), *rows))
 
 
-def confidence_figure(result: Aggregation) -> Figure:
-    """Return how many items have which confidence."""
+def confidence_figure(result: Aggregation) -> Figure | None:
+    """Return how many items have which confidence; `None` where it cannot be told of any."""
     confidence = result.confidence[result.annotations.labels_per_item > 0]
+    if len(confidence) and np.isnan(confidence).all():
+        return None
+    confidence = confidence[~np.isnan(confidence)]
     return confidence_histogram(confidence, "labels", "confidence in the label", "items")
 
 
@@ -159,7 +162,7 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     codes = gold_codes(annotations, known)
     if codes is None:
         return None
-    scored = np.flatnonzero((codes >= 0) & (result.label >= 0))
+    scored = np.flatnonzero((codes >= 0) & (result.label >= 0) & result.is_identifiable)
     if not len(scored):
         return None
     confidence, right = result.confidence[scored], (result.label == codes)[scored]

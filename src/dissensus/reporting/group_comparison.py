@@ -77,7 +77,8 @@ class Group:
     @cached_property
     def unsure(self) -> Change:
         """The share of items that need review."""
-        return share_of(self.result.confidence[self.annotations.labels_per_item > 0] < CONFIDENT)
+        identifiable = (self.annotations.labels_per_item > 0) & self.result.is_identifiable
+        return share_of(self.result.confidence[identifiable] < CONFIDENT)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

@@ -29,6 +29,7 @@ def plot(result: Any) -> Figure:
     match result:
         case Aggregation():
             figure = confidence_figure(result)
+            nothing = "there is nothing to draw: " + " ".join(result.unidentifiable or ())
         case Agreement():
             figure = agreement_figure(result)
             nothing = "there is nothing to draw: no measure has a value"

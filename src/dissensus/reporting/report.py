@@ -181,10 +181,13 @@ class Report(DataReport):
 
     @cached_property
     def certainty(self) -> Floats:
-        """Confidence in every label; that it is right within one step, if classes are ordered."""
+        """Confidence in every label; that it is right within one step, if classes are ordered.
+
+        NaN where it cannot be told.
+        """
         if self.annotations.scale != "ordinal":
             return self.result.confidence
-        return _within_one_step(self.result.probabilities, self.result.label)
+        return _within_one_step(self.result)
 
     @cached_property
     def certainty_without_gold(self) -> Floats:
@@ -196,12 +199,17 @@ class Report(DataReport):
         temperature = method.temperature(self.annotations.labels_per_item)
         plain = replace(result, temperature=temperature)
         if self.annotations.scale == "ordinal":
-            return _within_one_step(plain.probabilities, plain.label)
+            return _within_one_step(plain)
         return plain.confidence
 
     @cached_property
     def unchecked(self) -> Integers:
-        """Labelled items without gold, by code, the least certain first."""
+        """Labelled items without gold that can be judged, by code, the least certain first."""
+        return self._open[~np.isnan(self.certainty[self._open])]
+
+    @cached_property
+    def _open(self) -> Integers:
+        """Labelled items without gold, by code; after those that can be judged, all others."""
         known = np.array([item in self.reading.gold for item in self.annotations.items.tolist()])
         open_items = (self.annotations.labels_per_item > 0) & ~known
         order = np.argsort(self.certainty, kind="stable")
@@ -211,8 +219,8 @@ class Report(DataReport):
     def errors(self) -> LabelErrors:
         """How many labels are wrong."""
         if self.checked is not None:
-            return checked_errors(self.certainty_without_gold[self.unchecked], self.checked)
-        return label_errors(self.certainty[self.unchecked], **self.checks)
+            return checked_errors(self.certainty_without_gold[self._open], self.checked)
+        return label_errors(self.certainty[self._open], **self.checks)
 
     @property
     def should_stop(self) -> bool:
@@ -278,7 +286,9 @@ class Report(DataReport):
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
         summary = summarise(self.annotations, self.result, truth=dict(self.truth) or None)
+        unidentifiable = self.result.unidentifiable
         return {
+            **({} if unidentifiable is None else {"cannot_be_told": " ".join(unidentifiable)}),
             "name": self.name,
             "sentences": self.sentences,
             "summary": summary.as_dict(),
@@ -298,11 +308,12 @@ class Report(DataReport):
         }
 
 
-def _within_one_step(probabilities: Floats, label: Integers) -> Floats:
-    """Return the probability that labels are right within one step: (item)."""
-    padded = np.pad(probabilities, ((0, 0), (1, 1)))
+def _within_one_step(result: Aggregation) -> Floats:
+    """Return the probability that labels are right within one step, NaN if unknown: (item)."""
+    padded = np.pad(result.probabilities, ((0, 0), (1, 1)))
     near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
-    return near[np.arange(len(near)), np.maximum(label, 0)]
+    certainty = near[np.arange(len(near)), np.maximum(result.label, 0)]
+    return np.where(result.is_identifiable, certainty, np.nan)
 
 
 @overload

@@ -62,10 +62,14 @@ def _quality(report: Report) -> list[str]:
         sentences.append("Where the camps differ there is no single right label.")
     elif report.errors.n_items and (within or known is None):
         certain = " The certainty is calibrated on known items." if report.result.n_gold else ""
+        unidentifiable = report.result.unidentifiable
+        of = f" of {amount(report.errors.n_items, 'item')}" if unidentifiable else ""
         sentences.append(
-            f"About {percent(right)} of the inferred labels are right{within} (probably "
+            f"About {percent(right)} of the inferred labels{of} are right{within} (probably "
             f"{percent(low)} to {percent(high)}).{certain}"
         )
+    if report.result.unidentifiable and not report.has_camps:
+        sentences.append(report.result.unidentifiable.reason)
     odd = report.odd_items
     if odd:
         words = [f"{amount(count, 'item')} {reason}" for reason, count in odd.items()]

@@ -83,7 +83,10 @@ class Summary:
     disputed
         Labelled items by the entropy of their posterior, the most disputed first.
     mean_confidence, unsure
-        Mean confidence in the labels, and the share of items with less than 0.8.
+        Mean confidence in the labels, and the share of items with less than 0.8; of the items that
+        can be judged, and NaN without any.
+    cannot_be_told
+        Why it cannot be told how many labels are right, and what would show it; or empty.
     evaluation
         The scores, where a truth was given.
     """
@@ -108,10 +111,13 @@ class Summary:
     mean_confidence: float
     unsure: float
     evaluation: Evaluation | None
+    cannot_be_told: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
         summary: dict[str, Any] = as_plain(self)
+        if not self.cannot_be_told:
+            del summary["cannot_be_told"]
         return summary
 
 
@@ -152,6 +158,7 @@ def summarise(
     size, confidence = annotations.labels_per_item, result.confidence
     if len(size) == 0:
         size = confidence = np.array([math.nan])
+    identifiable = confidence[~np.isnan(confidence)]
     counts = [
         np.bincount(label, minlength=annotations.n_classes)
         for label in (annotations.label, result.label[result.label >= 0])
@@ -182,16 +189,17 @@ def summarise(
         worst=tuple(people[half:][::-1][:most]),
         n_unranked=annotations.n_annotators - len(ranked),
         disputed=_disputed(annotations, result, most),
-        mean_confidence=float(confidence.mean()),
-        unsure=float(np.where(np.isnan(confidence), np.nan, confidence < CONFIDENT).mean()),
+        mean_confidence=float(identifiable.mean()) if len(identifiable) else math.nan,
+        unsure=float((identifiable < CONFIDENT).mean()) if len(identifiable) else math.nan,
         evaluation=None if truth is None else evaluate(result, as_truth(truth)),
+        cannot_be_told=" ".join(result.unidentifiable or ()),
     )
 
 
 def _ranked(result: Aggregation) -> Integers:
     """Return the annotators that can be ranked, the best first; among equals, by name."""
     n_labels = result.annotations.labels_per_annotator
-    enough = ~np.isnan(result.quality) & (n_labels > 0)
+    enough = ~np.isnan(result.annotators["quality"]) & (n_labels > 0)
     if (n_labels >= FEW).any():
         enough &= n_labels >= FEW
     order = np.argsort(-result.quality, kind="stable")
@@ -201,7 +209,8 @@ def _ranked(result: Aggregation) -> Integers:
 def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple[DisputedItem, ...]:
     entropy = entr(result.probabilities).sum(axis=1)
     # Rounded, so that ties are ties.
-    doubt = np.where(annotations.labels_per_item > 0, entropy.round(12), 0)
+    labelled = (annotations.labels_per_item > 0) & result.is_identifiable
+    doubt = np.where(labelled, entropy.round(12), 0)
     items = []
     for item in np.argsort(-doubt, kind="stable")[:most].tolist():
         if doubt[item] > 0:

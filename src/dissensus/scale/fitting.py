@@ -14,9 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.dtypes import StringDType
+import numpy.typing as npt
 
 from .._files import atomic_folder
+from .._identifiability import (
+    identifiable_by_links,
+    identifiable_items,
+    joined,
+    known_by_first,
+    links,
+)
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
 from ..annotations import Annotations, Floats, Integers, Part, Scale
 from ..calibration import temper
@@ -65,23 +72,34 @@ class ShardedFit:
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
         method, annotations = aggregators.create(self.method), self.annotations
-        work = partial(_write_piece, folder=str(folder), labeller=self.labeller())
+        identifiable = self._identifiable()
+        work = partial(
+            _write_piece, folder=str(folder), labeller=self.labeller(), identifiable=identifiable
+        )
         posterior = np.zeros(annotations.n_annotators)
         for done, part in enumerate(self.engine.each(work, annotations.shards), 1):
             posterior += part
             progress(done)
         with np.errstate(invalid="ignore"):
             agreement = posterior / annotations.labels_per_annotator
+        columns = {"quality": method.quality(self.params, agreement), "agreement": agreement}
+        interval = method.interval(self.params, 0.95)
+        if interval is not None:
+            columns |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
         table = {
             "annotator": annotations.annotators,
             "n_labels": annotations.labels_per_annotator,
-            "quality": method.quality(self.params, agreement),
-            "agreement": agreement,
+            **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
         }
-        interval = method.interval(self.params, 0.95)
-        if interval is not None:
-            table |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
         return replace(self, annotators=table)
+
+    def _identifiable(self) -> npt.NDArray[np.bool_]:
+        """Return the annotators whose labels can be judged: (annotator)."""
+        shards, n_annotators = self.annotations.shards, self.annotations.n_annotators
+        known = None
+        if self.annotations.has_gold:
+            known = sum(self.engine.each(_known_of, shards), np.zeros(n_annotators, np.int64))
+        return identifiable_by_links(joined(self.engine.each(links, shards)), n_annotators, known)
 
     def save(self, folder: str | Path) -> None:
         """Write the fit to a folder: annotators as Parquet, parameters, and the trace."""
@@ -175,8 +193,8 @@ class Labeller(NamedTuple):
             index=shard.index,
             annotator=shard.annotator,
             label=shard.label,
-            items=np.empty(n_items, dtype=StringDType()),  # names do not matter
-            annotators=np.empty(shard.n_annotators, dtype=StringDType()),
+            items=np.full(n_items, "", dtype=object),  # names do not matter
+            annotators=np.full(shard.n_annotators, "", dtype=object),
             classes=self.classes,
             scale=self.scale,
         )
@@ -199,11 +217,21 @@ def given_posteriors(shard: Part, labeller: Labeller) -> Floats:
     return shard.by_annotator(shard.given_posterior(labeller.label(shard)[0]))
 
 
-def _write_piece(shard: Shard, folder: str, labeller: Labeller) -> Floats:
+def _known_of(shard: Shard) -> Integers:
+    """Return how many known items there are by the first of their annotators: (annotator)."""
+    gold = np.full(shard.stop - shard.start, -1) if shard.gold is None else shard.gold
+    return known_by_first(shard, gold >= 0)
+
+
+def _write_piece(
+    shard: Shard, folder: str, labeller: Labeller, identifiable: npt.NDArray[np.bool_]
+) -> Floats:
     """Write the labels of a shard; return the posteriors of given labels: (annotator)."""
     posterior, label = labeller.label(shard)
     if shard.stop > shard.start:
         temperature = labeller.method.temperature(np.diff(shard.index))
         shown = posterior if temperature is None else temper(posterior, temperature)
-        write_piece(folder, shard.start, shard.names, label, shown, labeller.classes)
+        known = None if shard.gold is None else shard.gold >= 0
+        judged = identifiable_items(shard, known, identifiable)
+        write_piece(folder, shard.start, shard.names, label, shown, labeller.classes, judged)
     return shard.by_annotator(shard.given_posterior(posterior))

@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import move, rmtree
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from .._files import atomic_file, atomic_folder, check_folder, is_stream, write_stdout
@@ -86,17 +87,27 @@ def combining(output: str | None, work: Path) -> Iterator[str]:
 
 
 def write_piece(
-    folder: str, start: int, items: pl.Series, label: Integers, posterior: Floats, classes: Names
+    folder: str,
+    start: int,
+    items: pl.Series,
+    label: Integers,
+    posterior: Floats,
+    classes: Names,
+    identifiable: npt.NDArray[np.bool_],
 ) -> None:
-    """Write the labels of some items, the first of which has the number `start`."""
+    """Write the labels of some items, the first of which has the number `start`.
+
+    The confidence is null where it cannot be told.
+    """
     undecided = pl.Series(label < 0)
     chosen = np.where(label < 0, posterior.argmax(axis=1), label)
+    confidence = np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0]
     names = pl.Series(classes.tolist(), dtype=pl.String).gather(chosen)
     frame = pl.DataFrame(
         {
             "item": items,
             "label": names.set(undecided, None),
-            "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
+            "confidence": pl.Series(confidence).set(pl.Series(~identifiable), None),
             **{f"p:{name}": posterior[:, k] for k, name in enumerate(classes.tolist())},
         }
     )

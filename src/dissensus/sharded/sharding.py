@@ -82,7 +82,8 @@ class Dictionary:
         tables = {}
         for role, names in (("annotator", self.annotators), ("label", self.classes)):
             if self.whole[role]:
-                position = np.flatnonzero(np.strings.isdecimal(np.strings.lstrip(names, "-")))
+                whole = [name.lstrip("-").isdecimal() for name in names.tolist()]
+                position = np.flatnonzero(whole)
                 values = names[position].astype(np.int64)
                 order = np.argsort(values)
                 values, position = values[order], position[order]

@@ -7,7 +7,8 @@ M′[k, l] that on their predicted labels,
 
 DIC grows with the number of annotators; `dic_rms` can be compared between crowds. With
 `scope="matched"` both matrices use the items that both annotators labelled; with `scope="all"` M′
-uses all predicted items. Pairs with fewer than `min_overlap` common items are in neither.
+uses all predicted items. Pairs with fewer than `min_overlap` common items are in neither; without
+any pair, both distances are NaN.
 
 Do not select models by DIC. Most probable labels agree with each other more than people do, so a
 model that errs at random, independently for each annotator, comes closer to M than a better one:
@@ -42,7 +43,7 @@ _MEASURES = ("cohen", "scott", "alpha", "percent")
 class Dic(NamedTuple):
     """The distance between predicted and true agreement."""
 
-    dic: float
+    dic: float  # NaN where no pair can be compared
     dic_rms: float
     correlation: float  # Pearson's, between true and predicted agreement, over pairs
     n_pairs_used: int
@@ -128,8 +129,8 @@ def dic_interval(
     edges = [50 * (1 - confidence), 50 * (1 + confidence)]
     out = {}
     for name in ("dic", "dic_rms"):
-        values = [getattr(sample, name) for sample in samples]
-        low, high = np.nanpercentile(values, edges) if samples else (math.nan, math.nan)
+        values = [value for sample in samples if not math.isnan(value := getattr(sample, name))]
+        low, high = np.percentile(values, edges) if values else (math.nan, math.nan)
         out[name] = Score(getattr(whole, name), float(low), float(high))
     return out
 
@@ -197,7 +198,7 @@ class _Comparison:
         true, predicted, pair = true[known], predicted[known], self._here[known]
         squares = (true - predicted) ** 2
         return Dic(
-            math.sqrt(2 * squares.sum()),
+            math.sqrt(2 * squares.sum()) if len(squares) else math.nan,
             math.sqrt(squares.mean()) if len(squares) else math.nan,
             _pearson(true, predicted),
             len(squares),

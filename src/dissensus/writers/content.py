@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from .._names import Names
+from .._plain import as_plain
 from .._relation import Array
 from .._tables import Table, Tabular
 from ..annotations import Annotations
@@ -87,10 +88,13 @@ class Content:
             yield item, range(index[position], index[position + 1])
 
     def labels(self) -> Iterator[tuple[str, Any, float | None]]:
-        """Yield every item of a result with its label, `None` if undecided, and its confidence."""
+        """Yield every item of a result with its label, `None` if undecided, and its confidence.
+
+        The confidence is `None` where it cannot be told.
+        """
         what, items = self.what, self.annotations.items.tolist()
         if isinstance(what, Aggregation):
-            yield from zip(items, what.labels.tolist(), what.confidence.tolist(), strict=True)
+            yield from zip(items, what.labels.tolist(), as_plain(what.confidence), strict=True)
         elif isinstance(what, Estimation):
             for item, value in zip(items, what.value.tolist(), strict=True):
                 yield item, None if math.isnan(value) else value, None
@@ -198,7 +202,7 @@ def as_pandas(frame: pl.DataFrame) -> pd.DataFrame:
 
 def as_column(values: Array) -> pl.Series:
     """Return an array as a column."""
-    if values.dtype.kind == "T":
+    if values.dtype.kind in "OT" and set(map(type, values.tolist())) <= {str, type(None)}:
         return pl.Series(values.tolist(), dtype=pl.String)
     return pl.Series(values)
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.dtypes import StringDType
 
 from .._files import atomic_file, output_errors, reason
 from .._names import as_names, text
@@ -130,4 +129,4 @@ def _replaced(values: Any, about: bool, people: set[str], key: dict[str, str]) -
     if not about and people.isdisjoint(names):
         return values
     new = [_pseudonym(one, key) if one and (about or one in people) else one for one in names]
-    return np.array(new, dtype=StringDType(na_object=None))
+    return np.array(new, dtype=object)
