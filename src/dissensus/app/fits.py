@@ -44,13 +44,19 @@ class Fit:
         Known labels from decisions; those of the file are in the report.
     unknown
         Decided items whose class or item is not there any more.
+    file
+        The annotations without the changes.
+    changes_number
+        Of the entry of the changes; 0 if there are none.
     """
 
     report: Report
     number: int
     changes: Changes
     gold: Mapping[str, str]
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[str, ...]
+    file: Annotations
+    changes_number: int
 
     @property
     def annotations(self) -> Annotations:
@@ -136,7 +142,9 @@ def fit(
         seed=seed,
         progress=progress,
     )
-    return Fit(report, number, changes, gold, tuple(k for k in decided if k not in gold))
+    unknown = tuple(k for k in decided if k not in gold)
+    file, changes_number = reading.annotations, decisions.changes_number
+    return Fit(report, number, changes, gold, unknown, file, changes_number)
 
 
 @dataclass(frozen=True, eq=False)

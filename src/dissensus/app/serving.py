@@ -52,6 +52,8 @@ def serve(
     if host in ("0.0.0.0", "::"):
         shown = socket.gethostname()
     address = f"{scheme}://{shown}:{port}/"
+    if workbench.outdated_words:
+        say(workbench.outdated_words)
     if hosts.team:
         say(f"The workbench is at {address}; the password is asked for.")
         if not certificate:
@@ -69,6 +71,7 @@ def serve(
         timeout_graceful_shutdown=3,
         proxy_headers=False,
     )
+    workbench.say = say
     workbench.start()
     if browser:
         Timer(0.3, webbrowser.open, [address]).start()
