@@ -9,9 +9,11 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from threading import Condition
+from shutil import copy
+from threading import Barrier, Condition, Event
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ from dissensus.app.browse import Catalogue, Filter
 from dissensus.app.changes import Changes
 from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Decisions
 from dissensus.app.fits import Present
-from dissensus.app.journal import Entry, Journal
+from dissensus.app.journal import Entry, Journal, RequestError
 from dissensus.app.media import media_of
 from dissensus.app.sessions import is_password, set_password
 from dissensus.app.state_files import open_state
@@ -39,6 +41,7 @@ from dissensus.readers import examine
 from .support import run
 
 _REVIEWERS = ("ann", "bob", "cat")
+OLD = Path(__file__).parent / "fixtures_workbench"
 
 
 def small(n_items: int = 60) -> Annotations:
@@ -772,3 +775,362 @@ def test_the_state_after_many_random_decisions_is_that_of_a_fresh_start(bench):
     fresh = Present.of(bench.present.fit, Decisions(bench.journal.entries()))
     for name in ("label", "certainty", "status", "provisional", "accuracy"):
         np.testing.assert_allclose(getattr(bench.present, name), getattr(fresh, name), atol=1e-9)
+
+
+def of_rows(folder, *rows: str, state: str = "state") -> Workbench:
+    """Return a workbench on rows such as "i1 ann cat", in a file that others may replace."""
+    path = folder / "answers.csv"
+    path.write_text(
+        "item,annotator,label\n" + "".join(f"{row.replace(' ', ',')}\n" for row in rows)
+    )
+    return Workbench(
+        lambda: examine(path),
+        Journal(folder / state),
+        name="answers.csv",
+        source=path,
+        method="majority",
+    )
+
+
+def table(taken: exports.Taken) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(taken.body.decode())))
+
+
+def gold_of(bench: Workbench) -> dict[str, str]:
+    """Return what decisions.csv has after a fit."""
+    bench.settle()
+    return {row["item"]: row["label"] for row in table(exports.decisions_table(bench.present.fit))}
+
+
+ANIMALS = [
+    f"i{k} {who} {label}"
+    for k in range(8)
+    for who, label in zip("abcd", ("cat", "dog", "cow", "cats"), strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"reviewer": "bob"},
+        {"item": "b"},
+        {"value": "dog"},
+        {"comment": "sure"},
+        {"kind": "split", "value": ""},
+    ],
+)
+def test_an_id_with_another_content_is_refused_and_the_first_is_kept(tmp_path, other):
+    journal = Journal(tmp_path / "state")
+    fields = {"reviewer": "ann", "kind": "label", "item": "a", "value": "cat", "request": "r"}
+    first, _ = journal.add(**fields)
+    with pytest.raises(RequestError, match="sent before"):
+        journal.add(**{**fields, **other})
+    assert journal.add(**fields) == (first, False)
+    assert journal.entries() == [first]
+    journal.close()
+
+
+def test_the_same_undo_takes_back_one_decision_and_another_undo_another(bench):
+    for _ in range(3):
+        bench.decide("ann", bench.next_item("ann").item, "label", "fox")
+    first, second, _ = bench.decisions.all
+    taken = bench.undo("ann", request="u1")
+    assert bench.undo("ann", request="u1").number == taken.number
+    assert bench.decisions.all == [first, second]
+    bench.undo("ann", request="u2")
+    assert bench.decisions.all == [first]
+    for who in ("bob", "ann"):
+        with pytest.raises(RequestError):
+            bench.undo(who, first.number, request="u2")
+    assert bench.decisions.all == [first]
+
+
+def test_undos_at_the_same_moment_take_back_one_decision_each(bench):
+    items = bench.present.fit.annotations.items.tolist()
+    for attempt in range(10):
+        for item in items[:5]:
+            bench.decide("ann", item, "label", "fox")
+        start = Barrier(3)
+
+        def undo(k: int, start: Barrier = start, attempt: int = attempt) -> int:
+            start.wait()
+            return bench.undo("ann", request=f"{attempt}-{k}").number
+
+        with ThreadPoolExecutor(3) as pool:
+            numbers = list(pool.map(undo, range(3)))
+        assert len(set(numbers)) == 3
+        assert set(bench.decisions.gold()) == set(items[:2])
+        for _ in range(2):
+            bench.undo("ann")
+
+
+def test_changes_are_taken_back_once_by_the_same_request(bench):
+    bench.keep("ann", Changes((), {"fox": "red fox"}))
+    bench.keep("ann", Changes((), {"deer": "roe deer"}))
+    for _ in range(2):
+        bench.take_back("bob", request="t1")
+    assert bench.decisions.changes == Changes((), {"fox": "red fox"})
+    bench.take_back("bob", request="t2")
+    assert bench.decisions.changes == Changes()
+    assert bench.take_back("bob", request="t3") is None
+
+
+def test_a_decision_that_comes_later_to_the_journal_comes_later_to_the_memory(bench):
+    item = bench.present.fit.annotations.items.tolist()[0]
+    add, second_is_in = bench.journal.add, Event()
+
+    def slow(*args, **fields):
+        entry = add(*args, **fields)
+        if fields["value"] == "fox":
+            second_is_in.wait(0.3)  # the first is in the journal, and the second may overtake it
+        return entry
+
+    bench.journal.add = slow
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(bench.decide, "ann", item, "label", "fox")
+        while not bench.journal.entries():
+            pass
+        pool.submit(bench.decide, "ann", item, "label", "deer").result()
+        second_is_in.set()
+        first.result()
+    assert bench.journal.entries()[-1].value == "deer"
+    assert bench.decisions.gold() == Decisions(bench.journal.entries()).gold() == {item: "deer"}
+    code = bench.present.fit.codes[item]
+    assert bench.present.fit.annotations.classes[bench.present.label[code]] == "deer"
+
+
+def test_after_posts_at_once_everything_is_as_it_was_shown(tmp_path):
+    annotations = small(40)
+    bench = Workbench(
+        lambda: examine(annotations), Journal(tmp_path / "state"), name="s", method="majority"
+    )
+    items, start = annotations.items.tolist(), Barrier(4)
+
+    def post(k: int) -> None:
+        start.wait()
+        for item in items:
+            bench.decide("ann", item, "label", ("fox", "deer", "boar", "empty")[k])
+            if k == 3:
+                bench.undo("ann")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(post, range(4)))
+    assert len(bench.journal.entries()) == 5 * 40
+    again = Decisions(bench.journal.entries())
+    assert bench.decisions.gold() == again.gold()
+    assert bench.decisions.last("ann") == again.last("ann")
+    fresh = Present.of(bench.present.fit, again)
+    np.testing.assert_array_equal(bench.present.label, fresh.label)
+    bench.close()
+
+
+@pytest.mark.parametrize(
+    ("renamed", "button", "of_file"),
+    [
+        ({"cat": "dog", "dog": "fox"}, "dog", "cat"),
+        ({"cat": "dog", "dog": "fox"}, "fox", "dog"),
+        ({"cat": "dog", "dog": "cat"}, "cat", "dog"),
+        ({"cat": "dog", "dog": "cow", "cow": "cat"}, "cow", "dog"),
+        ({"cat": "lion"}, "lion", "cat"),
+        ({"cats": "cat"}, "cat", "cat"),
+        ({"cats": "cat", "cat": "dog", "dog": "cats"}, "cat", "cats"),
+    ],
+)
+def test_a_button_exports_its_name_and_the_class_of_the_file_when_taken_back(
+    tmp_path, renamed, button, of_file
+):
+    bench = of_rows(tmp_path, *ANIMALS)
+    entry = bench.keep("ann", Changes((), renamed))
+    bench.settle()
+    bench.decide("ann", "i1", "label", button)
+    assert bench.present.fit.classes[button] == bench.present.label[bench.present.fit.codes["i1"]]
+    for _ in range(2):
+        assert gold_of(bench) == {"i1": button}
+        (review,) = table(exports.reviews_table(bench.decisions))
+        assert review["label"] == button
+        assert table(exports.journal_table(bench.entries()))[1]["value"] == of_file
+        bench.close()
+        bench = of_rows(tmp_path, *ANIMALS)
+    bench.undo("bob", entry.number)
+    assert gold_of(bench) == {"i1": of_file}
+    bench.close()
+
+
+def test_a_choice_of_merged_classes_is_open_again_when_they_are_apart(tmp_path):
+    bench = of_rows(tmp_path, *ANIMALS)
+    entry = bench.keep("ann", Changes((), {"cat": "pet", "dog": "pet"}))
+    bench.settle()
+    bench.decide("ann", "i1", "label", "pet")
+    bench.decide("bob", "i1", "label", "pet")
+    assert gold_of(bench) == {"i1": "pet"}
+    bench.undo("ann", entry.number)
+    assert gold_of(bench) == {}
+    assert len(bench.decisions.apart) == 2
+    assert not bench.present.status[bench.present.fit.codes["i1"]]
+    bench.keep("ann", Changes((), {"cat": "beast", "dog": "beast"}))
+    assert gold_of(bench) == {"i1": "beast"}
+    bench.close()
+
+
+def test_reviewers_agree_whose_classes_are_merged(tmp_path):
+    bench = of_rows(tmp_path, *ANIMALS)
+    bench.decide("ann", "i1", "label", "cat")
+    bench.decide("bob", "i1", "label", "cats")
+    assert gold_of(bench) == {}
+    bench.keep("ann", Changes((), {"cats": "cat"}))
+    assert gold_of(bench) == {"i1": "cat"}
+    bench.close()
+
+
+def test_a_page_from_before_a_change_decides_by_the_names_that_it_showed(tmp_path):
+    bench = of_rows(tmp_path, *ANIMALS)
+    before = bench.present.fit.changes_number
+    entry = bench.keep("ann", Changes((), {"cat": "dog", "dog": "cat"}))
+    bench.settle()
+    bench.decide("bob", "i1", "label", "dog", changes=before)
+    bench.decide("bob", "i2", "label", "dog", changes=entry.number)
+    assert gold_of(bench) == {"i1": "cat", "i2": "dog"}
+    assert [one.value for one in bench.decisions.all] == ["dog", "cat"]
+    bench.close()
+
+
+def test_what_if_compares_names_of_the_file_once(tmp_path):
+    bench = of_rows(tmp_path, *[f"i{k} {who} cat" for k in range(3) for who in "ab"], "i3 a dog")
+    swapped = Changes((), {"cat": "dog", "dog": "cat"})
+    bench.decide("ann", "i3", "label", "cat")
+    bench.keep("ann", swapped)
+    bench.settle()
+    assert not len(bench.what_if(swapped).changed)
+    assert not len(bench.what_if(Changes()).changed)
+    assert bench.what_if(Changes((), {"cat": "dog"})).after == []
+    bench.close()
+
+
+def test_a_journal_of_version_1_is_read_as_it_was_meant(tmp_path):
+    for name in ("renamed.csv", "renamed.csv.workbench"):
+        copy(OLD / name, tmp_path / name)
+    meant = dict.fromkeys(("i1", "i2", "i5", "i7", "i10"), "cat")
+    meant |= {"i3": "dog", "i6": "dog", "i4": "bird", "i8": "bird", "i9": "bird"}
+    swapped = {"cat": "dog", "dog": "cat"}
+    path = tmp_path / "renamed.csv"
+    for attempt in range(2):
+        bench = Workbench(
+            lambda: examine(path), Journal(f"{path}.workbench"), name="x", method="majority"
+        )
+        assert bench.decisions.gold() == meant
+        assert gold_of(bench) == {item: swapped.get(label, label) for item, label in meant.items()}
+        assert bench.decisions.outdated == []
+        rows = table(exports.journal_table(bench.entries()))
+        stated = {row["item"]: row["value"] for row in rows if row["kind"] == "label"}
+        assert stated == {"i12": "bird", **meant}
+        if not attempt:
+            bench.decide("ann", "i12", "label", "cat")
+            meant["i12"] = "dog"
+        bench.close()
+
+
+STUDY = [f"i{k} {who} {label}" for k in range(6) for who, label in zip("abc", "xxy", strict=True)]
+OTHER = [f"i{k} {who} y" for k in range(6) for who in "def"]
+
+
+def decided(folder) -> None:
+    """Keep six decisions on a study."""
+    bench = of_rows(folder, *STUDY)
+    for k in range(6):
+        bench.decide("ann" if k < 4 else "bob", f"i{k}", "label", "x")
+    assert len(gold_of(bench)) == 6
+    bench.close()
+
+
+@pytest.mark.parametrize("other", [OTHER, [row.replace(" x", " z") for row in STUDY if "x" in row]])
+def test_decisions_on_labels_that_are_gone_are_gold_only_when_confirmed(tmp_path, other):
+    decided(tmp_path)
+    bench = of_rows(tmp_path, *other, "i0 g x")  # x is a class in both
+    assert "6 decisions" in bench.outdated_words
+    assert gold_of(bench) == {}
+    assert table(exports.reviews_table(bench.decisions)) == []
+    assert len(bench.entries()) == 6
+    assert not bench.present.status.any()
+    with pytest.raises(DataError, match="changed"):
+        bench.confirm("owner", "a mark of another page")
+    mark = bench.outdated_mark
+    for _ in range(2):
+        bench.confirm("owner", mark, request="r")
+    assert len(bench.entries()) == 7
+    for _ in range(2):
+        assert bench.outdated_words == ""
+        assert gold_of(bench) == {f"i{k}": "x" for k in range(6)}
+        bench.close()
+        bench = of_rows(tmp_path, *other, "i0 g x")
+    bench.close()
+    bench = of_rows(tmp_path, *[f"i{k} h x" for k in range(6)], "i0 h y")
+    assert "6 decisions" in bench.outdated_words
+    assert gold_of(bench) == {}
+    bench.close()
+    bench = of_rows(tmp_path, *STUDY)
+    assert bench.outdated_words == ""
+    bench.close()
+
+
+def test_a_new_decision_on_labels_of_now_counts_beside_those_on_labels_that_are_gone(tmp_path):
+    decided(tmp_path)
+    bench = of_rows(tmp_path, *OTHER, "i0 g x")
+    bench.decide("ann", "i0", "label", "y")
+    bench.decide("eve", "i5", "label", "y")
+    assert "4 decisions" not in bench.outdated_words
+    assert "5 decisions" in bench.outdated_words  # i1 to i5
+    assert gold_of(bench) == {"i0": "y", "i5": "y"}
+    bench.undo("ann")
+    assert "6 decisions" in bench.outdated_words
+    bench.close()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [*STUDY, *OTHER],  # grew
+        [row.replace(" a x", " a y") for row in STUDY],  # some labels changed
+        STUDY[::-1],
+        [row for row in STUDY if " c " not in row],
+        [row for row in STUDY if not row.startswith("i3")],
+    ],
+)
+def test_a_file_that_grew_or_changed_in_part_is_not_accused(tmp_path, rows):
+    decided(tmp_path)
+    bench = of_rows(tmp_path, *rows)
+    assert bench.decisions.outdated == []
+    assert bench.outdated_words == ""
+    assert len(gold_of(bench)) == len({row.split()[0] for row in rows})
+    bench.close()
+
+
+def test_labels_that_a_decision_saw_are_those_of_the_file_whatever_is_kept(tmp_path):
+    bench = of_rows(tmp_path, *STUDY)
+    bench.keep("ann", Changes(("a", "b"), {"x": "y", "y": "x"}))
+    bench.settle()
+    bench.decide("ann", "i0", "label", "x")
+    bench.close()
+    bench = of_rows(tmp_path, *STUDY)
+    assert bench.outdated_words == ""
+    assert gold_of(bench) == {"i0": "x"}
+    bench.close()
+
+
+def test_a_file_that_is_replaced_while_the_workbench_is_open_is_noticed(tmp_path):
+    decided(tmp_path)
+    bench = of_rows(tmp_path, *STUDY)
+    page = bench.decide("ann", "i0", "label", "x").labels
+    sentences: list[str] = []
+    bench.say = sentences.append
+    (tmp_path / "answers.csv").write_text(
+        "item,annotator,label\n"
+        + "".join(f"{row.replace(' ', ',')}\n" for row in [*OTHER, "i0 g x"])
+    )
+    bench._look_at_file()
+    assert "6 decisions" in bench.messages[-1]
+    assert sentences == [bench.outdated_words]
+    bench.decide("ann", "i1", "label", "x", labels=page)  # from a page of before
+    bench.settle()
+    bench.decide("ann", "i2", "label", "x")
+    assert gold_of(bench) == {"i2": "x"}
+    bench.close()

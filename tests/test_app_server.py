@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
+import io
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 from urllib.parse import urlencode
 
 import polars as pl
@@ -19,6 +24,7 @@ from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts
 from dissensus.app.journal import Journal
 from dissensus.app.server import make_app
+from dissensus.app.serving import serve
 from dissensus.app.sessions import Sessions, is_password, set_password
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError
@@ -425,7 +431,7 @@ def test_a_method_that_does_not_exist_is_not_kept(fresh):
 def test_pages_say_which_kept_changes_are_skipped(fresh):
     fresh.enter()
     stored = {"left_out": ["gone"], "renamed": {"lost": "found"}, "method": ""}
-    fresh.bench._enter(fresh.bench.journal.add("ann", "change", value=json.dumps(stored))[0], "")
+    fresh.bench._enter("ann", "change", value=json.dumps(stored))
     fresh.bench.settle()
     for path in ("/what-if", "/take-home"):
         page = fresh.client.get(path).text
@@ -463,3 +469,204 @@ def test_no_download_has_a_cell_that_a_spreadsheet_would_run(fresh, tmp_path):
     frame = read_columns(open_source(files["journal"]), ["comment"])
     wanted = ["@SUM(1)", "+1+1", "-2", "'quoted", "-x"]
     assert frame["comment"].to_list()[1:6] == wanted
+
+
+class OfFile:
+    """A workbench on a file, behind a test client whose forms are those of the pages."""
+
+    def __init__(self, path: Path, text: str | None = None) -> None:
+        if text is not None:
+            path.write_bytes(text.encode())
+        self.bench = Workbench(
+            lambda: examine(path), Journal(f"{path}.workbench"), name=path.name, method="majority"
+        )
+        sessions = Sessions(80)
+        app = make_app(self.bench, sessions, Hosts("127.0.0.1"))
+        self.client = TestClient(app, base_url=ORIGIN, follow_redirects=False)
+        self.client.get(f"/enter?token={sessions.token}")
+
+    def post(self, path: str, **fields: str):
+        """Send fields as a browser does, which sends every line break as CR LF."""
+        sent = {name: re.sub("\r\n|\r|\n", "\r\n", text) for name, text in fields.items()}
+        return self.client.post(path, data=sent, headers={"origin": ORIGIN})
+
+    def form(self, page: str, action: str) -> dict[str, str]:
+        """Return the hidden fields of a form of a page, as a browser reads them."""
+        text = self.client.get(page).text
+        inside = re.search(f'<form[^>]*action="{action}".*?</form>', text, re.DOTALL)[0]
+        pairs = re.findall(r'type="hidden" name="([^"]*)" value="([^"]*)"', inside)
+        return {name: re.sub("\r\n|\r", "\n", html.unescape(value)) for name, value in pairs}
+
+    def decide(self, item: str, value: str):
+        page = "/items/one?" + urlencode({"name": item})
+        return self.post("/decide", **self.form(page, "/decide"), value=value)
+
+    def export(self, what: str) -> list[dict[str, str]]:
+        answer = self.client.get(f"/export?what={what}")
+        assert answer.status_code == 200
+        return list(csv.DictReader(io.StringIO(answer.text, newline="")))
+
+    def end(self) -> None:
+        self.bench.close()
+
+
+def table_of(*rows: tuple[str, str, str]) -> str:
+    held = io.StringIO(newline="")
+    csv.writer(held).writerows([("item", "annotator", "label"), *rows])
+    return held.getvalue()
+
+
+PETS = [
+    (f"i{k}", who, label)
+    for k in range(6)
+    for who, label in zip("abc", ("cat", "dog", "cow"), strict=True)
+]
+
+
+def test_an_id_that_was_used_is_the_same_entry_or_refused_in_words(tmp_path):
+    served = OfFile(tmp_path / "a.csv", table_of(*PETS))
+    fields = {"item": "i1", "value": "cat", "comment": "why", "request": "r"}
+    for _ in range(2):
+        assert served.post("/decide", **fields).status_code == 303
+    for other in ({"item": "i2"}, {"value": "dog"}, {"comment": ""}, {"kind": "split"}):
+        answer = served.post("/decide", **{**fields, **other})
+        assert answer.status_code == 409
+        assert "sent before" in answer.text
+    served.post("/reviewer", name="bob")
+    assert served.post("/decide", **fields).status_code == 409
+    assert served.post("/undo", request="r").status_code == 409
+    assert served.post("/changes/undo", request="r").status_code == 409
+    assert served.post("/changes", request="r", **{"class-0": "lion"}).status_code == 409
+    long = {**fields, "request": "r" * 200}
+    assert served.post("/decide", **long).status_code == 303
+    assert served.post("/decide", **{**long, "request": "r" * 201}).status_code == 303
+    assert len(served.bench.journal.entries()) == 3
+    served.end()
+
+
+def test_an_undo_that_is_sent_twice_takes_back_one_and_three_at_once_three(tmp_path):
+    served = OfFile(tmp_path / "a.csv", table_of(*PETS))
+    for k in range(6):
+        assert served.decide(f"i{k}", "cat").status_code == 303
+    fields = served.form("/items/one?name=i5", "/undo")
+    answers = [served.post("/undo", **fields) for _ in range(2)]
+    assert [one.headers["location"] for one in answers] == ["/items/one?name=i5"] * 2
+    assert len(served.bench.decisions.all) == 5
+    start = Barrier(3)
+
+    def undo(request: str) -> str:
+        start.wait()
+        return served.post("/undo", request=request).headers["location"]
+
+    with ThreadPoolExecutor(3) as pool:
+        assert len(set(pool.map(undo, "abc"))) == 3
+    assert [one.item for one in served.bench.decisions.all] == ["i0", "i1"]
+    served.end()
+
+
+@pytest.mark.parametrize(
+    "names", [("dog", "cow", "fox"), ("dog", "cow", "cat"), ("ox", "ox", "dog")]
+)
+def test_what_a_button_says_is_what_is_exported(tmp_path, names):
+    served = OfFile(tmp_path / "a.csv", table_of(*PETS))
+    assert served.decide("i0", "dog").status_code == 303
+    fields = {f"class-{k}": name for k, name in enumerate(names)}  # of cat, cow and dog
+    assert served.post("/changes", **fields).status_code == 303
+    served.bench.settle()
+    buttons = sorted(set(names))
+    for k, name in enumerate(buttons, 1):
+        assert served.decide(f"i{k}", name).status_code == 303
+        assert "dog" in names or served.decide(f"i{k}", "dog").status_code == 400
+        page = served.client.get(f"/items/one?name=i{k}").text
+        assert re.search(f'value="{name}" class="choice chosen"', page)
+    stated = {row["item"]: row["label"] for row in served.export("decisions")}
+    assert stated == {"i0": names[2], **{f"i{k}": name for k, name in enumerate(buttons, 1)}}
+    reviews = {row["item"]: row["label"] for row in served.export("reviews")}
+    assert reviews == stated
+    labels = {row["item"]: row["label"] for row in served.export("labels")}
+    assert stated.items() <= labels.items()
+    assert served.post("/changes/undo", request="t").status_code == 303
+    back = {row["item"]: row["label"] for row in served.export("decisions")}
+    of_file = dict(zip(names, ("cat", "cow", "dog"), strict=True))
+    apart = {name for name in names if names.count(name) > 1}
+    expected = {f"i{k}": of_file[name] for k, name in enumerate(buttons, 1) if name not in apart}
+    assert back == {"i0": "dog", **expected}
+    assert ("apart again" in served.client.get("/take-home").text) == bool(apart)
+    served.end()
+
+
+BREAKS = ("one\ntwo", "three\r\nfour", "five\rsix", "\nseven\n", " eight  nine ")
+
+
+def test_names_with_line_breaks_are_decided_from_a_form_and_export_as_they_were(tmp_path):
+    names = zip(BREAKS, BREAKS[1:] + BREAKS[:1], strict=True)
+    reading = examine(Annotations.from_columns(*zip(*[(i, i, c) for i, c in names], strict=True)))
+    bench = Workbench(lambda: reading, Journal(tmp_path / "s"), name="n", method="majority")
+    served = OfFile.__new__(OfFile)
+    served.bench, sessions = bench, Sessions(80)
+    app = make_app(bench, sessions, Hosts("127.0.0.1"))
+    served.client = TestClient(app, base_url=ORIGIN, follow_redirects=False)
+    served.client.get(f"/enter?token={sessions.token}")
+    for name in BREAKS:
+        answer = served.decide(name, name)
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/items/one?" + urlencode({"name": name})
+    assert {row["item"]: row["label"] for row in served.export("decisions")} == {
+        name: name for name in BREAKS
+    }
+    assert [row["item"] for row in served.export("journal")] == list(BREAKS)
+    shown = {f"class-{k}": re.sub("[\r\n]", "", name) for k, name in enumerate(sorted(BREAKS))}
+    served.post("/changes", **shown, leave=BREAKS[0])  # fields of one line lose line breaks
+    kept = bench.decisions.changes
+    assert (kept.left_out, kept.renamed) == (BREAKS[:1], {})
+    bench.close()
+
+
+def test_names_that_differ_in_line_breaks_only_are_refused_not_mixed_up(tmp_path):
+    served = OfFile(tmp_path / "a.csv", table_of(("a\nb", "w", "x"), ("a\r\nb", "w", "y")))
+    answer = served.decide("a\nb", "x")
+    assert answer.status_code == 400
+    assert "line breaks" in answer.text
+    assert served.bench.journal.entries() == []
+    served.end()
+
+
+def test_decisions_of_another_data_set_are_confirmed_on_a_page(tmp_path):
+    path = tmp_path / "a.csv"
+    served = OfFile(path, table_of(*PETS))
+    for k in range(6):
+        assert served.decide(f"i{k}", "dog").status_code == 303
+    assert "6 decisions" not in served.client.get("/").text
+    served.end()
+    served = OfFile(
+        path,
+        table_of(*[(f"i{k}", who, "cat") for k in range(6) for who in "xyz"], ("i6", "x", "dog")),
+    )
+    for page in ("/", "/review", "/items", "/take-home"):
+        assert "6 decisions were made on labels" in served.client.get(page).text, page
+    assert served.export("decisions") == []
+    assert {row["label"] for row in served.export("labels") if row["item"] != "i6"} == {"cat"}
+    fields = served.form("/", "/confirm")
+    assert served.post("/confirm", **{**fields, "mark": "0"}).status_code == 400
+    for _ in range(2):
+        assert served.post("/confirm", **fields).status_code == 303
+    assert "6 decisions were made on labels" not in served.client.get("/").text
+    assert {row["label"] for row in served.export("decisions")} == {"dog"}
+    assert [row["kind"] for row in served.export("journal")] == ["label"] * 6 + ["confirm"]
+    served.end()
+    served = OfFile(path)
+    assert len(served.export("decisions")) == 6
+    served.end()
+
+
+def test_the_terminal_states_decisions_on_labels_that_are_gone(tmp_path, monkeypatch):
+    path, sentences = tmp_path / "a.csv", []
+    served = OfFile(path, table_of(*PETS))
+    served.decide("i1", "dog")
+    served.end()
+    path.write_text(table_of(*[(item, "z", label) for item, _, label in PETS]))
+    monkeypatch.setattr("uvicorn.Server.run", lambda _server, sockets: sockets[0].close())
+    serve(OfFile(path).bench, port=0, browser=False, say=sentences.append)
+    assert sentences[0].startswith(
+        "1 decision was made on labels that are no longer in a.csv; it is"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -84,6 +84,27 @@ class Changes:
         renamed = {old: new for old, new in self.renamed.items() if old in classes}
         return Changes(left_out, renamed, method), tuple(skipped)
 
+    def originals(self, classes: Iterable[str]) -> dict[str, str]:
+        """Return the class of the file by its present name; of merged ones the same, or the first.
+
+        >>> Changes(renamed={"cat": "dog", "dog": "fox"}).originals(["cat", "dog"])
+        {'dog': 'cat', 'fox': 'dog'}
+        """
+        originals: dict[str, str] = {}
+        for label in classes:
+            if self.name(label) == label:
+                originals[label] = label
+            else:
+                originals.setdefault(self.name(label), label)
+        return originals
+
+    def merged(self, label: str) -> list[str]:
+        """Return the classes of the file that one of `originals` stands for."""
+        name = self.renamed.get(label)
+        if name is None:
+            return [label]
+        return [old for old, new in self.renamed.items() if new == name]
+
     def apply(self, annotations: Annotations) -> Annotations:
         """Return the annotations with these changes.
 
@@ -143,8 +164,13 @@ def effect(
     method: str,
     gold: Mapping[str, str] | None,
     seed: int,
+    before: Changes = Changes(),
 ) -> Effect:
-    """Return the effect of changes to annotations, compared with the present result."""
+    """Return the effect of changes to annotations, compared with the present result.
+
+    The classes of `annotations` and `gold` are those of the file; the present result has the names
+    of the changes `before`.
+    """
     aggregators.create(method)  # fails early
     changed = changes.apply(annotations)
     classes = set(changed.classes.tolist())
@@ -153,8 +179,15 @@ def effect(
     result = aggregate(changed, method, gold=known or None, seed=seed)
     was = ["undecided" if one is None else one for one in present.labels.tolist()]
     now = ["undecided" if one is None else one for one in result.labels.tolist()]
-    new_name = {name: changes.name(name) for name in set(was)}
-    differs = [k for k, (a, b) in enumerate(zip(was, now, strict=True)) if new_name[a] != b]
+    new_names: dict[str, set[str]] = {"undecided": {"undecided"}}
+    for label in annotations.classes.tolist():
+        new_names.setdefault(before.name(label), set()).add(changes.name(label))
+
+    def differ(old: str, new: str) -> bool:
+        names = new_names.get(old, set())
+        return new not in names or (len(names) > 1 and old != new)  # merged classes are apart again
+
+    differs = [k for k, (a, b) in enumerate(zip(was, now, strict=True)) if differ(a, b)]
     return Effect(
         np.array(differs, dtype=np.int64),
         [was[k] for k in differs],

@@ -3,24 +3,34 @@
 The last decision of a reviewer on an item counts, unless it was taken back. Where all reviewers of
 an item chose the same class, it is gold; where they differ, the arbiter's choice is. An item that
 somebody calls split or unclear is never gold, unless the arbiter chose a class.
+
+Decisions hold classes of the file; the names of the changes that are kept are applied when they
+leave. A decision does not count while none of the labels that it saw is in the file any more, until
+somebody confirms it, nor one for a class that was merged of several which are apart again.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cached_property
+from hashlib import blake2b
 
+from ..annotations import Annotations
 from .changes import Changes
 from .journal import VERDICTS, Entry
 
 OPEN, DECIDED, SPLIT, UNCLEAR, DISPUTED = range(5)
 STATUSES = ("open", "decided", "split", "unclear", "reviewers differ")
+_DIGITS = 8  # of the hash of a label in a fingerprint
+_MOST = 64  # hashes in a fingerprint
 
 
 class Decisions:
     """Decisions by item and reviewer; entries are added in the order of the journal.
 
+    With the annotations of the file, decisions on labels that are not there any more do not count.
     Others may read while one adds: what belongs to an item is replaced, never changed.
 
     >>> decisions = Decisions([Entry(1, "", "ann", "label", "a", "cat")])
@@ -34,9 +44,14 @@ class Decisions:
     {'a': 'cat'}
     """
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(
+        self, entries: Iterable[Entry] = (), annotations: Annotations | None = None
+    ) -> None:
         self.number = 0  # of the last entry
         self.arbiter = ""
+        self.annotations = annotations  # as in the file
+        self._outdated: set[int] = set()  # numbers of decisions on labels that are gone
+        self._all_changes = {0: Changes()}  # by number, also those taken back
         self._entries: dict[int, Entry] = {}  # that can be taken back
         self._by_item: dict[str, dict[str, tuple[Entry, ...]]] = {}
         self._changes: tuple[Entry, ...] = ()
@@ -50,11 +65,21 @@ class Decisions:
             self.arbiter = entry.value
         elif entry.kind == "undo":
             self._take_back(self._entries.pop(int(entry.value), None))
+        elif entry.kind == "confirm":
+            labels: Mapping[str, str] = json.loads(entry.value)
+            for number, now in labels.items():
+                decision = self._entries.get(int(number))
+                if decision is not None and not self._is_gone(decision.item, now):
+                    self._outdated.discard(decision.number)
         else:
+            if entry.kind == "change":
+                self._all_changes[entry.number] = Changes.from_dict(json.loads(entry.value))
             self._entries[entry.number] = entry
             if entry.kind == "change":
                 self._changes = (*self._changes, entry)
             else:
+                if self._is_gone(entry.item, entry.labels):
+                    self._outdated.add(entry.number)
                 of_item = self._by_item.get(entry.item, {})
                 mine = (*of_item.get(entry.reviewer, ()), entry)
                 self._by_item[entry.item] = {**of_item, entry.reviewer: mine}
@@ -74,12 +99,36 @@ class Decisions:
         else:
             del self._by_item[entry.item]
 
+    def _is_gone(self, item: str, labels: str | None) -> bool:
+        """Return whether an item in the file has none of the labels of a fingerprint."""
+        code = self._codes.get(item) if labels else None
+        if code is None or labels is None or self.annotations is None:
+            return False
+        seen = {labels[k : k + _DIGITS] for k in range(0, len(labels), _DIGITS)}
+        return seen.isdisjoint(_hashes(self.annotations, code))
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        names = [] if self.annotations is None else self.annotations.items.tolist()
+        return {name: code for code, name in enumerate(names)}
+
     def of(self, item: str) -> dict[str, Entry]:
-        """Return the decision of every reviewer of an item."""
-        return {name: entries[-1] for name, entries in self._by_item.get(item, {}).items()}
+        """Return the decision of every reviewer of an item, if it counts."""
+        last = {name: entries[-1] for name, entries in self._by_item.get(item, {}).items()}
+        return {name: entry for name, entry in last.items() if self._counts(entry)}
+
+    def _counts(self, entry: Entry) -> bool:
+        return entry.number not in self._outdated and not self._is_apart(entry)
+
+    def _is_apart(self, entry: Entry) -> bool:
+        """Return whether the class of a decision was merged of several that are apart again."""
+        if not entry.changes or entry.kind != "label":
+            return False
+        merged = self.changes_of(entry.changes).merged(entry.value)
+        return len({self.changes.name(label) for label in merged}) > 1
 
     def __contains__(self, item: str) -> bool:
-        return item in self._by_item
+        return bool(self.of(item))
 
     def last(self, reviewer: str, kinds: tuple[str, ...] = VERDICTS) -> Entry | None:
         """Return a reviewer's last decision that was not taken back."""
@@ -105,7 +154,7 @@ class Decisions:
         """Decisions that show whether a label was wrong: the first on every item, if of a class."""
         first: dict[str, Entry] = {}
         for one in list(self._entries.values()):
-            if one.kind in VERDICTS and one.item not in first:
+            if one.kind in VERDICTS and one.item not in first and self._counts(one):
                 first[one.item] = one
         return [one for one in first.values() if one.kind == "label"]
 
@@ -114,7 +163,7 @@ class Decisions:
         of_item = self.of(item)
         if self.arbiter in of_item:
             of_item = {self.arbiter: of_item[self.arbiter]}
-        found = {(one.kind, one.value) for one in of_item.values()}
+        found = {(one.kind, self.changes.name(one.value)) for one in of_item.values()}
         if not found:
             return OPEN
         if len(found) > 1:
@@ -122,7 +171,7 @@ class Decisions:
         return {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}[found.pop()[0]]
 
     def label(self, item: str) -> str | None:
-        """Return the class that was decided; `None` where it is not gold."""
+        """Return the class of the file that was decided; `None` where it is not gold."""
         if self.status(item) != DECIDED:
             return None
         of_item = self.of(item)
@@ -130,19 +179,115 @@ class Decisions:
         return chosen.value
 
     def gold(self) -> dict[str, str]:
-        """Return the class of every item that is gold."""
+        """Return the class of the file of every item that is gold."""
         labels = ((item, self.label(item)) for item in self.items)
         return {item: label for item, label in labels if label is not None}
 
     @property
+    def outdated(self) -> list[Entry]:
+        """Decisions on labels of which none is in the file any more, and that nobody confirmed."""
+        return [one for one in self._last if one.number in self._outdated] if self._outdated else []
+
+    @property
+    def labels_now(self) -> dict[int, str]:
+        """Fingerprints of the labels that items have now, by the numbers of outdated decisions."""
+        if self.annotations is None:
+            return {}
+        return {
+            one.number: fingerprint(self.annotations, self._codes[one.item])
+            for one in self.outdated
+        }
+
+    @property
+    def apart(self) -> list[Entry]:
+        """Decisions for a class that was merged of several which are apart again."""
+        return [one for one in self._last if self._is_apart(one)]
+
+    @property
+    def _last(self) -> Iterable[Entry]:
+        """The last decision of every reviewer on every item."""
+        return (mine[-1] for of_item in list(self._by_item.values()) for mine in of_item.values())
+
+    @property
     def changes(self) -> Changes:
         """The changes that are kept: those of the last entry."""
-        if not self._changes:
-            return Changes()
-        stored: Mapping[str, Any] = json.loads(self._changes[-1].value)
-        return Changes.from_dict(stored)
+        return self._all_changes[self.changes_number]
+
+    @property
+    def changes_number(self) -> int:
+        """The number of the entry of the changes that are kept; 0 if there are none."""
+        return self._changes[-1].number if self._changes else 0
+
+    def changes_of(self, number: int) -> Changes:
+        """Return the changes of an entry, also if they were taken back."""
+        return self._all_changes.get(number, self._all_changes[0])
 
     @property
     def last_change(self) -> Entry | None:
         """The entry of the changes that are kept."""
         return self._changes[-1] if self._changes else None
+
+
+def fingerprint(annotations: Annotations, code: int) -> str:
+    """Return a fingerprint of the labels of an item: hashes of annotator and class, at most 64.
+
+    >>> annotations = Annotations.from_columns("aab", "xyx", ["cat", "dog", "cat"])
+    >>> fingerprint(annotations, 1) in fingerprint(annotations, 0)
+    True
+    """
+    return "".join(sorted(_hashes(annotations, code))[:_MOST])
+
+
+def _hashes(annotations: Annotations, code: int) -> set[str]:
+    rows = slice(annotations.index[code], annotations.index[code + 1])
+    people = annotations.annotators[annotations.annotator[rows]].tolist()
+    labels = annotations.classes[annotations.label[rows]].tolist()
+    return {_hash(f"{len(who)} {who}{label}") for who, label in zip(people, labels, strict=True)}
+
+
+def _hash(text: str) -> str:
+    raw = text.encode("utf-8", "surrogatepass")
+    return blake2b(raw, digest_size=_DIGITS // 2).hexdigest()
+
+
+def is_fingerprint(text: str) -> bool:
+    """Return whether a text can be a fingerprint."""
+    hashes = rf"([0-9a-f]{{{_DIGITS}}}){{0,{_MOST}}}"
+    return re.fullmatch(hashes, text) is not None
+
+
+def as_meant(entries: Iterable[Entry], classes: Iterable[str]) -> list[Entry]:
+    """Return entries whose decisions have classes of the file, also those of older journals.
+
+    Version 1 kept the names of the last fit. They are those of the changes that were kept then, or,
+    where these have no such name, of earlier ones: a fit may not have known the last changes yet.
+    """
+    classes = list(classes)
+    originals = {0: Changes().originals(classes)}  # by the number of the changes
+    kept, history, out = [0], [0], []
+    for entry in entries:
+        if entry.kind == "change":
+            changes = Changes.from_dict(json.loads(entry.value))
+            originals[entry.number] = changes.originals(classes)
+            kept.append(entry.number)
+        elif entry.kind == "undo":
+            kept = [number for number in kept if str(number) != entry.value]
+        if kept[-1] != history[-1]:
+            history.append(kept[-1])
+        if entry.kind in VERDICTS and entry.changes is None:
+            number = _shown_under(entry, {k: originals[k] for k in reversed(history)})
+            value, inferred = (
+                originals[number].get(name, name) for name in (entry.value, entry.inferred)
+            )
+            entry = entry._replace(value=value, inferred=inferred, changes=number)
+        out.append(entry)
+    return out
+
+
+def _shown_under(entry: Entry, originals: Mapping[int, Mapping[str, str]]) -> int:
+    """Return the number of the changes, the latest first, that have the names of a decision."""
+    for names in ({entry.value, entry.inferred} - {""}, {entry.value} - {""}):
+        for number, names_then in originals.items():
+            if names <= names_then.keys():
+                return number
+    return 0

@@ -84,17 +84,22 @@ def decisions_table(fit: Fit) -> Taken:
 
 def reviews_table(decisions: Decisions) -> Taken:
     """Return every reviewer's decisions, as annotations."""
-    rows = [(one.item, one.reviewer, _word(one), one.at, one.comment) for one in decisions.all]
+    name = decisions.changes.name
+    rows = [
+        (one.item, one.reviewer, _word(one, name(one.value)), one.at, one.comment)
+        for one in decisions.all
+    ]
     return _table("reviews.csv", rows, ("item", "annotator", "label", "time", "comment"))
 
 
-def _word(entry: Entry) -> str:
-    return entry.value if entry.kind == "label" else f"({entry.kind})"
+def _word(entry: Entry, label: str) -> str:
+    return label if entry.kind == "label" else f"({entry.kind})"
 
 
 def journal_table(entries: list[Entry]) -> Taken:
-    """Return every entry of the journal."""
-    return _table("journal.csv", entries, Entry._fields)
+    """Return every entry of the journal, with classes of the file."""
+    columns = Entry._fields[:-2]  # without what is for the workbench itself
+    return _table("journal.csv", [entry[: len(columns)] for entry in entries], columns)
 
 
 def relabel_table(fit: Fit) -> Taken:

@@ -46,14 +46,20 @@ class Fit:
         Decided items whose class or item is not there any more.
     skipped
         A sentence about every change that is kept and not possible any more.
+    file
+        The annotations without the changes.
+    changes_number
+        Of the entry of the changes; 0 if there are none.
     """
 
     report: Report
     number: int
     changes: Changes
     gold: Mapping[str, str]
-    unknown: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    unknown: tuple[str, ...]
+    skipped: tuple[str, ...]
+    file: Annotations
+    changes_number: int
 
     @property
     def annotations(self) -> Annotations:
@@ -141,7 +147,8 @@ def fit(
         progress=progress,
     )
     unknown = tuple(k for k in decided if k not in gold)
-    return Fit(report, number, changes, gold, unknown, skipped)
+    file, changes_number = reading.annotations, decisions.changes_number
+    return Fit(report, number, changes, gold, unknown, skipped, file, changes_number)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """The journal of a workbench: every decision, undo and change, one row each, never changed.
 
 It is one SQLite file. An entry is on the disk before `add` returns. The same request is never
-entered twice: a browser that repeats one gets the entry of the first.
+entered twice: a browser that repeats one gets the entry of the first. A request that asks for
+something else under the same id is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from .._files import reason
 from ..errors import DataError, OutputError
 
 VERDICTS = ("label", "split", "unclear")  # of a decision
-KINDS = (*VERDICTS, "undo", "change", "arbiter")
+KINDS = (*VERDICTS, "undo", "change", "arbiter", "confirm")
 _APPLICATION = 0x44697373  # marks the file as one of ours
-_VERSION = 1
+_VERSION = 2  # in 1, decisions held names of the last fit, and no labels that were seen
 _VERSIONS = 1000  # more than there will be
 _PATIENCE = 1.0  # seconds to wait for a lock
+USED = "this form was sent before with another content, which is kept; open the page again"
 DAMAGE = (sqlite3.Error, UnicodeError)  # errors of a damaged file; its messages have texts of it
 _OF_SYSTEM = (  # codes of errors that are no damage
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR),
@@ -42,7 +44,9 @@ CREATE TABLE IF NOT EXISTS entries (
     certainty REAL,
     drawn INTEGER NOT NULL,
     seconds REAL,
-    request TEXT UNIQUE
+    request TEXT UNIQUE,
+    changes INTEGER,
+    labels TEXT
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_undo ON entries (value) WHERE kind = 'undo';
 CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON entries
@@ -53,12 +57,21 @@ CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
+class RequestError(DataError):
+    """The id of a request belongs to an entry with another content."""
+
+
 class Entry(NamedTuple):
     """An entry of the journal.
 
     The value is the class of a decision, the number of the entry that an undo takes back, the
-    changes as JSON, or the name of the arbiter. Of a decision, the label and certainty that the
-    last fit had are kept, whether the item was drawn at random, and how long it took.
+    changes as JSON, the name of the arbiter, or, of a confirmation, JSON with the labels of the
+    item now by the number of the decision. Of a decision, the label and certainty that the last fit
+    had are kept, whether the item was drawn at random, how long it took, the number of the changes
+    whose names the reviewer saw (0 for none), and a fingerprint of the labels of the item.
+
+    Classes are those of the file. In entries of version 1 they have the names of the last fit, and
+    changes and labels are `None`; `as_meant` gives them the classes of the file.
     """
 
     number: int
@@ -72,6 +85,8 @@ class Entry(NamedTuple):
     certainty: float | None = None
     drawn: bool = False
     seconds: float | None = None
+    changes: int | None = None
+    labels: str | None = None
 
 
 _COLUMNS = ", ".join(Entry._fields)
@@ -118,6 +133,10 @@ class Journal:
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
+        columns = {row[1] for row in run("PRAGMA table_info(entries)")}
+        for column in ("changes INTEGER", "labels TEXT"):  # that version 1 had not
+            if column.split()[0] not in columns:
+                run(f"ALTER TABLE entries ADD COLUMN {column}")
         if (mark, version) != (_APPLICATION, _VERSION):
             run(f"PRAGMA application_id = {_APPLICATION}")
             run(f"PRAGMA user_version = {_VERSION}")
@@ -150,13 +169,19 @@ class Journal:
         certainty: float | None = None,
         drawn: bool = False,
         seconds: float | None = None,
+        changes: int | None = None,
+        labels: str | None = None,
         request: str | None = None,
     ) -> tuple[Entry, bool]:
-        """Return the new entry, once it is on the disk, and whether the request is a new one."""
+        """Return the new entry, once it is on the disk, and whether the request is a new one.
+
+        The same request of the same reviewer with the same content is the same entry.
+        """
         if kind not in KINDS:
             raise DataError(f"no kind of entry {kind!r}")
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        row = (at, reviewer, kind, item, value, comment, inferred, certainty, drawn, seconds)
+        content = (reviewer, kind, item, value, comment)
+        row = (at, *content, inferred, certainty, drawn, seconds, changes, labels)
         marks = ", ".join("?" * (len(row) + 1))
         insert = (
             f"INSERT INTO entries ({_COLUMNS.removeprefix('number, ')}, request) VALUES ({marks}) "
@@ -167,11 +192,12 @@ class Journal:
                 cursor = self._connection.execute(insert, (*row, request))
                 if cursor.rowcount:
                     return Entry(int(cursor.lastrowid or 0), *row), True
-                where, known = ("request = ?", request)
-                found = self._select(where, known)
-                if not found:  # the same undo under another request
-                    found = self._select("kind = 'undo' AND value = ?", value)
-                return found[0], False
+                earlier = self._select("request = ?", request)
+                if any(entry[2:7] != content for entry in earlier):
+                    raise RequestError(USED)
+                if not earlier:  # the same undo under another request
+                    earlier = self._select("kind = 'undo' AND value = ?", value)
+                return earlier[0], False
             except sqlite3.Error as problem:
                 raise self._failed(problem) from None
 
@@ -179,6 +205,16 @@ class Journal:
         """Return the entries after a number, the oldest first."""
         with self._lock:
             return self._select("number > ? ORDER BY number", after)
+
+    def entry(self, number: int) -> Entry | None:
+        """Return an entry."""
+        with self._lock:
+            return next(iter(self._select("number = ?", number)), None)
+
+    def of_request(self, request: str | None) -> Entry | None:
+        """Return the entry of a request that came before."""
+        with self._lock:
+            return next(iter(self._select("request = ?", request)), None)
 
     def _select(self, where: str, *values: object) -> list[Entry]:
         query = f"SELECT {_COLUMNS} FROM entries WHERE {where}"

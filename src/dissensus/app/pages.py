@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,12 +25,12 @@ from ..reporting.tables import MAX_ANNOTATORS
 from . import exports
 from .browse import SORTS, VOTES, Catalogue, Filter, detail
 from .changes import Changes
-from .decisions import DISPUTED, STATUSES
+from .decisions import DISPUTED, STATUSES, fingerprint
 from .fits import Fit
 from .journal import Entry
 from .media import media_of
 from .sessions import Session
-from .workbench import Workbench
+from .workbench import Workbench, as_named
 
 _SHOWN = 100  # items in lists of changes
 _CHARTS = ("classes", "confidence", "annotators")
@@ -87,6 +88,7 @@ class Pages:
             data=embedding.as_json(specs),
             progress=self.workbench.progress(),
             reviewers=self.reviewers(),
+            outdated=self.outdated(),
         )
 
     def items(self, session: Session, query: Query) -> str:
@@ -131,7 +133,11 @@ class Pages:
             raise DataError(f"no item {name!r}")
         one = detail(self.catalogue, present, code)
         media = media_of(one.text, workbench.folder)
-        made = workbench.decisions.of(name)
+        shown = present.fit.changes.name
+        made = {
+            who: each._replace(value=shown(each.value))
+            for who, each in workbench.decisions.of(name).items()
+        }
         return self.fill(
             "item.html",
             session,
@@ -146,6 +152,8 @@ class Pages:
             disputed=present.status[code] == DISPUTED,
             progress=workbench.progress(),
             can_undo=workbench.decisions.last(session.reviewer) is not None,
+            changes=present.fit.changes_number,
+            labels=fingerprint(present.fit.file, code),
         )
 
     def annotators(self, session: Session, query: Query) -> str:
@@ -267,6 +275,7 @@ class Pages:
             n_decided=len(fit.gold),
             unknown=fit.unknown,
             skipped=self.workbench.skipped,
+            apart=len(self.workbench.decisions.apart),
             reviewers=self.reviewers(),
         )
 
@@ -281,6 +290,7 @@ class Pages:
             "waiting": waiting,
             "settled": workbench.settled,
             "problem": workbench.problem,
+            "outdated": workbench.outdated_words,
             "message": workbench.messages[-1] if workbench.messages else "",
         }
 
@@ -292,8 +302,20 @@ class Pages:
         for one in entries:
             counts[one.reviewer] = counts.get(one.reviewer, 0) + 1
         disputed = [item for item in decisions.items if decisions.status(item) == DISPUTED]
-        alpha = _reviewer_alpha(entries)
+        name = decisions.changes.name
+        alpha = _reviewer_alpha([one._replace(value=name(one.value)) for one in entries])
         return {"counts": counts, "disputed": len(disputed), "alpha": alpha}
+
+    def outdated(self) -> dict[str, Any]:
+        """Return the decisions on labels that are not in the file any more."""
+        workbench = self.workbench
+        entries, name = workbench.decisions.outdated, workbench.decisions.changes.name
+        rows = [
+            (one.item, one.reviewer, name(one.value) if one.kind == "label" else one.kind, one.at)
+            for one in entries[:_SHOWN]
+        ]
+        mark = workbench.outdated_mark if entries else ""
+        return {"rows": rows, "count": len(entries), "mark": mark}
 
     def login(self, problem: str = "") -> str:
         """Return the form for a name and a password."""
@@ -329,12 +351,14 @@ def _worst(fit: Fit) -> list[str]:
 
 def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Changes:
     """Return the changes of a form: `leave` annotators, `class-k` new names, `method`."""
-    left_out = tuple(dict.fromkeys(lists.get("leave", [])))
+    people = set(annotations.annotators.tolist())
+    left_out = tuple(dict.fromkeys(as_named(who, people) for who in lists.get("leave", [])))
     renamed = {}
     for position, name in enumerate(annotations.classes.tolist()):
-        (new,) = lists.get(f"class-{position}", [name])[:1]
-        new = " ".join(new.split())[:200]
-        if new and new != name:
+        (sent,) = lists.get(f"class-{position}", [name])[:1]
+        same = (name, "".join(re.split("[\r\n]", name)))  # fields of one line lose line breaks
+        new = " ".join(sent.split())[:200]
+        if new and as_named(sent, [name]) not in same and new != name:
             renamed[name] = new
     method = lists.get("method", [""])[0]
     return Changes(left_out, renamed, method)

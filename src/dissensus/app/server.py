@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode
@@ -27,7 +29,9 @@ from .._files import reason
 from ..errors import DissensusError
 from ..reporting import embedding
 from . import exports
+from .decisions import is_fingerprint
 from .guard import Guard, Hosts
+from .journal import RequestError
 from .media import media_of
 from .pages import Pages
 from .sessions import Session, Sessions, clean_name, is_password
@@ -35,6 +39,7 @@ from .workbench import Workbench
 
 _MAX_BODY = 200_000  # bytes of a form
 _MAX_COMMENT = 2000  # characters
+_MAX_ID = 80  # characters of the id of a form
 _WAIT = 120.0  # seconds that an export waits for a fit
 _SLOW = 1.0  # seconds after a wrong password
 _STATIC = {
@@ -59,6 +64,12 @@ class Asked(NamedTuple):
         """The last value of every field."""
         return {name: values[-1] for name, values in self.lists.items()}
 
+    @property
+    def request(self) -> str | None:
+        """The id of a form, the hash of a long one; `None` if it has none."""
+        given = self.one.get("request", "")
+        return given or None if len(given) <= _MAX_ID else sha256(given.encode()).hexdigest()
+
 
 Handler = Callable[[Asked], Response]
 
@@ -77,33 +88,38 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
     def decide(asked: Asked) -> Response:
         given, session = asked.one, asked.session
         kind = given.get("kind", "label")
-        workbench.decide(
+        number, labels = given.get("changes", ""), given.get("labels")
+        entry = workbench.decide(
             session.reviewer,
             given.get("item", ""),
             kind,
             given.get("value", "") if kind == "label" else "",
             comment=given.get("comment", "").strip()[:_MAX_COMMENT],
             drawn=given.get("drawn") == "1",
-            request=given.get("request", "")[:80] or None,
+            request=asked.request,
+            changes=int(number) if re.fullmatch("[0-9]{1,18}", number) else None,
+            labels=labels if labels is not None and is_fingerprint(labels) else None,
         )
         if given.get("origin") == "review":
             return _go("/review")
-        return _go("/items/one", name=given.get("item", ""))
+        return _go("/items/one", name=entry.item)
 
     def undo(asked: Asked) -> Response:
-        taken = workbench.undo(asked.session.reviewer)
+        taken = workbench.undo(asked.session.reviewer, request=asked.request)
         return _go("/items/one", name=taken.item)
 
     def keep(asked: Asked) -> Response:
         changes = pages.changes_asked(asked.lists)
-        workbench.keep(asked.session.reviewer, changes, asked.one.get("request", "")[:80] or None)
+        workbench.keep(asked.session.reviewer, changes, asked.request)
         return _go("/what-if")
 
     def take_back(asked: Asked) -> Response:
-        last = workbench.decisions.last_change
-        if last is not None:
-            workbench.undo(asked.session.reviewer, last.number)
+        workbench.take_back(asked.session.reviewer, asked.request)
         return _go("/what-if")
+
+    def confirm(asked: Asked) -> Response:
+        workbench.confirm(asked.session.reviewer, asked.one.get("mark", ""), asked.request)
+        return _go("/")
 
     def reviewer(asked: Asked) -> Response:
         session, given = asked.session, asked.one
@@ -127,7 +143,7 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
         if what == "reviews":
             return _sent(exports.reviews_table(workbench.decisions))
         if what == "journal":
-            return _sent(exports.journal_table(journal.entries()))
+            return _sent(exports.journal_table(workbench.entries()))
         if what not in ("labels", "all", *exports.OF_FIT):
             return PlainTextResponse("There is no such export.\n", 404)
         if not workbench.settled and not workbench.settle(_WAIT):
@@ -136,7 +152,7 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
         if what == "labels":
             taken = exports.labels(fit, asked.one.get("format", "long"))
         elif what == "all":
-            taken = exports.everything(fit, workbench.decisions, journal.entries())
+            taken = exports.everything(fit, workbench.decisions, workbench.entries())
         else:
             taken = exports.OF_FIT[what][1](fit)
         return _sent(taken)
@@ -210,6 +226,7 @@ def make_app(workbench: Workbench, sessions: Sessions, hosts: Hosts) -> Starlett
         route("/undo", undo, "POST"),
         route("/changes", keep, "POST"),
         route("/changes/undo", take_back, "POST"),
+        route("/confirm", confirm, "POST"),
         route("/reviewer", reviewer, "POST"),
         Route("/static/{name}", static),
         Route("/enter", enter),
@@ -231,11 +248,11 @@ def _answering(handler: Handler, pages: Pages) -> Callable[[Request], Awaitable[
         except (_TooLargeError, ClientDisconnect) as problem:
             return _refused(problem)
         except DissensusError as problem:
-            words = str(problem)
+            words, status = str(problem), 409 if isinstance(problem, RequestError) else 400
         except OSError as problem:
-            words = reason(problem)
+            words, status = reason(problem), 400
         page = await run_in_threadpool(pages.failed, session, words)
-        return HTMLResponse(page, 400)
+        return HTMLResponse(page, status)
 
     return answer
 

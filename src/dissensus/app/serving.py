@@ -55,6 +55,8 @@ def serve(
     if host in ("0.0.0.0", "::"):
         shown = socket.gethostname()
     address = f"{scheme}://{shown}:{port}/"
+    if workbench.outdated_words:
+        say(workbench.outdated_words)
     if hosts.team:
         say(f"The workbench is at {address}; the password is asked for.")
         if not certificate:
@@ -74,6 +76,7 @@ def serve(
     )
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends as Ctrl-C
+    workbench.say = say
     workbench.start()
     if browser:
         Timer(0.3, webbrowser.open, [address]).start()

@@ -10,11 +10,12 @@ import json
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from threading import Condition, Lock, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,11 @@ from ..label_errors import Checked, LabelErrors
 from ..planning import DRAWN_EVERY, Review, errors_left
 from ..readers import Reading
 from ..registry import aggregators
+from ..reporting.sentences import amount
 from .changes import Changes, Effect, effect
-from .decisions import DECIDED, DISPUTED, Decisions
+from .decisions import DECIDED, DISPUTED, Decisions, as_meant, fingerprint
 from .fits import Fit, Present, fit
-from .journal import VERDICTS, Entry, Journal
+from .journal import USED, VERDICTS, Entry, Journal, RequestError
 
 _QUIET, _LONGEST = 1.0, 10.0  # seconds without a decision before a fit, and at most
 _POLL = 2.0  # seconds between two looks at the file
@@ -124,9 +126,10 @@ class Workbench:
         self.load, self.journal, self.name = load, journal, name
         self.source, self.folder, self.method = source, folder, method
         self.target, self.reviews, self.seed = target, reviews, seed
-        self.decisions = Decisions(journal.entries())
         self.reading = load()
         self.reading.annotations.check_classes("the workbench")
+        self.decisions = _decisions(journal.entries(), self.reading)
+        self.say: Callable[[str], None] = lambda _words: None  # to who started the workbench
         self.messages: list[str] = []
         self.problem = ""  # why the last fit or reading failed
         self.fitting = False
@@ -187,10 +190,10 @@ class Workbench:
         self, progress: Callable[[int, int], None] | None = None, *, with_changes: bool = True
     ) -> Fit:
         with self._lock:
-            entries = self.journal.entries()
-            decisions = Decisions(one for one in entries if with_changes or one.kind != "change")
+            reading, entries = self.reading, self.journal.entries()
+        decisions = _decisions(entries, reading, with_changes=with_changes)
         return fit(
-            self.reading,
+            reading,
             decisions,
             name=self.name,
             method=self.method,
@@ -200,6 +203,10 @@ class Workbench:
             folder=self.folder,
             progress=progress,
         )
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of the journal, with the classes of the file."""
+        return as_meant(self.journal.entries(), self.reading.annotations.classes.tolist())
 
     def _install(self, new: Fit) -> None:
         """Make a fit the present one."""
@@ -272,8 +279,15 @@ class Workbench:
         more = len(reading.annotations) - before
         what = f"{more:+d} labels" if more else "as many labels as before"
         self.messages.append(f"The file changed ({what}); labels are fitted again.")
+        decisions = _decisions(self.journal.entries(), reading)
         with self._wanted:
             self.reading, self._new_data, self.problem = reading, True, ""
+            for entry in self.journal.entries(decisions.number):  # that came in between
+                decisions.add(entry)
+            self.decisions = decisions
+        if self.outdated_words:
+            self.messages[-1] += f" {self.outdated_words}"
+            self.say(self.outdated_words)
 
     # Decisions.
 
@@ -287,48 +301,86 @@ class Workbench:
         comment: str = "",
         drawn: bool = False,
         request: str | None = None,
+        changes: int | None = None,
+        labels: str | None = None,
     ) -> Entry:
-        """Enter a decision, and return it once it is kept."""
-        present = self.present
-        code = present.fit.codes.get(item)
-        if code is None:
-            raise DataError(f"no item {item!r}")
-        if kind not in VERDICTS:
-            raise OptionError(f"a decision is {', '.join(VERDICTS)}, not {kind!r}")
-        if kind == "label" and value not in present.fit.classes:
-            raise DataError(f"no class {value!r}")
-        fitted = present.fit.report
-        inferred = fitted.result.labels[code]
-        entry, new = self.journal.add(
-            reviewer,
-            kind,
-            item=item,
-            value=value if kind == "label" else "",
-            comment=comment,
-            inferred="" if inferred is None else inferred,
-            certainty=_stated(float(fitted.certainty_without_gold[code])),
-            drawn=drawn and item not in self.decisions,
-            seconds=self._time_spent(reviewer, item),
-            request=request,
-        )
-        if new:
-            self._enter(entry, item)
-        return entry
+        """Enter a decision, and return it once it is kept.
+
+        `changes` and `labels` are what the reviewer's page showed, if that was not the last fit:
+        the number of the changes that named the classes, and the fingerprint of the item's labels.
+        """
+        with self._wanted:
+            present, decisions = self.present, self.decisions
+            shown = present.fit
+            item = as_named(item, shown.codes)
+            code = shown.codes.get(item)
+            if code is None:
+                raise DataError(f"no item {item!r}")
+            if kind not in VERDICTS:
+                raise OptionError(f"a decision is {', '.join(VERDICTS)}, not {kind!r}")
+            classes = shown.file.classes.tolist()
+            number, names = shown.changes_number, shown.changes
+            originals = names.originals(classes)
+            inferred = shown.report.result.labels[code]
+            inferred = "" if inferred is None else originals.get(inferred, inferred)
+            if changes is not None and changes != number:
+                number, names = changes, decisions.changes_of(changes)
+                originals = names.originals(classes)
+            if kind == "label" and as_named(value, originals) not in originals:
+                raise DataError(f"no class {value!r}")
+            return self._enter(
+                reviewer,
+                kind,
+                item=item,
+                value=originals[as_named(value, originals)] if kind == "label" else "",
+                comment=comment,
+                inferred=inferred,
+                certainty=_stated(float(shown.report.certainty_without_gold[code])),
+                drawn=drawn and item not in decisions,
+                seconds=self._time_spent(reviewer, item),
+                changes=number,
+                labels=fingerprint(shown.file, code) if labels is None else labels,
+                request=request,
+            )
 
     def undo(self, reviewer: str, number: int | None = None, request: str | None = None) -> Entry:
         """Take back a reviewer's last decision, or an entry; return what was taken back."""
-        with self._lock:
-            last = self.decisions.last(reviewer) if number is None else self.decisions.find(number)
-        if last is None:
-            raise OptionError("there is nothing to undo")
-        if last.reviewer != reviewer and last.kind != "change":
-            raise OptionError("only the reviewer who decided can undo it")
-        entry, new = self.journal.add(
-            reviewer, "undo", item=last.item, value=str(last.number), request=request
-        )
-        if new:
-            self._enter(entry, last.item)
-        return last
+        with self._wanted:
+            taken = self._taken_by(reviewer, request)
+            if taken is not None:
+                if taken.kind == "change" if number is None else taken.number != number:
+                    raise RequestError(USED)
+                return taken
+            decisions = self.decisions
+            last = decisions.last(reviewer) if number is None else decisions.find(number)
+            if last is None:
+                raise OptionError("there is nothing to undo")
+            if last.reviewer != reviewer and last.kind != "change":
+                raise OptionError("only the reviewer who decided can undo it")
+            self._enter(reviewer, "undo", item=last.item, value=str(last.number), request=request)
+            return last
+
+    def take_back(self, reviewer: str, request: str | None = None) -> Entry | None:
+        """Take back the changes that are kept; return their entry, `None` if there are none."""
+        with self._wanted:
+            taken = self._taken_by(reviewer, request)
+            if taken is not None:
+                if taken.kind != "change":
+                    raise RequestError(USED)
+                return taken
+            last = self.decisions.last_change
+            if last is not None:
+                self._enter(reviewer, "undo", value=str(last.number), request=request)
+            return last
+
+    def _taken_by(self, reviewer: str, request: str | None) -> Entry | None:
+        """Return what a request has taken back before."""
+        earlier = self.journal.of_request(request)
+        if earlier is None:
+            return None
+        if earlier.kind != "undo" or earlier.reviewer != reviewer:
+            raise RequestError(USED)
+        return self.journal.entry(int(earlier.value))
 
     def keep(self, reviewer: str, changes: Changes, request: str | None = None) -> Entry:
         """Keep changes; labels are fitted again."""
@@ -336,31 +388,69 @@ class Workbench:
         if changes.method:
             aggregators.create(changes.method)
         value = json.dumps(changes.to_dict(), ensure_ascii=False)
-        entry, new = self.journal.add(reviewer, "change", value=value, request=request)
-        if new:
-            self._enter(entry, "")
-        return entry
+        with self._wanted:
+            return self._enter(reviewer, "change", value=value, request=request)
 
     def name_arbiter(self, reviewer: str, arbiter: str) -> None:
         """Make a reviewer the arbiter, whose choice counts where reviewers differ."""
-        if arbiter != self.decisions.arbiter:
-            entry, _ = self.journal.add(reviewer, "arbiter", value=arbiter)
-            self._enter(entry, "")
-            with self._lock:
+        with self._wanted:
+            if arbiter != self.decisions.arbiter:
+                self._enter(reviewer, "arbiter", value=arbiter)
                 self.present = Present.of(self.present.fit, self.decisions)
 
-    def _enter(self, entry: Entry, item: str) -> None:
+    @property
+    def outdated_words(self) -> str:
+        """How many decisions are on labels that are gone, in a sentence; empty if none is."""
+        n = len(self.decisions.outdated)
+        if not n:
+            return ""
+        were, they, them = ("was", "it is", "it") if n == 1 else ("were", "they are", "them")
+        return (
+            f"{amount(n, 'decision')} {were} made on labels that are no longer in {self.name}; "
+            f"{they} not gold until you confirm {them} on the page Overview."
+        )
+
+    @property
+    def outdated_mark(self) -> str:
+        """What stands for the decisions on labels that are gone, and the labels now."""
+        return sha256(json.dumps(self.decisions.labels_now).encode()).hexdigest()
+
+    def confirm(self, reviewer: str, mark: str, request: str | None = None) -> None:
+        """Let decisions on labels that are gone count for the labels of now.
+
+        `mark` is the `outdated_mark` of the page that showed them.
+        """
         with self._wanted:
+            earlier = self.journal.of_request(request)
+            if earlier is not None:
+                if (earlier.reviewer, earlier.kind) != (reviewer, "confirm"):
+                    raise RequestError(USED)
+                return
+            if mark != self.outdated_mark:
+                raise DataError("decisions or labels have changed since; look at the list again")
+            if self.decisions.outdated:
+                value = json.dumps(self.decisions.labels_now)
+                self._enter(reviewer, "confirm", value=value, request=request)
+                self.present = Present.of(self.present.fit, self.decisions)
+
+    def _enter(self, reviewer: str, kind: str, **fields: Any) -> Entry:
+        """Add an entry to the journal and to what is shown; the caller has the lock.
+
+        So the journal, the decisions in memory and the last decision change together and in the
+        same order.
+        """
+        entry, new = self.journal.add(reviewer, kind, **fields)
+        if new:
             self.decisions.add(entry)
-            if item:
-                self.present = self.present.after(item, self.decisions)
-            self._reserved.pop(item, None)
+            if entry.item in self.present.fit.codes:
+                self.present = self.present.after(entry.item, self.decisions)
+            self._reserved.pop(entry.item, None)
             self._last_entry, self.problem = time.monotonic(), ""
             self._wanted.notify_all()
+        return entry
 
     def _time_spent(self, reviewer: str, item: str) -> float | None:
-        with self._lock:
-            who, since = self._reserved.get(item, ("", 0.0))
+        who, since = self._reserved.get(item, ("", 0.0))
         spent = time.monotonic() - since
         return round(spent, 2) if who == reviewer and spent <= _LONG else None
 
@@ -397,7 +487,8 @@ class Workbench:
             mine += reviewer in of_item
             few = len(of_item) < self.reviews
             disputed = reviewer == decisions.arbiter and decisions.status(item) == DISPUTED
-            asked = reviewer not in of_item and (few or disputed) and item in present.fit.codes
+            asked = of_item and reviewer not in of_item and (few or disputed)
+            asked = asked and item in present.fit.codes
             if asked and free(item):
                 return Assignment(item)
         drawn = (mine + 1) % DRAWN_EVERY == 0
@@ -478,18 +569,43 @@ class Workbench:
         gold = {**self.reading.gold, **self.decisions.gold()}
         method = changes.method or self.method
         return effect(
-            self.reading.annotations,
+            present.file,
             present.report.result,
             changes,
             method=method,
             gold=gold,
             seed=self.seed,
+            before=present.changes,
         )
 
 
 def _stated(certainty: float) -> float | None:
     """Return a certainty, `None` where it cannot be told."""
     return None if math.isnan(certainty) else certainty
+
+
+def _decisions(entries: list[Entry], reading: Reading, *, with_changes: bool = True) -> Decisions:
+    annotations = reading.annotations
+    meant = as_meant(entries, annotations.classes.tolist())
+    return Decisions((one for one in meant if with_changes or one.kind != "change"), annotations)
+
+
+def as_named(text: str, names: Collection[str]) -> str:
+    r"""Return the name that a field of a form stands for: browsers send line breaks as CR LF.
+
+    >>> as_named("one\r\ntwo", {"one\ntwo", "three"})
+    'one\ntwo'
+    """
+    if "\n" not in text and "\r" not in text:
+        return text
+    same = [name for name in names if _lines(name) == _lines(text)]
+    if len(same) > 1:
+        raise DataError(f"{len(same)} names differ from {text!r} in line breaks only; rename them")
+    return same[0] if same else text
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def changes_in_words(old: Fit, new: Fit) -> str:
