@@ -205,7 +205,7 @@ def test_one_annotator_gets_no_number_from_any_verb(tmp_path):
     assert found["stop"] is False
     assert found["relabel"] == []
     plan = json.loads(run("next", "answers.csv", "--json", cwd=tmp_path).stdout)
-    assert plan["plan"] == []
+    assert {row["accuracy_before"] for row in plan["plan"]} <= {None}
     assert plan["accuracy"] == {"now": None, "with_plan": None}
     assert NOBODY in plan["reason"]
     check = json.loads(run("check", "answers.csv", "--json", cwd=tmp_path).stdout)

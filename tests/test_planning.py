@@ -163,7 +163,6 @@ def test_a_fit_with_one_label_per_item_does_not_collapse():
     batch=st.sampled_from([None, 4]),
 )
 def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
-    rows = [*rows, ("a", "v", "0"), ("a", "w", "0"), ("a", "x", "1")]  # or nothing could be planned
     annotations = relation(rows, items="abcdef", annotators="vwxyz", classes="012")
     found = plan(
         annotations,
@@ -188,7 +187,7 @@ def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
         free = [sum((i, a) not in known for i in "abcdef") for a in "vwxyz"]
         assert len(known_pairs) == min(budget, sum(min(one, 3) for one in free))
     assert (found.gain >= 0).all()
-    assert (found.after >= found.before - 1e-9).all()
+    assert not (found.after < found.before - 1e-9).any()  # both are NaN where it cannot be told
     assert len(found) or "can be requested" in found.reason
 
 
@@ -219,8 +218,8 @@ def test_nobody_gets_everything_while_little_is_known_of_them():
     """All are alike but for luck: the first batch is spread, a limitless one in the end not."""
     rng = np.random.default_rng(0)
     annotations = Annotations.from_codes(
-        np.append(np.arange(200), [0, 0, 0]), np.append(rng.integers(20, size=200), [0, 1, 2]),
-        rng.integers(2, size=203), items=200, annotators=20, classes=2,
+        np.arange(200), rng.integers(20, size=200), rng.integers(2, size=200),
+        items=200, annotators=20, classes=2,
     )  # fmt: skip
     load = np.bincount(plan(annotations, budget=100, draws=0).annotator, minlength=20)
     assert load.max() <= math.ceil(posterior_state(annotations).counts.sum(axis=(1, 2)).max()) < 20

@@ -130,12 +130,9 @@ def _amounts(given: str | None, role: str) -> Any:
 
 
 def _print(found: Plan, written: str | None) -> None:
-    if not len(found) and not found.errors.n_items:
-        print_text(found.reason)
-        return
     columns = [values[:_SHOWN].tolist() for values in found.table.values()]
     rows: list[tuple[str, ...]] = [
-        (item, annotator, f"{gain:.3f}", f"{ratio:.3g}", f"{before:.0%}", f"{after:.0%}")
+        (item, annotator, f"{gain:.3f}", f"{ratio:.3g}", _share(before), _share(after))
         for item, annotator, gain, ratio, _, before, after in zip(*columns, strict=True)
     ]
     if len(found) > _SHOWN:
@@ -169,6 +166,11 @@ def _print(found: Plan, written: str | None) -> None:
         print_text(f"Caution: {sentence}")
     if written:
         print_text(f"Plan written to {written}.")
+
+
+def _share(right: float) -> str:
+    """Return a share as it is printed, a dash where it cannot be told."""
+    return "–" if right != right else f"{right:.0%}"
 
 
 def _cautions(found: Plan) -> list[str]:

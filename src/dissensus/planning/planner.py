@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class Plan(Drawable):
         The cost of each label.
     before, after
         Probability that the item's label is right, before this answer and with it, given the
-        labels above it in the plan.
+        labels above it in the plan; NaN where it cannot be told.
     accuracy
         Expected share of right labels, now and with the whole plan.
     errors
@@ -219,8 +219,6 @@ def plan_labels(
         keys = keys_of(relation, annotations)
     constraints = Constraints(float(budget), price, room, per_item, batch, keys)
     identifiable, unidentifiable = state.result.is_identifiable, state.result.unidentifiable
-    if not identifiable.any():
-        constraints = replace(constraints, budget=0.0)  # no plan, but what would show it
     chosen = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
     if draws and identifiable.any():
@@ -234,8 +232,11 @@ def plan_labels(
         min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
     best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
     stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item), unidentifiable)
-    gained = (chosen.after - chosen.before)[identifiable[chosen.item]]
-    lift = float(gained.sum() / max(int(identifiable.sum()), 1))
+    before, after = (
+        np.where(identifiable[chosen.item], right, np.nan)
+        for right in (chosen.before, chosen.after)
+    )
+    lift = float(np.nansum(after - before) / max(int(identifiable.sum()), 1))
     return Plan(
         policies.describe(method),
         annotations,
@@ -243,8 +244,8 @@ def plan_labels(
         chosen.annotator,
         chosen.gain,
         price[chosen.annotator],
-        chosen.before,
-        chosen.after,
+        before,
+        after,
         (now, now if math.isnan(now) else min(now + lift, 1.0)),
         curve,
         errors,
@@ -279,7 +280,8 @@ def _verdict(
     """Return whether to stop, and why."""
     right, low, high = errors.accuracy
     if unidentifiable is not None and math.isnan(right):
-        return False, " ".join(unidentifiable)
+        nothing = () if n else ("No label can be requested within the budget and the limits.",)
+        return False, " ".join((*nothing, *unidentifiable))
     of = "" if unidentifiable is None else f" of {errors.n_items} items"
     share = f"about {right:.1%} of the labels{of} are right ({low:.1%} to {high:.1%})"
     if errors.reaches(target):

@@ -32,7 +32,7 @@ _IDS = {*NEEDED["item"], "id", "index", "unnamed:_0", ""}
 
 def recognises(head: Head) -> bool:
     """Return whether the columns of a table share their labels."""
-    if head.shape != "table" and not (head.shape == "records" and _are_rows(head)):
+    if head.shape != "table" and not (head.shape == "records" and _has_one_shape(head)):
         return False
     if head.lines:
         return _layout(_split(head.lines)) is not None
@@ -114,7 +114,7 @@ def _table(source: Source) -> pl.DataFrame:
     return rows
 
 
-def _are_rows(head: Head) -> bool:
+def _has_one_shape(head: Head) -> bool:
     """Return whether records are rows of one table."""
     return len(head.records) == len(head.first) and all(
         tuple(row) == head.names for row in head.records
