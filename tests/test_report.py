@@ -33,7 +33,7 @@ from dissensus.readers.side_tables import read_texts
 from dissensus.reporting import embedding
 from dissensus.reporting.charts import save_chart
 from dissensus.reporting.embedding import embedded_image
-from dissensus.reporting.figures import annotators_figure
+from dissensus.reporting.method_figures import annotators_figure
 from dissensus.reporting.group_report import split_by
 from dissensus.reporting.sentences import amount, listed, percent
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ._names import Codes
-from ._relation import Integers, Relation
+from ._relation import Codes, Integers
+from .answers._base import Relation
 
 if TYPE_CHECKING:
     from .annotations import Annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ._relation import Relation
+    from .answers._base import Relation
 
 T = TypeVar("T", bound="Relation")
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ._relation import Array, Codes, Integers, smallest_dtype
 from .errors import DataError
 
 Names = npt.NDArray[Any]  # of Python strings; `None` only where a label is undecided
-Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 # A name that is a number; the readers use the same pattern in polars.
 NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
@@ -106,6 +107,112 @@ def as_values(names: Names) -> npt.NDArray[np.float64] | None:
     return values if different else None
 
 
-def smallest_dtype(count: int) -> np.dtype[np.unsignedinteger[Any]]:
-    """Return the smallest unsigned type for codes below `count`."""
-    return np.min_scalar_type(max(count - 1, 0))
+Selection = Iterable[Any] | None  # names, or one truth value for each
+
+
+def coded(
+    values: Sequence[Any] | Array, declared: Iterable[Any] | None, what: str
+) -> tuple[Codes, Names]:
+    """Return codes and names; where names are declared, every value has to be one of them."""
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+    gaps = np.flatnonzero(absent(as_array(values)))
+    if len(gaps):
+        more = f"; {len(gaps) - 1} more rows like this" if len(gaps) > 1 else ""
+        raise DataError(f"row {gaps[0] + 1}: no {what}{more}")
+    codes, found = code(values)
+    if declared is None:
+        return codes, found
+    names = as_names(declared)
+    positions = {name: position for position, name in enumerate(names.tolist())}
+    if len(positions) < len(names):
+        raise DataError(f"the {what} names that were declared are not all different")
+    for name in found.tolist():
+        if name not in positions:
+            word = "classes" if what == "label" else f"{what}s"
+            raise DataError(f"{what} {name!r} is not among the {word} {abbreviate(names)}")
+    table = np.array([positions[name] for name in found.tolist()], dtype=smallest_dtype(len(names)))
+    return (table[codes] if len(found) else codes), names
+
+
+def declared(names: Iterable[Any] | int, what: str) -> Names:
+    """Return names, or the numbers up to a count; refuse a name that appears twice."""
+    if isinstance(names, int):
+        return numbered(names)
+    given = as_names(names)
+    if len(set(given.tolist())) < len(given):
+        twice = Counter(given.tolist()).most_common(1)[0][0]
+        raise DataError(f"the {what} {twice!r} appears twice among the names")
+    return given
+
+
+def checked_codes(codes: Any, size: int, what: str) -> Codes:
+    """Return codes in the smallest type; refuse those that are no whole numbers below `size`."""
+    given = np.asarray(codes)
+    if not given.size:
+        return given.astype(smallest_dtype(size))
+    if given.dtype.kind not in "iub":
+        raise DataError(f"{what} codes are whole numbers, but these are {given.dtype}")
+    low, high = int(given.min()), int(given.max())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        raise DataError(f"the {what} code {wrong} is out of range: there are {size} names")
+    return given.astype(smallest_dtype(size), copy=False)
+
+
+def as_array(values: Any) -> Array:
+    """Return values as an array without turning numbers among texts into texts."""
+    return values if isinstance(values, np.ndarray) else np.array([*values, None], object)[:-1]
+
+
+def absent(values: Array) -> npt.NDArray[np.bool_]:
+    """Return where a value is missing: NaN, None or the empty text."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        blank = [value is None or value == "" or value != value for value in values.ravel()]
+        return np.array(blank, dtype=bool).reshape(values.shape)
+    if values.dtype.kind in "UT":
+        return np.asarray(values == "", dtype=bool)
+    return np.zeros(values.shape, dtype=bool)
+
+
+def indices_of(names: Names, among: Names) -> Integers:
+    """Return the index of every name among others, -1 where it is missing."""
+    if np.array_equal(names, among):
+        return np.arange(len(names))
+    position = {name: code for code, name in enumerate(among.tolist())}
+    return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+
+def union(names: Names, more: Names) -> Names:
+    """Return all names of both, in natural order where the first are in it."""
+    new = more[indices_of(more, names) < 0]
+    if len(new) == 0:
+        return names
+    together = [*names.tolist(), *new.tolist()]
+    natural = np.array_equal(code(names.tolist())[1], names)
+    return code(together)[1] if natural else as_names(together)
+
+
+def chosen(selection: Selection, names: Names, what: str) -> npt.NDArray[np.bool_]:
+    """Return a mask of the selected names."""
+    if selection is None:
+        return np.ones(len(names), dtype=bool)
+    given = selection if isinstance(selection, np.ndarray) else list(selection)
+    if isinstance(given, np.ndarray) and given.dtype == bool:
+        if len(given) != len(names):
+            raise DataError(f"{len(given)} truth values for {len(names)} {what} names")
+        return given
+    selected = {text(name) for name in given}
+    unknown = selected - set(names.tolist())
+    if unknown:
+        raise DataError(f"no {what} {sorted(unknown)[0]!r}; there are {abbreviate(names)}")
+    return np.array([name in selected for name in names.tolist()], dtype=bool)
+
+
+def abbreviate(names: Names, most: int = 8) -> str:
+    """Return the first names, and how many there are when that is not all."""
+    shown = [name if len(name) <= 30 else f"{name[:29]}…" for name in names[:most].tolist()]
+    shown = [name if name.isprintable() else repr(name) for name in shown]
+    return ", ".join(shown) + (f" … ({len(names)} in all)" if len(names) > most else "")

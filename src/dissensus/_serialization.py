@@ -13,7 +13,7 @@ import numpy as np
 
 from ._files import atomic_folder, read_folder_whole
 from ._names import as_names
-from ._relation import Relation
+from .answers._base import Relation
 from .errors import DataError, DissensusError
 
 _FORMAT = 2

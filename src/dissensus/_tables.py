@@ -1,7 +1,7 @@
 """Results as tables: dataframes to compute with, and HTML for notebooks.
 
 A result gives its columns once, as `_table`; dataframes, the first rows in a notebook and files
-follow from them. What is made of a result above this layer is imported when it is asked for.
+follow from them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._names import as_names
+from ._names import Names, as_names
+from .errors import DataError, OptionError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +42,11 @@ class Tabular:
 
     def to_polars(self) -> pl.DataFrame:
         """Return it as a polars dataframe; missing numbers are null."""
-        return import_module("dissensus.writers.content").table_of(self)
+        return frame_of_table(self._table())
 
     def to_pandas(self) -> pd.DataFrame:
         """Return it as a pandas dataframe; missing numbers are NaN."""
-        return import_module("dissensus.writers.content").as_pandas(self.to_polars())
+        return as_pandas(self.to_polars())
 
     def _repr_html_(self) -> str:
         return _html(repr(self)[1:-1], self._first(_ROWS + 1))
@@ -57,7 +57,54 @@ class Drawable(Tabular):
 
     def plot(self) -> Figure:
         """Return a chart, which a notebook shows; `.save("chart.svg")` writes svg, png or html."""
-        return import_module("dissensus.reporting.plots").plot(self)
+        figure, nothing = self._chart()
+        if figure is None:
+            raise DataError(nothing)
+        return figure
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        """Return the chart, and why there is none where there is none."""
+        raise NotImplementedError
+
+
+def frame_of_table(table: Table) -> pl.DataFrame:
+    """Return columns as a dataframe; NaN is null."""
+    import polars as pl
+
+    frame = pl.DataFrame({name: as_column(values) for name, values in table.items()})
+    return frame.with_columns(pl.selectors.float().fill_nan(None))
+
+
+def as_column(values: npt.NDArray[Any]) -> pl.Series:
+    """Return an array as a column."""
+    import polars as pl
+
+    if values.dtype.kind in "OT" and set(map(type, values.tolist())) <= {str, type(None)}:
+        return pl.Series(values.tolist(), dtype=pl.String)
+    return pl.Series(values)
+
+
+def gather(names: Names, codes: Any) -> pl.Series:
+    """Return the names of codes as a column."""
+    import polars as pl
+
+    return pl.Series(names.tolist(), dtype=pl.String).gather(pl.Series(codes))
+
+
+def as_pandas(frame: pl.DataFrame) -> pd.DataFrame:
+    """Return a dataframe as that of pandas; Arrow is not needed."""
+    import polars as pl
+
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise OptionError("this needs pandas: pip install pandas") from None
+    return pd.DataFrame(
+        {
+            column.name: column.to_list() if column.dtype == pl.String else column.to_numpy()
+            for column in frame.iter_columns()
+        }
+    )
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> Table:

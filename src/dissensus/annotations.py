@@ -15,31 +15,40 @@ import numpy as np
 import numpy.typing as npt
 
 from ._kinds import KINDS, Kind, checked_kinds, kinds_from_patterns
-from ._names import Codes, Names, as_names, as_values, code, numbered
-from ._relation import (
-    Array,
-    Floats,
-    Integers,
-    Relation,
+from ._names import (
+    Names,
     Selection,
     abbreviate,
     absent,
-    check_lengths,
+    as_names,
+    as_values,
     checked_codes,
     chosen,
+    code,
     coded,
     declared,
     indices_of,
+    numbered,
+    union,
+)
+from ._relation import (
+    Array,
+    Codes,
+    Floats,
+    Integers,
+    check_lengths,
     is_sorted,
     ragged_take,
     renumber,
     sort,
     tally,
-    union,
 )
+from ._tables import gather
+from .answers._base import Relation
 from .errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    import polars as pl
     from scipy import sparse
 
 __all__ = [
@@ -255,6 +264,9 @@ class Annotations(Relation):
 
     def _answers(self, rows: slice) -> Array:
         return self.classes[self.label[rows]]
+
+    def _answer_column(self) -> pl.Series:
+        return gather(self.classes, self.label)
 
     @property
     def n_classes(self) -> int:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ._names import indices_of
 from ._plain import as_plain
-from ._relation import Floats, indices_of
+from ._relation import Floats
 from .answers import Answers
 from .consensus import consensus
 from .errors import DataError, OptionError

@@ -8,8 +8,9 @@ from typing import TypeVar
 import numpy as np
 
 from ._names import text
-from ._relation import Integers, Relation
+from ._relation import Integers
 from .annotations import Annotations
+from .answers._base import Relation
 from .answers.numbers import Numbers
 from .errors import DataError
 

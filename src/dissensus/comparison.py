@@ -14,7 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from .metrics import Evaluation, evaluate
 from .readers import as_annotations, as_truth
 from .registry import aggregators
 from .result import Aggregation
+
+if TYPE_CHECKING:
+    from .reporting.charts import Figure
 
 # The methods that are compared by default.
 DEFAULT_METHODS = (
@@ -101,6 +104,11 @@ class Comparison(Drawable):
     def __repr__(self) -> str:
         names = ", ".join(one.method for one in self.methods)
         return f"<Comparison of {names}: they differ on {self.n_contested} of {self.n_items} items>"
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from .reporting.method_figures import methods_figure
+
+        return methods_figure(self), "there is nothing to draw: no item has two labels"
 
     def _table(self) -> Table:
         rows = []

@@ -22,17 +22,19 @@ from ._identifiability import (
     why_unidentifiable,
 )
 from ._names import Names, decode, text
-from ._relation import Floats, FrozenArrays, Integers, Relation
+from ._relation import Floats, FrozenArrays, Integers
 from ._serialization import State, loading_state, relation_of, save_state, with_prefix
 from ._tables import Drawable, Tabular
 from ._tables import Table as Table
 from .annotations import Annotations
+from .answers._base import Relation
 from .answers.numbers import Numbers
 from .calibration import temper
 from .errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .reporting.charts import Figure
 
 _ROUNDING = 1e-12  # tolerance of a sum of probabilities
 
@@ -244,6 +246,12 @@ class Aggregation(Drawable, _Result):
             "confidence": self.confidence,
             "n_labels": self.annotations.labels_per_item,
         }
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from .reporting.method_figures import confidence_figure
+
+        why = " ".join(self.unidentifiable or ())
+        return confidence_figure(self), f"there is nothing to draw: {why}"
 
     def _table(self) -> Table:
         posterior = zip(self.classes.tolist(), self.probabilities.T, strict=True)

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._identifiability import identifiable_annotators, identifiable_items
+from .._names import indices_of
 from .._probability import most_probable, normalize
-from .._relation import Array, Floats, Integers, indices_of
+from .._relation import Array, Floats, Integers
 from ..annotations import Annotations, Part
 from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature
 from ..engine import Engine, Local

@@ -20,6 +20,7 @@ from .coefficients import find_measure
 from .differences import WeightsLike, class_values
 
 if TYPE_CHECKING:
+    from ..reporting.charts import Figure
     from .joint import JointMeasures
 
 _HIGH, _LOW = 0.8, 0.4  # much agreement, but little beyond chance
@@ -107,6 +108,11 @@ class Agreement(Drawable):
     def __repr__(self) -> str:
         values = ", ".join(f"{one.measure} {one.value:.3f}" for one in self.estimates)
         return f"<Agreement of {self.n_annotators} annotators on {self.n_paired} items: {values}>"
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from ..reporting.agreement_figures import agreement_figure
+
+        return agreement_figure(self), "there is nothing to draw: no measure has a value"
 
     def _table(self) -> Table:
         return columns_of(self.rows())

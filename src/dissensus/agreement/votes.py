@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._relation import Floats, Integers, Relation
+from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..answers._base import Relation
 
 _ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
 

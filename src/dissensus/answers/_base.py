@@ -11,38 +11,156 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Names, numbered
-from .._relation import (
-    Array,
-    Floats,
-    Integers,
-    Relation,
+from .._left_out import LeftOut
+from .._names import (
+    Names,
     Selection,
-    check_lengths,
     checked_codes,
+    chosen,
     coded,
-    count_up,
     declared,
     indices_of,
-    ragged_take,
-    renumber,
-    tally,
+    numbered,
     union,
 )
-from ..annotations import Annotations
+from .._relation import (
+    Array,
+    Codes,
+    Floats,
+    FrozenArrays,
+    Integers,
+    check_lengths,
+    count_up,
+    ragged_take,
+    renumber,
+    smallest_dtype,
+    tally,
+)
+from .._tables import Table, Tabular, as_column, gather
 from ..errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
 
-Table = Mapping[str, Array]  # column name → values, all of one length
+    from ..annotations import Annotations
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Relation(Tabular, FrozenArrays):
+    """The base of annotations and numbers: which annotator answered on which item."""
+
+    index: Integers  # (item + 1): the answers on item i are at index[i]:index[i + 1]
+    annotator: Codes  # (answer)
+    items: Names
+    annotators: Names
+    columns: Mapping[str, Array] = field(default_factory=dict)  # further columns
+    left_out: LeftOut = field(default_factory=LeftOut)  # by the reader; not compared
+
+    def __len__(self) -> int:
+        return len(self.annotator)
+
+    def _first(self, most: int) -> Table:
+        return {
+            "item": self.items[self.item[:most]],
+            "annotator": self.annotators[self.annotator[:most]],
+            "label": self._answers(slice(most)),
+            **{name: values[:most] for name, values in self.columns.items()},
+        }
+
+    def _answers(self, rows: slice) -> Array:
+        """Return some of the answers, by name or as numbers."""
+        raise NotImplementedError
+
+    def _answer_column(self) -> pl.Series:
+        """Return all answers as a column."""
+        raise NotImplementedError
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a long polars dataframe, one row for each answer."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "item": gather(self.items, self.item),
+                "annotator": gather(self.annotators, self.annotator),
+                "label": self._answer_column(),
+                **{name: as_column(values) for name, values in self.columns.items()},
+            }
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), vars(self) | {"columns": dict(self.columns)})
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, also those without answers."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators, also those without answers."""
+        return len(self.annotators)
+
+    @property
+    def item(self) -> Codes:
+        """The item of every answer, from the index."""
+        return np.repeat(
+            np.arange(self.n_items, dtype=smallest_dtype(self.n_items)), self.labels_per_item
+        )
+
+    @property
+    def labels_per_item(self) -> Integers:
+        """Number of answers on every item."""
+        return np.diff(self.index)
+
+    @property
+    def labels_per_annotator(self) -> Integers:
+        """Number of answers of every annotator."""
+        return tally(self.annotator, self.n_annotators)
+
+    @property
+    def repeats(self) -> npt.NDArray[np.bool_]:
+        """Whether an answer has the item and annotator of the one before: (answer - 1)."""
+        item = self.item
+        return (item[1:] == item[:-1]) & (self.annotator[1:] == self.annotator[:-1])
+
+    def _keep(self, items: Selection, annotators: Selection) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Return which items, annotators and answers remain when only these are kept."""
+        item = chosen(items, self.items, "item")
+        annotator = chosen(annotators, self.annotators, "annotator")
+        answers = np.repeat(item, self.labels_per_item) & annotator[self.annotator]
+        return item, annotator, answers
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Relation) or type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = (
+            {**vars(one), **{f"columns.{name}": values for name, values in one.columns.items()}}
+            for one in (self, other)
+        )
+        for name in ("columns", "left_out"):
+            del mine[name], theirs[name]
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(one, theirs[name], equal_nan=one.dtype.kind == "f")
+            if isinstance(one, np.ndarray)
+            else one == theirs[name]
+            for name, one in mine.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _rebuild(cls: type[Relation], state: dict[str, Any]) -> Relation:
+    return cls(**state)
+
+
+SPECIAL = set(' |;,>=[]{}"\\')  # characters of names that a long table writes as JSON
 
 
 class Candidates(NamedTuple):
@@ -185,7 +303,12 @@ class Answers(Relation, ABC):
 
     def to_polars(self) -> pl.DataFrame:
         """Return a long polars dataframe; an empty answer is a row without values."""
-        return import_module("dissensus.writers.answers").answers_frame(self)
+        who = {"item": self.items[self.item], "annotator": self.annotators[self.annotator]}
+        return long_frame(who | self.long_columns())
+
+    def long_columns(self) -> dict[str, Array | list[Any]]:
+        """Return the columns of values in a long table: (answer)."""
+        return {self.value_key: self.values()}
 
     def _first(self, most: int) -> Table:
         first = self.keep(np.arange(len(self)) < most)
@@ -299,6 +422,18 @@ class Answers(Relation, ABC):
 
     def _merged_starts(self, more: Self) -> dict[str, Any]:
         return {}
+
+
+def long_frame(columns: Mapping[str, Array | list[Any]]) -> pl.DataFrame:
+    """Return arrays and lists as a dataframe."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            name: as_column(values) if isinstance(values, np.ndarray) else pl.Series(values)
+            for name, values in columns.items()
+        }
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -10,27 +10,20 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Codes, Names, as_names, code, text
-from .._relation import (
-    Array,
-    Floats,
-    Integers,
-    abbreviate,
-    absent,
-    as_array,
-    check_lengths,
-    coded,
-    count_up,
-    indices_of,
-)
+from .._names import Names, abbreviate, absent, as_array, as_names, code, coded, indices_of, text
+from .._relation import Array, Codes, Floats, Integers, check_lengths, count_up
+from .._tables import Table, as_column
 from ..errors import DataError
-from ._base import Candidates, Ragged, Table, coded_rows
+from ._base import Candidates, Ragged, coded_rows, long_frame
 from .matching import Pairs, best_match, match_marks, overlapping, span_candidates
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _UNLABELLED = ""
 _REACH = 0.03  # standard deviation of a point, as a fraction of the image's diagonal
@@ -201,6 +194,27 @@ class Marks(Ragged):
         table: dict[str, Array] = {"item": self.items[item]}
         table |= dict(zip(self.coordinates, place.T, strict=True))
         return table | ({"label": self.classes[label]} if self.labelled else {})
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a long table, which has a row without values for every empty answer."""
+        import polars as pl
+
+        table, answer = self.as_table()
+        bare = np.flatnonzero(self.empty)
+        rows = np.concatenate([answer, bare])
+        order = np.argsort(rows, kind="stable")
+        item = self.item[rows[order]]
+        annotator = self.annotator[rows[order]]
+        frame = long_frame({"item": self.items[item], "annotator": self.annotators[annotator]})
+        for name, values in table.items():
+            if name != "item":
+                column = as_column(values).extend(pl.Series([None] * len(bare), dtype=pl.Null))
+                frame = frame.with_columns(column.gather(order).alias(name))
+        return frame.with_columns(self._size_columns(item))
+
+    def _size_columns(self, item: Codes) -> list[pl.Series]:
+        """Return the columns of the sizes of images, where a place needs them: (row)."""
+        return []
 
     def as_answers(self, table: Table) -> Self:
         item = indices_of(table["item"], self.items) if len(table["item"]) else np.zeros(0, int)
@@ -504,6 +518,17 @@ class Points(Marks):
 
     def from_corners(self, corners: Floats) -> Floats:
         return corners
+
+    def _size_columns(self, item: Codes) -> list[pl.Series]:
+        import polars as pl
+
+        if np.isnan(self.size).all():
+            return []
+        width, height = self.size[item].T
+        return [
+            pl.Series("image_height", height).fill_nan(None),
+            pl.Series("image_width", width).fill_nan(None),
+        ]
 
     @property
     def reach(self) -> Floats:

@@ -17,8 +17,9 @@ from scipy import sparse
 
 from .._names import as_names, text
 from .._relation import Array, Floats, Integers, check_lengths, count_up, ragged_take
+from .._tables import Table
 from ..errors import DataError
-from ._base import Ragged, Table, coded_rows
+from ._base import Ragged, coded_rows
 
 _BATCH = 2**22  # intervals to compare at once
 
@@ -149,6 +150,15 @@ class Masks(Ragged):
         size = self.size[self.item].tolist()
         runs = [self.runs[a:b].tolist() for a, b in pairwise(self.starts)]
         return [{"size": pair, "counts": given} for pair, given in zip(size, runs, strict=True)]
+
+    def long_columns(self) -> dict[str, Array | list[Any]]:
+        """Return runs, and the size of the image: (answer)."""
+        height, width = self.size[self.item].T
+        counts = [
+            None if empty else " ".join(map(str, value["counts"]))
+            for empty, value in zip(self.empty.tolist(), self.values(), strict=True)
+        ]
+        return {"counts": counts, "height": height, "width": width}
 
     def as_table(self) -> tuple[dict[str, Array], Integers]:
         counts = [" ".join(map(str, value["counts"])) for value in self.values()]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._names import Codes, Names, as_names
-from .._relation import Floats, Integers, count_up
+from .._names import Names, as_names
+from .._relation import Codes, Floats, Integers, count_up
 from ..annotations import Annotations
 from ._base import Candidates
 

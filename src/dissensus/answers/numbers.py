@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._relation import (
-    Array,
-    Floats,
-    Relation,
-    check_lengths,
-    checked_codes,
-    coded,
-    declared,
-    tally,
-)
+from .._names import checked_codes, coded, declared
+from .._relation import Array, Floats, check_lengths, tally
+from .._tables import as_column
 from ..errors import DataError
+from ._base import Relation
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -93,6 +90,9 @@ class Numbers(Relation):
 
     def _answers(self, rows: slice) -> Array:
         return self.value[rows]
+
+    def _answer_column(self) -> pl.Series:
+        return as_column(self.value)
 
     def __repr__(self) -> str:
         span = f"; {self.value.min():g} to {self.value.max():g}" if len(self) else ""

@@ -6,6 +6,7 @@ ranks are ties. A comparison is a ranking of two. The item is the question.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,10 +14,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .._names import Codes, Names, as_names
-from .._relation import Array, Floats, Integers, coded, count_up
+from .._names import Names, as_names, coded
+from .._relation import Array, Codes, Floats, Integers, count_up
+from .._tables import Table
 from ..errors import DataError
-from ._base import Ragged, Table, coded_rows
+from ._base import SPECIAL, Ragged, coded_rows
 
 TIE = "tie"
 TIES = ("tie", "equal", "same", "both", "neither", "draw")  # names of a tie in comparisons
@@ -125,6 +127,25 @@ class Rankings(Ragged):
         entries = [{"value": name, "rank": rank} for name, rank in zip(names, ranks, strict=True)]
         return [entries[a:b] for a, b in pairwise(self.starts.tolist())]
 
+    def long_columns(self) -> dict[str, Array | list[Any]]:
+        """Return both sides and the winner of comparisons; rankings best first."""
+        values = self.values()
+        if set(self.sizes.tolist()) <= {0, 2}:
+            sides = [[entry["value"] for entry in value] or [None, None] for value in values]
+            winner = [_winner(value) for value in values]
+            return {"left": [s[0] for s in sides], "right": [s[1] for s in sides], "winner": winner}
+        special = any(SPECIAL & set(name) for name in self.things.tolist())
+        texts: list[str | None] = []
+        for value in values:
+            in_order = [entry["rank"] for entry in value] == list(range(1, len(value) + 1))
+            if not value:
+                texts.append(None)
+            elif special or not in_order or len(value) == 1:
+                texts.append(json.dumps(value, ensure_ascii=False))
+            else:
+                texts.append(" ".join(entry["value"] for entry in value))
+        return {"ranking": texts}
+
     @property
     def n_things(self) -> int:
         """Number of things, also those nobody ranked."""
@@ -230,6 +251,15 @@ def _ranked(value: Any, position: int) -> list[tuple[Any, int]]:
     if twice:
         raise DataError(f"row {position}: {twice[0]!r} is ranked twice")
     return row
+
+
+def _winner(value: list[dict[str, Any]]) -> str | None:
+    if not value:
+        return None
+    left, right = value
+    if left["rank"] == right["rank"]:
+        return TIE
+    return "left" if left["rank"] < right["rank"] else "right"
 
 
 def _in_words(value: list[dict[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from .._names import Codes, Names, as_names, text
-from .._relation import Array, Floats, Integers, coded, count_up
+from .._names import Names, as_names, coded, text
+from .._relation import Array, Codes, Floats, Integers, count_up
+from .._tables import Table
 from ..annotations import Annotations
-from ._base import Candidates, Ragged, Table, coded_rows
+from ._base import SPECIAL, Candidates, Ragged, coded_rows
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -64,6 +66,16 @@ class Sets(Ragged):
         names = self.options[self.option].tolist()
         starts = self.starts.tolist()
         return [names[a:b] for a, b in pairwise(starts)]
+
+    def long_columns(self) -> dict[str, Array | list[Any]]:
+        """Return options joined by `|`; as lists in JSON where that could be read otherwise."""
+        values = self.values()
+        names = self.options.tolist()
+        plain = not any(SPECIAL - {" "} & set(name) or name != name.strip() for name in names)
+        if plain and int(self.sizes.max(initial=0)) > 1:
+            return {"labels": [join_options(value) or None for value in values]}
+        lists = [json.dumps(value, ensure_ascii=False) if value else None for value in values]
+        return {"labels": lists}
 
     @property
     def n_options(self) -> int:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from .._names import Names, as_names, code
 from .._relation import Array, Floats, Integers
-from ._base import Answers, Table, coded_rows
+from .._tables import Table
+from ._base import Answers, coded_rows
 from ._edits import edit_distances, normalized
 
 Unit = Literal["word", "character"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .._relation import Relation
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..readers.spellings import are_free_texts
 
 Severity = Literal["serious", "worth knowing"]

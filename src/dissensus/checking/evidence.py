@@ -13,8 +13,8 @@ from typing import cast
 import numpy as np
 
 from .._identifiability import identifiable_items, why_unidentifiable
-from .._relation import Relation
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..diagnosis import cells_per_label, groups
 from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
 

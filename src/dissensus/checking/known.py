@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from .._names import as_names
-from .._relation import Array, Integers, Relation, indices_of
+from .._names import as_names, indices_of
+from .._relation import Array, Integers
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted
 
 _AGAINST = 0.2  # share of gold items against all labels that is serious

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._names import Names
-from .._relation import Array, Integers, Relation
+from .._relation import Array, Integers
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..answers.numbers import Numbers
 from ..readers.spellings import classes_alike, items_alike
 from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._relation import Array, Floats, Integers, Relation
+from .._relation import Array, Floats, Integers
+from ..answers._base import Relation
 from ..identification.label_sums import median_by
 from ._finding import KNOWING, SERIOUS, Finding, many, quoted, verb
 

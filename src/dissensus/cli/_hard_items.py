@@ -51,7 +51,7 @@ class HardItems:
         as_json: bool,
     ) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
-        from .._relation import indices_of
+        from .._names import indices_of
         from ..identification.scores import Scored, score
         from ..readers.sources import format_for
 
@@ -136,7 +136,7 @@ class HardItems:
         """Write the files, and return their paths."""
         import numpy as np
 
-        from .._relation import indices_of
+        from .._names import indices_of
         from ..writers.hard_items import samples_of, write_aum, write_too_hard, write_waum
         from ..writers.writing import save_array
 

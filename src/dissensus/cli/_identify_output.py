@@ -121,7 +121,7 @@ def _print_copies(copies: Any) -> None:
 
 def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
     """Print what was dropped and what that changed."""
-    from .._relation import abbreviate
+    from .._names import abbreviate
 
     echo(f"{cleaned.sentence}.")
     for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):

@@ -11,9 +11,9 @@ from ..errors import OptionError
 from ._output import note, note_reading
 
 if TYPE_CHECKING:
-    from .._relation import Relation
     from ..annotations import Annotations
     from ..answers import Answers
+    from ..answers._base import Relation
     from ..readers import Reading
     from ..readers.any_kind import AnswerReading
     from ..tendency.classifier import TendencyClassifier
@@ -123,7 +123,7 @@ def read_annotations(path: str, **reading: Any) -> Annotations:
 
 def read_questions(path: str, question: str, **reading: Any) -> dict[str, Annotations]:
     """Read the annotations of several questions, separated by commas, on the same items."""
-    from .._relation import indices_of, union
+    from .._names import indices_of, union
 
     names = list(dict.fromkeys(name.strip() for name in question.split(",")))
     found = {name: read_annotations(path, question=name, **reading) for name in names}

@@ -259,7 +259,7 @@ def _distances(given: str | None, crowd: Annotations) -> dict[str, Any]:
 
 def _in_order(path: str, items: Names) -> Annotations:
     """Return the annotations of these items, in this order."""
-    from .._relation import indices_of
+    from .._names import indices_of
 
     annotations = read_annotations(path)
     annotations.check_classes("recover")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._names import as_names
-from .._relation import Array, Floats, indices_of
+from .._names import as_names, indices_of
+from .._relation import Array, Floats
 from ..answers.sets import Sets, join_options
 from ..result import Aggregation
 from ._base import ConsensusContext, ConsensusMethod

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._names import Names, numbered
-from .._relation import indices_of
+from .._names import Names, indices_of, numbered
 from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.folders import read_metadata

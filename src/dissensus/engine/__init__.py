@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from .local import Local, add
 
 if TYPE_CHECKING:
-    from .._relation import Relation
+    from ..answers._base import Relation
 
 __all__ = ["Engine", "Local", "add"]
 

@@ -21,7 +21,7 @@ from .local import Count, Join, Local, Split, add
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from .._relation import Relation
+    from ..answers._base import Relation
 
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from .._relation import Relation
+    from ..answers._base import Relation
 
 Result = TypeVar("Result")
 Split = Callable[[Any], Sequence[Any]]  # a chunk of rows → its piece for every shard

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
-from .._relation import Array, Floats, Integers, Relation
+from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
+from ..answers._base import Relation
 from .behaviour import Behaviour
 from .class_correlation import class_correlation, known_chunks, log_typical
 from .correlations import rating_correlations

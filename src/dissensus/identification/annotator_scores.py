@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from .leave_one_out import PeerComparison
 from .proportions import Proportion, difference_p_value, proportion
 from .spam import Interval, mutual_information, spam_interval, spam_score, trace
 from .verdicts import VERDICTS, explain, further_labels
+
+if TYPE_CHECKING:
+    from ..reporting.charts import Figure
 
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior on confusion matrices, as in dawid-skene-map
 # For people, the worst annotators first.
@@ -252,6 +255,13 @@ class AnnotatorScores(Drawable, FrozenArrays):
             "copy_with": decode(self.annotations.annotators, partner),
             "evidence": as_names(self.evidence),
         }
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from ..reporting.method_figures import annotators_figure
+
+        return annotators_figure(
+            self
+        ), "there is nothing to draw: no annotator can be compared with the others"
 
     def _table(self) -> Table:
         return self.table()

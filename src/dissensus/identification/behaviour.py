@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import entr
 
 from .._names import Names, as_names, decode
-from .._relation import Array, Floats, FrozenArrays, Integers, Relation
+from .._relation import Array, Floats, FrozenArrays, Integers
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..answers.numbers import Numbers
 from .label_sums import agreement_with_others, median_by
 

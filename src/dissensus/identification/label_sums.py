@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .._relation import Array, Floats, Integers, Relation
+from .._relation import Array, Floats, Integers
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
+from ..answers._base import Relation
 
 _TIE = 1e-12  # scores closer than this are equal
 

@@ -24,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from .._relation import Floats, FrozenArrays, Integers, Relation
+from .._relation import Floats, FrozenArrays, Integers
 from ..agreement.votes import repeats_previous
+from ..answers._base import Relation
 from .correlations import rating_correlations
 from .label_sums import sum_by
 

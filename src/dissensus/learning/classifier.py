@@ -24,9 +24,9 @@ from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
-from .._names import as_names
+from .._names import as_names, indices_of
 from .._progress import Progress
-from .._relation import Array, Floats, Integers, indices_of
+from .._relation import Array, Floats, Integers
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._names import Names, as_names, numbered
-from .._relation import Floats, Integers, abbreviate, indices_of
+from .._names import Names, abbreviate, as_names, indices_of, numbered
+from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.inputs import Inputs

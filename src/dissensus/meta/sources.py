@@ -17,8 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._names import as_names
-from .._relation import indices_of
+from .._names import as_names, indices_of
 from .._serialization import damage, load_arrays
 from ..annotations import Annotations
 from ..errors import DataError

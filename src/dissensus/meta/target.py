@@ -10,8 +10,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._names import Names, as_names
-from .._relation import Array, Floats, Integers, indices_of
+from .._names import Names, as_names, indices_of
+from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from .adapter import AdaptedTasks, Embed, as_float32

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .._names import as_names
 from .._relation import Array, Floats, Integers
 from .._tables import Drawable, Table
+
+if TYPE_CHECKING:
+    from ..reporting.charts import Figure
 
 _PERPLEXITY = 30.0  # most; of few items a third of them
 
@@ -68,6 +71,11 @@ class EmbeddingView(Drawable):
     def name_of(self, code: Integers) -> Array:
         """Return names of classes, empty for -1."""
         return as_names(["", *self.classes.tolist()])[code + 1]
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from ..reporting.few_shot_figures import embedding_figure
+
+        return embedding_figure(self), ""
 
     def _table(self) -> Table:
         columns = {"item": self.items, "x": self.position[:, 0], "y": self.position[:, 1]}

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._names import as_names
-from .._relation import Floats, Integers, indices_of
+from .._names import as_names, indices_of
+from .._relation import Floats, Integers
 from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.masks import Masks

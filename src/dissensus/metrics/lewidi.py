@@ -21,8 +21,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._names import Names, as_values
-from .._relation import Array, Floats, Integers, indices_of
+from .._names import Names, as_values, indices_of
+from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
 

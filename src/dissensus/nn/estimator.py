@@ -51,9 +51,9 @@ from sklearn.utils.validation import check_array, check_is_fitted  # type: ignor
 from torch import Tensor
 
 from .._files import atomic_folder, read_folder_whole
-from .._names import as_names, text
+from .._names import abbreviate, as_names, indices_of, text
 from .._progress import Progress
-from .._relation import Array, Integers, abbreviate, indices_of
+from .._relation import Array, Integers
 from .._serialization import State, damage, digest_of
 from ..annotations import Annotations
 from ..errors import DataError, DissensusError, OptionError

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._names import as_names, text
-from .._relation import Array, Floats, Integers, Relation, abbreviate, indices_of, union
+from .._names import abbreviate, as_names, indices_of, text, union
+from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..errors import DataError, OptionError
 from ..result import Aggregation
 from ._posterior_state import pair_keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from .._identifiability import Unidentifiable
 from .._plain import as_plain, as_rows
 from .._probabilities import as_models
-from .._relation import Floats, Integers, Relation
+from .._relation import Floats, Integers
 from .._tables import Drawable
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..errors import DataError, OptionError
 from ..label_errors import LabelErrors, checks_needed, label_errors
 from ..readers import as_annotations, as_truth
@@ -26,6 +27,9 @@ from ._constraints import Constraints, amounts_of, check_options, keys_of, with_
 from ._posterior_state import posterior_state
 from .curve import Curve, Point, expected_curve
 from .policy import Policy
+
+if TYPE_CHECKING:
+    from ..reporting.charts import Figure
 
 _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
@@ -100,6 +104,11 @@ class Plan(Drawable):
             "accuracy_before": self.before,
             "accuracy_after": self.after,
         }
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from ..reporting.method_figures import curve_figure
+
+        return curve_figure(self), "there is no curve to draw: plan with draws=10"
 
     def _table(self) -> Table:
         return self.table

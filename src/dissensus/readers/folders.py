@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 
 from .._left_out import LeftOut, with_left_out
-from .._names import Names, as_names, numbered, text
-from .._relation import Integers, indices_of
+from .._names import Names, as_names, indices_of, numbered, text
+from .._relation import Integers
 from .._serialization import damage
 from ..annotations import SCALES, Annotations
 from ..errors import DataError

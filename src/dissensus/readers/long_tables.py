@@ -19,7 +19,8 @@ import polars as pl
 
 from .._kinds import kind_of_word
 from .._left_out import LeftOut, with_left_out
-from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
+from .._names import NUMBER, Names, as_names, code, text
+from .._relation import Codes, smallest_dtype
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from .._names import as_names, numbered, text
-from .._relation import Floats, Integers, indices_of
+from .._names import as_names, indices_of, numbered, text
+from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
 from ..result import Predictions, Values

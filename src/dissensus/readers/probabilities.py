@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .._names import Names, as_names
+from .._names import Names, abbreviate, as_names, indices_of
 from .._probabilities import as_models
-from .._relation import Array, Floats, abbreviate, indices_of
+from .._relation import Array, Floats
 from .._serialization import damage, load_arrays
 from ..annotations import Annotations
 from ..errors import DataError

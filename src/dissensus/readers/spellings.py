@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._names import NUMBER, Codes, Names, as_names, text
-from .._relation import Integers, Relation, tally
+from .._names import NUMBER, Names, as_names, text
+from .._relation import Codes, Integers, tally
 from ..annotations import Annotations
+from ..answers._base import Relation
 from ..errors import DataError, OptionError
 from .scales import kind_of_labels
 

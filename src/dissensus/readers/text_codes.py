@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._names import NUMBER, Codes, Names, smallest_dtype
+from .._names import NUMBER, Names
+from .._relation import Codes, smallest_dtype
 
 _BLOCK = 2**17  # rows at a time
 _MOST_BITS = 22  # of an index into the table of hashes

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._relation import Integers, indices_of, union
+from .._names import indices_of, union
+from .._relation import Integers
 from ..aggregation import aggregate
 from ..agreement import agree, cohen_kappa
 from ..annotations import Annotations

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from .charts import BLUE, PERCENT, Figure, chart, dots, number, tooltip
+import numpy as np
+
+from .._plain import as_rows
+from ..result import Aggregation
+from . import charts
+from .charts import BLUE, PERCENT, VERDICT_COLOURS, Figure, chart, dots, number, tooltip
+
+if TYPE_CHECKING:
+    from ..identification import AnnotatorScores
+from .figures import confidence_histogram
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -87,3 +97,82 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
         title={"text": "Expected accuracy", "subtitle": subtitle, "anchor": "start"},
         layer=layers,
     )
+
+
+_MAX_NAMED = 60  # annotators, above which they are counted
+
+
+_BINS = 20
+
+
+_TITLE = "How far answers follow the items"
+
+
+_FOLLOWS = "follows (correlation with the others)"
+
+
+_REVIEW = "less certain"
+
+
+_CONFIDENT = "certain"
+
+
+def confidence_figure(result: Aggregation) -> Figure | None:
+    """Return how many items have which confidence; `None` where it cannot be told of any."""
+    confidence = result.confidence[result.annotations.labels_per_item > 0]
+    if len(confidence) and np.isnan(confidence).all():
+        return None
+    confidence = confidence[~np.isnan(confidence)]
+    return confidence_histogram(confidence, "labels", "confidence in the label", "items")
+
+
+def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
+    """Return how far answers follow the items: intervals, or a histogram of many annotators."""
+    follow = scores.basis.following
+    known = np.flatnonzero(~np.isnan(follow.correlation))
+    if not len(known):
+        return None
+    verdicts = scores.verdict_counts
+    palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in verdicts}
+    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
+    words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
+    words = f"Number of annotators by verdict: {words}."
+    if len(known) < sum(verdicts.values()):
+        words += " Those whose correlation is undefined are not shown."
+    if len(known) > _MAX_NAMED:
+        bins = np.clip(np.floor(follow.correlation[known] * 10 + 1e-9), -10, 9)
+        counts = Counter(
+            zip(bins.astype(int).tolist(), scores.verdict[known].tolist(), strict=True)
+        )
+        rows = [
+            {"from": k / 10, "to": (k + 1) / 10, "verdict": word, "annotators": count}
+            for (k, word), count in sorted(counts.items())
+        ]
+        x = charts.number("from", _FOLLOWS, bin={"binned": True}, axis={"tickCount": 10})
+        y = charts.number("annotators", "annotators", stack="zero")
+        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
+        mark = {"type": "bar", "tooltip": {"content": "data"}}
+        spec = charts.chart(rows, height=220, mark=mark, encoding=encoding)
+        return Figure(_TITLE, words, spec)
+    order = known[np.argsort(follow.correlation[known], kind="stable")]
+    columns = {
+        "annotator": scores.annotations.annotators[order],
+        "labels": scores.behaviour.labels[order].astype(int),
+        "follows": follow.correlation[order].round(3),
+        "low": follow.low[order].round(3),
+        "high": follow.high[order].round(3),
+        "verdict": scores.verdict[order],
+    }
+    names = columns["annotator"].tolist()
+    at_zero = {"condition": {"test": "datum.value === 0", "value": 3}, "value": 1}
+    ticks = {"tickCount": 10, "gridWidth": at_zero}
+    x = charts.number("follows", _FOLLOWS, axis=ticks, scale={"nice": False})
+    axis = {"labelLimit": 140, "ticks": False, "labelOverlap": False}
+    y = {"field": "annotator", "type": "nominal", "sort": names, "title": "annotator", "axis": axis}
+    tooltip = charts.tooltip(
+        annotator="", verdict="", labels="", follows=".2f", low=".2f", high=".2f"
+    )
+    layers = charts.dots(x, y, tooltip, along="x", cursor="pointer")
+    height = len(order) * max(12, min(20, 400 // len(order)))
+    spec = charts.chart(as_rows(columns), height=height, encoding={"color": colour}, layer=layers)
+    return Figure(_TITLE, f"{words} Lines are 95% intervals{hint}.", spec)

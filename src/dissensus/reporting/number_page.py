@@ -10,7 +10,7 @@ import numpy as np
 from .._relation import Integers
 from .charts import Figure, histogram
 from .class_page import TERMS, annotators_section, data_section
-from .figures import annotators_figure
+from .method_figures import annotators_figure
 from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
 from .sentences import amount, formatted
 from .tables import MAX_ITEMS, annotator_columns, annotator_table, item_table

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._names import Names, as_names, code, numbered, smallest_dtype, text
-from .._relation import abbreviate
+from .._names import Names, abbreviate, as_names, code, numbered, text
+from .._relation import smallest_dtype
 from ..annotations import Annotations, Integers, Part
 from ..errors import DataError
 

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._relation import Relation
 from ..aggregation import Fitted
 from ..annotations import Floats, Part
+from ..answers._base import Relation
 from ..engine import Engine
 from ..errors import OptionError
 from .fitting import ShardedFit, additive, context_of, given_posteriors

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .._names import Codes, Names, as_names, code, smallest_dtype
-from .._relation import Floats, Integers, abbreviate, sort
+from .._names import Names, abbreviate, as_names, code
+from .._relation import Codes, Floats, Integers, smallest_dtype, sort
 from ..annotations import Part
 from ..errors import DataError
 from ..readers.long_tables import code_columns

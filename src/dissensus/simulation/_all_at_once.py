@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .._names import smallest_dtype
-from .._relation import Array
+from .._relation import Array, smallest_dtype
 from ..errors import OptionError
 from ._assign import assign_loads, drawn, loads
 from .strategy import Answers, Asked, CrowdParameters, Design, Strategy

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Codes, smallest_dtype
-from .._relation import Integers
+from .._relation import Codes, Integers, smallest_dtype
 
 
 def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) -> Codes:

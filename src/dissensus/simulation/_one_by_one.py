@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._names import smallest_dtype
-from .._relation import Array
+from .._relation import Array, smallest_dtype
 from ..errors import OptionError
 from .strategy import Answers, Asked, CrowdParameters, Design, Strategy
 

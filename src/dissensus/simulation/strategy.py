@@ -13,9 +13,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from annotated_types import Ge
 
-from .._names import Codes
 from .._probability import pick
-from .._relation import Array, Floats, Integers
+from .._relation import Array, Codes, Floats, Integers
 from ..errors import MethodError, OptionError
 from ..params import Count, Settings, Size
 

@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from .._names import as_names, text
+from .._names import as_names, indices_of, text, union
 from .._progress import Progress
-from .._relation import Array, Floats, indices_of, union
+from .._relation import Array, Floats
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError

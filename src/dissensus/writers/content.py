@@ -9,15 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from .._names import Names
 from .._plain import as_plain
-from .._relation import Array
-from .._tables import Table, Tabular
+from .._tables import as_column, gather
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
-from ..errors import OptionError
 from ..readers import as_truth
 from ..readers.exports import MARK, Kind
 from ..readers.frames import as_frame
@@ -25,7 +20,7 @@ from ..readers.reading import Reading, examine
 from ..result import Aggregation, Estimation
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Writable = Annotations | Numbers | Aggregation | Estimation
 
@@ -73,13 +68,13 @@ class Content:
     def answers(self) -> list[Any]:
         """Every answer by name, or as a number: (annotation)."""
         if isinstance(self.annotations, Annotations):
-            return _gather(self.annotations.classes, self.annotations.label).to_list()
+            return gather(self.annotations.classes, self.annotations.label).to_list()
         return self.annotations.value.tolist()
 
     @cached_property
     def annotators(self) -> list[str]:
         """The annotator of every answer: (annotation)."""
-        return _gather(self.annotations.annotators, self.annotations.annotator).to_list()
+        return gather(self.annotations.annotators, self.annotations.annotator).to_list()
 
     def items(self) -> Iterator[tuple[str, range]]:
         """Yield every item with the positions of its answers."""
@@ -159,54 +154,3 @@ def chosen_options(label: str) -> list[str]:
 
 
 _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
-
-
-def table_of(what: Tabular) -> pl.DataFrame:
-    """Return annotations, numbers or a result as a long dataframe."""
-    if not isinstance(what, (Annotations, Numbers)):
-        return frame_of_table(what._table())
-    labels = (
-        _gather(what.classes, what.label)
-        if isinstance(what, Annotations)
-        else pl.Series(what.value)
-    )
-    return pl.DataFrame(
-        {
-            "item": _gather(what.items, what.item),
-            "annotator": _gather(what.annotators, what.annotator),
-            "label": labels,
-            **{name: as_column(values) for name, values in what.columns.items()},
-        }
-    )
-
-
-def frame_of_table(table: Table) -> pl.DataFrame:
-    """Return columns as a dataframe; NaN is null."""
-    frame = pl.DataFrame({name: as_column(values) for name, values in table.items()})
-    return frame.with_columns(pl.selectors.float().fill_nan(None))
-
-
-def as_pandas(frame: pl.DataFrame) -> pd.DataFrame:
-    """Return a dataframe as that of pandas; Arrow is not needed."""
-    try:
-        import pandas as pd
-    except ModuleNotFoundError:
-        raise OptionError("this needs pandas: pip install pandas") from None
-    return pd.DataFrame(
-        {
-            column.name: column.to_list() if column.dtype == pl.String else column.to_numpy()
-            for column in frame.iter_columns()
-        }
-    )
-
-
-def as_column(values: Array) -> pl.Series:
-    """Return an array as a column."""
-    if values.dtype.kind in "OT" and set(map(type, values.tolist())) <= {str, type(None)}:
-        return pl.Series(values.tolist(), dtype=pl.String)
-    return pl.Series(values)
-
-
-def _gather(names: Names, codes: Any) -> pl.Series:
-    """Return the names of codes as a column."""
-    return pl.Series(names.tolist(), dtype=pl.String).gather(pl.Series(codes))

@@ -19,10 +19,11 @@ import numpy as np
 
 from .._files import atomic_file, output_errors, reason
 from .._names import as_names, text
+from .._tables import as_column
 from ..errors import DataError, OptionError, OutputError
 from ..readers.columns import NEEDED, plain_name
 from ..readers.reading import Reading
-from .content import as_column, content_of
+from .content import content_of
 from .targets import goes_to_folder
 
 # Carried columns whose names show that they are about people.

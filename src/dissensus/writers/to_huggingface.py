@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from .content import Content, table_of
+from .content import Content
 
 
 def answers(content: Content) -> pl.DataFrame:
     """Return item, text where it is known, labels and annotators, and gold where it is known."""
     annotations = content.annotations
     lists = (
-        table_of(annotations)
+        annotations.to_polars()
         .rename({"label": "labels", "annotator": "annotators"})
         .group_by("item", maintain_order=True)
         .all()
@@ -32,7 +32,7 @@ def answers(content: Content) -> pl.DataFrame:
 
 def results(content: Content) -> pl.DataFrame:
     """Return the same with label and confidence of every item, or number and standard error."""
-    table = table_of(content.what).drop("item")
+    table = content.what.to_polars().drop("item")
     classes = [name for name in table.columns if name.startswith("p:")]
     probabilities = table.select(pl.col(name).alias(name.removeprefix("p:")) for name in classes)
     frame = answers(content).with_columns(table.drop(classes))

@@ -13,7 +13,7 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..readers.columns import NO_LABEL, is_known
 from ..readers.wide import WHOLE, recognises_lines
-from .content import Content, table_of
+from .content import Content
 
 _MOST_CELLS = 10**8
 _FIRST = (20, 199)  # rows by which tables with types are recognised, and texts with a header
@@ -31,7 +31,7 @@ def answers(content: Content) -> pl.DataFrame:
     annotators = annotations.annotators.tolist()
     usual = chain(("item", "item_id", "task"), (f"item {position}" for position in count(2)))
     key = next(name for name in usual if name not in annotators)
-    long = table_of(content.what).select(pl.col("item").alias(key), "annotator", "label")
+    long = content.what.to_polars().select(pl.col("item").alias(key), "annotator", "label")
     cells_of = long.pivot(on="annotator", index=key, values="label", aggregate_function="first")
     wide = pl.DataFrame({key: annotations.items.tolist()}, schema={key: pl.String}).join(
         cells_of, on=key, how="left", maintain_order="left"

@@ -16,14 +16,14 @@ import polars as pl
 
 from .._files import atomic_file, write_stdout
 from .._relation import Array
-from .._tables import Tabular
+from .._tables import Tabular, frame_of_table
 from ..annotations import Annotations
 from ..answers import Answers
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
 from ..readers.sources import FORMATS, format_for
 from .cards import Card
-from .content import Content, Writable, content_of, frame_of_table, table_of
+from .content import Content, Writable, content_of
 from .targets import ANSWER_TARGETS, TARGETS, destination_of
 
 
@@ -71,7 +71,7 @@ def write(
         return
     if destination.target in ("long", "crowd-kit"):
         names = {"item": "task", "annotator": "worker"} if destination.target != "long" else {}
-        body: Any = table_of(content.what).rename(names, strict=False)
+        body: Any = content.what.to_polars().rename(names, strict=False)
     else:
         body = _body(content, destination.target)
     _save(body, path, destination.kind, destination.compression)
@@ -79,7 +79,6 @@ def write(
 
 def _write_answers(answers: Answers, path: str | Path, given: str | None) -> None:
     """Write answers for a tool, as records where the file is JSON, or as a long table."""
-    from .answers import answers_frame
     from .tool_answers import write_answers
 
     if given in ANSWER_TARGETS:
@@ -88,7 +87,7 @@ def _write_answers(answers: Answers, path: str | Path, given: str | None) -> Non
     kind, compression = _kind_of_file(path, given)
     if kind == "npy":
         raise OptionError(f"{path}: answers are written as a table or as JSON")
-    body = answers.to_rows() if kind in ("jsonl", "json") else answers_frame(answers)
+    body = answers.to_rows() if kind in ("jsonl", "json") else answers.to_polars()
     _save(body, path, kind, compression)
 
 
