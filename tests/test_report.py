@@ -28,14 +28,14 @@ from dissensus import (
 )
 from dissensus.aggregation._base import Aggregator
 from dissensus.cli.report import _distinct_names
+from dissensus.pages.wording import amount, listed, percent
 from dissensus.readers import Reading
 from dissensus.readers.side_tables import read_texts
 from dissensus.reporting import embedding
 from dissensus.reporting.charts import save_chart
 from dissensus.reporting.embedding import embedded_image
-from dissensus.reporting.method_figures import annotators_figure
 from dissensus.reporting.group_report import split_by
-from dissensus.reporting.sentences import amount, listed, percent
+from dissensus.reporting.method_figures import annotators_figure
 
 from .support import annotation_rows, relation, run, shared, shared_truth
 

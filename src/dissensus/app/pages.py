@@ -17,10 +17,10 @@ from .._version import __version__
 from ..agreement import krippendorff_alpha
 from ..annotations import Annotations
 from ..errors import DataError, DissensusError
+from ..pages.wording import amount, percent
 from ..readers.spellings import about_spellings
 from ..registry import aggregators
 from ..reporting import embedding
-from ..reporting.sentences import amount, percent
 from ..reporting.tables import MAX_ANNOTATORS
 from . import exports
 from .browse import SORTS, VOTES, Catalogue, Filter, detail

@@ -22,10 +22,10 @@ import numpy as np
 from .._relation import Floats
 from ..errors import DataError, DissensusError, OptionError
 from ..label_errors import Checked, LabelErrors
+from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
 from ..readers import Reading
 from ..registry import aggregators
-from ..reporting.sentences import amount
 from .changes import Changes, Effect, effect
 from .decisions import DECIDED, DISPUTED, Decisions, as_meant, fingerprint
 from .fits import Fit, Present, fit

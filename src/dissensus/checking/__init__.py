@@ -23,7 +23,8 @@ from ..annotations import Annotations, Scale
 from ..answers import Answers
 from ..answers.numbers import Numbers
 from ..errors import DataError
-from ._finding import CODES, SERIOUS, Finding, is_free_text
+from ..reporting.sections import SERIOUS, Finding
+from ._finding import CODES, is_free_text
 from .answers import check_answers
 from .evidence import check_crowd, check_groups, check_identifiability, check_items
 from .kinds import check_kinds

@@ -1,18 +1,10 @@
-"""Findings of a check, and how they are written."""
+"""What `check` can find, by code."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
 
 from ..annotations import Annotations
 from ..answers._base import Relation
 from ..readers.spellings import are_free_texts
-
-Severity = Literal["serious", "worth knowing"]
-SERIOUS: Severity = "serious"
-KNOWING: Severity = "worth knowing"
 
 # All findings; the docs list them from here.
 CODES = {
@@ -59,53 +51,8 @@ CODES = {
 }
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing to know before aggregating."""
-
-    code: str
-    sentence: str
-    count: int
-    examples: tuple[str, ...] = ()
-    remedy: str = ""
-    severity: Severity = KNOWING
-
-
 def is_free_text(annotations: Relation) -> bool:
     """Return whether labels are free text: many, and hardly any of them twice."""
     return isinstance(annotations, Annotations) and are_free_texts(
         annotations.n_classes, len(annotations)
     )
-
-
-def quoted(name: Any) -> str:
-    """Return a name for a sentence: short, and with odd spaces made visible."""
-    given = str(name)
-    short = given if len(given) <= 40 else f"{given[:39]}…"
-    return short if short.isprintable() and short == short.strip() else repr(short)
-
-
-def listed(names: Iterable[Any], most: int = 3) -> tuple[str, ...]:
-    """Return the first names."""
-    return tuple(quoted(name) for _, name in zip(range(most), names, strict=False))
-
-
-def many(count: int, word: str) -> str:
-    """Return a number and a noun in singular or plural.
-
-    >>> many(1, "class"), many(2, "class"), many(0, "label")
-    ('1 class', '2 classes', '0 labels')
-    """
-    ending = "es" if word.endswith("s") else "s"
-    return f"{count} {word}{'' if count == 1 else ending}"
-
-
-def verb(count: int, word: str) -> str:
-    """Return a verb in singular or plural.
-
-    >>> verb(1, "give"), verb(2, "give"), verb(1, "have"), verb(1, "are")
-    ('gives', 'give', 'has', 'is')
-    """
-    if count != 1:
-        return word
-    return {"have": "has", "are": "is"}.get(word, f"{word}s")

@@ -10,8 +10,9 @@ from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
+from ..pages.wording import first_quoted, many, verb
 from ..readers.spellings import classes_alike
-from ._finding import SERIOUS, Finding, listed, many, verb
+from ..reporting.sections import SERIOUS, Finding
 
 _LEAST = 5  # answers of an annotator, and common items of two
 _MANY = 20  # answers in all
@@ -49,7 +50,7 @@ def _empty(answers: Answers) -> Iterator[Finding]:
             f"{many(len(never), 'annotator')} only {verb(len(never), 'give')} empty answers where "
             "others mark something.",
             len(never),
-            listed(answers.annotators[never]),
+            first_quoted(answers.annotators[never]),
             "identify shows what they miss",
         )
 
@@ -62,7 +63,7 @@ def _repeated(answers: Answers) -> Iterator[Finding]:
             f"{many(int(again.sum()), 'answer')} {verb(int(again.sum()), 'repeat')} an item for "
             "the same annotator, and all count.",
             int(again.sum()),
-            listed(answers.items[np.unique(answers.item[1:][again])]),
+            first_quoted(answers.items[np.unique(answers.item[1:][again])]),
             "--duplicates first or last keeps one",
         )
 
@@ -89,7 +90,7 @@ def _sides(answers: Answers) -> Iterator[Finding]:
         return
     pairs = answers.pairs()
     if not (pairs.outcome == 1).any():
-        return  # listed by rank, and not as they were shown
+        return  # first_quoted by rank, and not as they were shown
     who = answers.annotator[pairs.answer]
     counts = np.zeros((answers.n_annotators, 3))
     np.add.at(counts, (who, pairs.outcome), 1)
@@ -100,7 +101,7 @@ def _sides(answers: Answers) -> Iterator[Finding]:
             f"{many(len(always), 'annotator')} {verb(len(always), 'give')} one answer to every "
             "comparison: left, right or a tie.",
             len(always),
-            listed(answers.annotators[always]),
+            first_quoted(answers.annotators[always]),
             "bradley-terry gives them little weight",
         )
 

@@ -16,7 +16,9 @@ from .._identifiability import identifiable_items, why_unidentifiable
 from ..annotations import Annotations
 from ..answers._base import Relation
 from ..diagnosis import cells_per_label, groups
-from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
+from ..pages.wording import first_quoted, many, quoted, verb
+from ..reporting.sections import KNOWING, SERIOUS, Finding
+from ._finding import is_free_text
 
 _SPARSE = 0.3  # cells for every label above which confusion matrices are mostly prior
 _LIGHT = 5  # labels below which an annotator cannot be judged
@@ -43,7 +45,7 @@ def check_items(annotations: Relation) -> Iterator[Finding]:
             "unlabelled-items",
             f"{many(len(unlabelled), 'item')} {verb(len(unlabelled), 'have')} no label.",
             len(unlabelled),
-            listed(annotations.items[unlabelled[:3]]),
+            first_quoted(annotations.items[unlabelled[:3]]),
             "have them labelled, or leave them out",
         )
     labelled = int((size > 0).sum())
@@ -64,7 +66,7 @@ def check_items(annotations: Relation) -> Iterator[Finding]:
             f"{many(len(single), 'item')} ({share:.1%}) {verb(len(single), 'have')} one label: "
             "nothing can correct it.",
             len(single),
-            listed(annotations.items[single[:3]]),
+            first_quoted(annotations.items[single[:3]]),
             "`dissensus next` says where more labels help most",
             severity=SERIOUS if share > 0.5 else KNOWING,
         )
@@ -88,7 +90,7 @@ def check_crowd(annotations: Relation) -> Iterator[Finding]:
             f"{'One annotator' if active == 1 else 'Two annotators'}: labels alone do not "
             "identify who is right.",
             active,
-            listed(annotations.annotators[load > 0]),
+            first_quoted(annotations.annotators[load > 0]),
             "a third annotator, or gold",
             severity=SERIOUS,
         )
@@ -137,7 +139,7 @@ def check_groups(annotations: Relation) -> Iterator[Finding]:
     outside = int(labels[order[1:]].sum())
     examples = []
     for one in order[:4]:
-        names = ", ".join(listed(annotations.annotators[(group == one) & (load > 0)], 2))
+        names = ", ".join(first_quoted(annotations.annotators[(group == one) & (load > 0)], 2))
         more = ", …" if size[one] > 2 else ""
         examples.append(
             f"{many(size[one], 'annotator')}, {many(int(labels[one]), 'label')} ({names}{more})"

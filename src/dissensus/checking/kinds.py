@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..annotations import Annotations
-from ._finding import Finding, many, quoted, verb
+from ..pages.wording import many, quoted, verb
+from ..reporting.sections import Finding
 
 
 def check_kinds(annotations: Annotations) -> Iterator[Finding]:

@@ -10,7 +10,9 @@ from .._names import as_names, indices_of
 from .._relation import Array, Integers
 from ..annotations import Annotations
 from ..answers._base import Relation
-from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted
+from ..pages.wording import first_quoted, many, quoted
+from ..reporting.sections import KNOWING, SERIOUS, Finding
+from ._finding import is_free_text
 
 _AGAINST = 0.2  # share of gold items against all labels that is serious
 _ENOUGH = 3  # labels on an item to compare with gold
@@ -30,7 +32,7 @@ def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Findi
             f"{'All' if none else len(names)} {'' if none else 'of '}{len(gold)} gold "
             "labels are about items without labels.",
             len(names),
-            listed(names),
+            first_quoted(names),
             "check that items have the same names in both files" if none else "",
             severity=SERIOUS if none else KNOWING,
         )
@@ -45,7 +47,7 @@ def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Findi
             "gold-classes",
             f"Gold has classes for {int(foreign.sum())} items that no label has.",
             int(foreign.sum()),
-            listed(others),
+            first_quoted(others),
             "write classes the same way in both files, or declare them with --classes",
             severity=SERIOUS,
         )

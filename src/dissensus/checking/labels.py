@@ -12,8 +12,10 @@ from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from ..answers._base import Relation
 from ..answers.numbers import Numbers
+from ..pages.wording import first_quoted, many, quoted, verb
 from ..readers.spellings import classes_alike, items_alike
-from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
+from ..reporting.sections import KNOWING, SERIOUS, Finding
+from ._finding import is_free_text
 
 _MANY = 0.02  # share of pairs above which several labels seem intended
 _RARE = 5  # labels below which a class is rare
@@ -151,7 +153,7 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
             "unused-classes",
             f"{many(len(unused), 'class')} {verb(len(unused), 'are')} declared but never used.",
             len(unused),
-            listed(classes[unused[:3]]),
+            first_quoted(classes[unused[:3]]),
             "leave them out of --classes unless they may still be used",
         )
     alike = classes_alike(classes)

@@ -9,7 +9,8 @@ import numpy as np
 from .._relation import Floats
 from ..answers.numbers import Numbers
 from ..identification.label_sums import median_by
-from ._finding import Finding, many, quoted, verb
+from ..pages.wording import many, quoted, verb
+from ..reporting.sections import Finding
 
 _FAR = 8.0  # robust standard deviations
 _ENOUGH = 10  # answers of an annotator to call them constant

@@ -19,7 +19,8 @@ from scipy.sparse.csgraph import connected_components
 from .._relation import Floats, Integers
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, Finding, listed, many, quoted, verb
+from ..pages.wording import first_quoted, many, quoted, verb
+from ..reporting.sections import KNOWING, SERIOUS, Finding
 
 _LEAST = 5  # labels of one class to judge
 _COMMON = 20  # items that copies have in common
@@ -101,7 +102,7 @@ def _copies(streams: Streams) -> Iterator[Finding]:
     examples = []
     for one in clusters[:3]:
         common = pairs[group[pairs[:, 0]] == one, 2].max()
-        names = ", ".join(listed(annotations.annotators[group == one], 4))
+        names = ", ".join(first_quoted(annotations.annotators[group == one], 4))
         more = ", …" if size[one] > 4 else ""
         examples.append(f"{names}{more}: the same on {common} items")
     n_annotators = int(size[clusters].sum())

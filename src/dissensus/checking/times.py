@@ -9,7 +9,8 @@ import numpy as np
 from .._relation import Array, Floats, Integers
 from ..answers._base import Relation
 from ..identification.label_sums import median_by
-from ._finding import KNOWING, SERIOUS, Finding, many, quoted, verb
+from ..pages.wording import many, quoted, verb
+from ..reporting.sections import KNOWING, SERIOUS, Finding
 
 _ENOUGH = 10  # labels of an annotator to judge their speed
 _FASTER = 5  # times as fast as the others

@@ -260,7 +260,7 @@ def identify(
 ) -> None:
     """Write or print the table of annotators or of items."""
     from ..identification import identify as score
-    from ._output import write_table
+    from ._reading import write_table
 
     known = read_known_answers(gold, answers, inputs)
     result = fit(answers, method_of(answers, strategy), gold=known, seed=seed)
@@ -336,7 +336,7 @@ def _print_rest(rows: int, top: int) -> None:
 def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json: bool) -> None:
     """Print which items to show again."""
     from ..planning import plan as make_plan
-    from ._output import write_table
+    from ._reading import write_table
 
     found = make_plan(answers, **most)
     write_table(found.table, output)

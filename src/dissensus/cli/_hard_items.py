@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._progress import progress_bar
 from ._identify_output import print_score, score_json
-from ._output import is_first, note, show_json, write_table
+from ._output import is_first, note, show_json
+from ._reading import write_table
 from ._training import read_data
 
 if TYPE_CHECKING:

@@ -124,11 +124,3 @@ def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str
 def class_columns(classes: Any, values: Any, prefix: str = "p") -> dict[str, Any]:
     """Return a column for every class, the last axis of the values."""
     return {f"{prefix}:{name}": values[..., k].ravel() for k, name in enumerate(classes.tolist())}
-
-
-def write_table(columns: Any, output: str | None) -> None:
-    """Write columns as a table, if a file is given."""
-    if output:
-        from ..writers.writing import write_columns
-
-        write_columns(columns, output)

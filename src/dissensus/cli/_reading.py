@@ -236,3 +236,11 @@ def without_removed(annotations: Annotations, file: str | None) -> Annotations:
     return annotations.subset(
         items=[name for name in annotations.items.tolist() if name not in removed]
     )
+
+
+def write_table(columns: Any, output: str | None) -> None:
+    """Write columns as a table, if a file is given."""
+    if output:
+        from ..writers.writing import write_columns
+
+        write_columns(columns, output)

@@ -76,7 +76,7 @@ def _print(summary: Summary) -> None:
     """Print a summary, the most important first."""
     from rich.bar import Bar
 
-    from ..reporting.summary import CONFIDENT
+    from ..reporting.sections import CONFIDENT
 
     spread = summary.labels_per_item
     print_text(

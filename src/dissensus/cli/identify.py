@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ._hard_items import HardItems
 from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
-from ._output import note, print_table, show_json, write_table
+from ._output import note, print_table, show_json
 from ._reading import (
     class_options,
     examine_answers,
@@ -21,6 +21,7 @@ from ._reading import (
     is_data_folder,
     read_known,
     read_probabilities,
+    write_table,
 )
 from .options import KINDS, READING, Computed, options
 

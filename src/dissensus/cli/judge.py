@@ -11,8 +11,8 @@ import click
 
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import echo, note, number, print_table, show_json, write_table
-from ._reading import examine_annotations, read_known, split_patterns
+from ._output import echo, note, number, print_table, show_json
+from ._reading import examine_annotations, read_known, split_patterns, write_table
 from .options import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from .._plain import as_rows
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._group import Group
-from ._output import class_columns, note, print_table, print_text, show_json, write_table
-from ._reading import examine_annotations, read_known
+from ._output import class_columns, note, print_table, print_text, show_json
+from ._reading import examine_annotations, read_known, write_table
 from .options import READING, REQUIRED, options
 
 if TYPE_CHECKING:

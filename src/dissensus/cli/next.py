@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._progress import progress_bar
-from ._output import note, print_table, print_text, show_json, write_table
+from ._output import note, print_table, print_text, show_json
 from ._reading import (
     class_options,
     examine_answers,
@@ -15,6 +15,7 @@ from ._reading import (
     read_known,
     read_probabilities,
     split_names,
+    write_table,
 )
 from .options import ANSWERS, KINDS, READING, Computed, options
 

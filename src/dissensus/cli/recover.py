@@ -10,8 +10,8 @@ import click
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._group import Group
-from ._output import class_columns, note, print_table, show_json, write_table
-from ._reading import read_annotations, read_known
+from ._output import class_columns, note, print_table, show_json
+from ._reading import read_annotations, read_known, write_table
 from .evaluate import show_soft
 from .options import REQUIRED, Computed, options
 

@@ -10,8 +10,8 @@ from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._attention_maps import map_
 from ._group import Group
-from ._output import class_columns, note, number, print_table, print_text, show_json, write_table
-from ._reading import asked, read_annotations, read_questions, split_names
+from ._output import class_columns, note, number, print_table, print_text, show_json
+from ._reading import asked, read_annotations, read_questions, split_names, write_table
 from .options import READING, REQUIRED, Computed, options
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 from ..identification.annotator_evidence import ENOUGH
 from ..identification.verdicts import LEFT_OUT, RELATED
 from ..label_errors import checks_needed, label_errors
-from .sentences import amount, listed, percent
+from ..pages.wording import amount, listed, percent
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

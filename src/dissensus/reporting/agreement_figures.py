@@ -9,9 +9,9 @@ import numpy as np
 
 from .._probability import normalize
 from .._relation import Integers
+from ..pages.wording import amount, percent
 from .charts import BLUE, Figure, chart, dots, number, tooltip
 from .sections import Table
-from .sentences import amount, percent
 
 if TYPE_CHECKING:
     from ..agreement import Agreement, Pairs

@@ -23,10 +23,10 @@ from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
 from ..consensus.rover import align
+from ..pages.wording import amount, formatted, percent
 from ..registry import registries
 from .embedding import Picture, item_picture
 from .sections import Drawing, Table
-from .sentences import amount, formatted, percent
 
 if TYPE_CHECKING:
     from .answer_report import AnswerReport

@@ -13,13 +13,13 @@ from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..identification.answers import FEW, LIKE_OTHERS
+from ..pages.wording import amount, formatted, interval, percent
 from . import charts
 from .answer_drawings import disputed_panels
 from .charts import BLUE, GREY, RED, Figure
 from .class_page import IN_MEMORY
-from .figures import confidence_histogram
+from .method_figures import confidence_histogram
 from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
-from .sentences import amount, formatted, interval, percent
 from .tables import MAX_ANNOTATORS, MAX_ITEMS, shortened
 
 if TYPE_CHECKING:

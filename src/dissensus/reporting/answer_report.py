@@ -29,8 +29,8 @@ from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_texts
 from .answer_page import answer_page
 from .answer_sentences import answer_actions, answer_opening
-from .sections import PageReport
-from .summary import CONFIDENT
+from .embedding import PageReport
+from .sections import CONFIDENT
 
 _STEPS = 5
 _DRAWN = 10  # most disputed items

@@ -23,9 +23,10 @@ from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
 from ..identification.answers import FEW
+from ..pages.wording import amount, listed, percent
 from .actions import Action
-from .sentences import amount, listed, percent, volume
-from .summary import CONFIDENT
+from .sections import CONFIDENT
+from .sentences import volume
 
 if TYPE_CHECKING:
     from .answer_report import AnswerReport

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..agreement import ClassAgreement, percent_agreement
+from ..pages.wording import amount, formatted, interval, percent, with_interval
 from .agreement_figures import pairs_table
 from .class_tables import class_items, downloads, lone_labels
 from .judging_report import judging_section
 from .sections import Page, Section, SortableTable, Table, estimates_table
-from .sentences import amount, formatted, interval, percent, with_interval
 from .tables import annotator_table, shortened
 
 if TYPE_CHECKING:

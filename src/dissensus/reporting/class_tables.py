@@ -9,8 +9,8 @@ import numpy as np
 from .._relation import Integers
 from ..annotations import Annotations
 from ..label_errors import checks_needed
+from ..pages.wording import percent
 from .sections import Column, Download, SortableTable
-from .sentences import percent
 from .tables import MAX_ITEMS, annotator_columns, item_table
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,15 +11,14 @@ from .._plain import as_rows
 from .._relation import Floats
 from ..identification.proportions import proportion
 from ..identification.scores import Scored, find_score, score
+from ..pages.wording import percent
 from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, Figure
+from .charts import BLUE, GREY, PERCENT, Figure
 from .judging_report import section_figures
-from .method_figures import _BINS, _CONFIDENT, _REVIEW, annotators_figure, confidence_figure
+from .method_figures import annotators_figure, confidence_figure
 from .score_pairs import annotator_pair, score_pair
-from .sentences import percent
-from .summary import CONFIDENT
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
@@ -116,27 +115,6 @@ def classes_figure(
     )
     rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in order]
     return Figure(title, words, spec, (("class", *shares), *rows))
-
-
-def confidence_histogram(confidence: Floats, of: str, axis: str, rows_of: str) -> Figure:
-    """Return how many rows have which confidence."""
-    edges = np.linspace(0, 1, _BINS + 1).round(6)
-    index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
-    counts = np.bincount(index, minlength=_BINS)
-    spec = charts.histogram(edges, counts, axis, axis=PERCENT, scale={"domain": [0, 1]})
-    spec["encoding"]["y"]["title"] = rows_of
-    rows: list[dict[str, Any]] = spec["data"]["values"]
-    for row in rows:
-        row["kind"] = _REVIEW if row["from"] < CONFIDENT - 1e-9 else _CONFIDENT
-    spec["encoding"]["color"] = charts.colour("kind", {_REVIEW: ORANGE, _CONFIDENT: BLUE})
-    below = float((confidence < CONFIDENT).mean()) if len(confidence) else 0.0
-    numbers = [
-        (f"{percent(row['from'])} to {percent(row['to'])}", str(row["items"]))
-        for row in rows
-        if row["items"]
-    ]
-    words = f"Confidence is below {CONFIDENT:.0%} for {percent(below)} of the {rows_of}."
-    return Figure(f"Confidence in the {of}", words, spec, ((axis, rows_of), *numbers))
 
 
 def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure | None:

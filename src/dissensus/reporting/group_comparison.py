@@ -15,11 +15,12 @@ from ..agreement import Agreement, Estimate, in_words
 from ..annotations import Annotations
 from ..identification.proportions import Proportion, proportion
 from ..metrics import Evaluation
+from ..pages.wording import amount, listed, percent
 from ..result import Aggregation, Table
+from .embedding import PageReport
 from .group_page import group_page
-from .sections import PageReport
-from .sentences import amount, listed, percent, volume
-from .summary import CONFIDENT
+from .sections import CONFIDENT
+from .sentences import volume
 
 Z = float(ndtri(0.975))
 UNCLEAR = "no clear change"

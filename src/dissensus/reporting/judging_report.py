@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..judging import Judging
+from ..pages.wording import amount, formatted, percent
 from . import charts
 from .charts import BLUE, GREY, ORANGE, Figure
-from .sections import Column, Download, Page, PageReport, Section, SortableTable, Table
-from .sentences import amount, formatted, percent
+from .embedding import PageReport
+from .sections import Column, Download, Page, Section, SortableTable, Table
 
 _MAX_POINTS = 200  # of the escalation curve
 _MAX_CELLS = 40  # judges in a heat map

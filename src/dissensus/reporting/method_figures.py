@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._plain import as_rows
+from .._relation import Floats
+from ..pages.wording import percent
 from ..result import Aggregation
 from . import charts
-from .charts import BLUE, PERCENT, VERDICT_COLOURS, Figure, chart, dots, number, tooltip
+from .charts import BLUE, ORANGE, PERCENT, VERDICT_COLOURS, Figure, chart, dots, number, tooltip
+from .sections import CONFIDENT
+
+if TYPE_CHECKING:
+    pass
 
 if TYPE_CHECKING:
     from ..identification import AnnotatorScores
-from .figures import confidence_histogram
+
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -176,3 +182,24 @@ def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
     height = len(order) * max(12, min(20, 400 // len(order)))
     spec = charts.chart(as_rows(columns), height=height, encoding={"color": colour}, layer=layers)
     return Figure(_TITLE, f"{words} Lines are 95% intervals{hint}.", spec)
+
+
+def confidence_histogram(confidence: Floats, of: str, axis: str, rows_of: str) -> Figure:
+    """Return how many rows have which confidence."""
+    edges = np.linspace(0, 1, _BINS + 1).round(6)
+    index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
+    counts = np.bincount(index, minlength=_BINS)
+    spec = charts.histogram(edges, counts, axis, axis=PERCENT, scale={"domain": [0, 1]})
+    spec["encoding"]["y"]["title"] = rows_of
+    rows: list[dict[str, Any]] = spec["data"]["values"]
+    for row in rows:
+        row["kind"] = _REVIEW if row["from"] < CONFIDENT - 1e-9 else _CONFIDENT
+    spec["encoding"]["color"] = charts.colour("kind", {_REVIEW: ORANGE, _CONFIDENT: BLUE})
+    below = float((confidence < CONFIDENT).mean()) if len(confidence) else 0.0
+    numbers = [
+        (f"{percent(row['from'])} to {percent(row['to'])}", str(row["items"]))
+        for row in rows
+        if row["items"]
+    ]
+    words = f"Confidence is below {CONFIDENT:.0%} for {percent(below)} of the {rows_of}."
+    return Figure(f"Confidence in the {of}", words, spec, ((axis, rows_of), *numbers))

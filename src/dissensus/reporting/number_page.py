@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._relation import Integers
+from ..pages.wording import amount, formatted
 from .charts import Figure, histogram
 from .class_page import TERMS, annotators_section, data_section
 from .method_figures import annotators_figure
 from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
-from .sentences import amount, formatted
 from .tables import MAX_ITEMS, annotator_columns, annotator_table, item_table
 
 if TYPE_CHECKING:

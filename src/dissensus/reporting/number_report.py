@@ -24,13 +24,14 @@ from ..errors import DataError
 from ..identification import AnnotatorScores, identify
 from ..identification.verdicts import LEFT_OUT
 from ..metrics import Evaluation, evaluate
+from ..pages.wording import amount
 from ..readers import Reading, as_numbers, as_truth, examine
 from ..readers.side_tables import read_texts
 from ..result import Estimation, Table
 from .actions import number_actions
 from .number_page import number_page
 from .report import DataReport
-from .sentences import agreement_sentence, amount, annotator_sentences, volume
+from .sentences import agreement_sentence, annotator_sentences, volume
 
 _STEPS = 5
 _WIDE = 2.0  # times the usual scatter

@@ -39,6 +39,7 @@ from ..identification.verdicts import FLAGGED, LEFT_OUT
 from ..judging import Judging, judge
 from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
+from ..pages.wording import amount
 from ..readers import Reading, as_truth, examine
 from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_attributes, read_texts, read_waum
@@ -47,9 +48,9 @@ from ..result import Aggregation, Table
 from .actions import actions
 from .answer_report import AnswerReport, report_answers
 from .class_page import class_page
+from .embedding import PageReport
 from .figures import figures
-from .sections import PageReport
-from .sentences import amount, opening
+from .sentences import opening
 from .summary import summarise
 from .tendency_section import Predictions, read_predictions
 

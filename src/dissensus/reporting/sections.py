@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from .._files import atomic_file
-from .._formulas import guarded
-from .._plain import as_plain
+from ..pages.wording import formatted, with_interval
 from .charts import Figure
-from .embedding import fill, framed
-from .sentences import formatted, with_interval
-from .summary import CONFIDENT
 
 
 class Table(NamedTuple):
@@ -129,52 +123,25 @@ class Page:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PageReport:
-    """A report that begins with sentences and shows as one self-contained page."""
+CONFIDENT = 0.8  # labels with a confidence below this need review
 
-    name: str
-    seed: int
-    sentences: Any  # list[str], often cached
-    actions: Any = ()  # list[Action], often cached
 
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        raise NotImplementedError
+Severity = Literal["serious", "worth knowing"]
 
-    def page(self) -> str:
-        """Return the report as one self-contained page."""
-        page = self.layout()
-        tables = {}
-        for name, one in page.downloads.items():
-            columns = guarded(
-                dict(zip(one.columns, as_plain([*one.columns.values()]), strict=True))
-            )
-            tables[name] = [[*columns], list(zip(*columns.values(), strict=True))]
-        tables = {name: table for name, table in tables.items() if table[1]}
-        specs = {
-            name: {**one.spec, "description": f"{one.title}. {one.words}"}
-            for name, one in page.charts.items()
-        }
-        return fill(
-            "report.html",
-            {**page.data, "charts": specs, "downloads": tables},
-            charts=bool(specs),
-            report=self,
-            page=page,
-            title=self.name,
-            sections=[("overview", "Summary"), *((one.name, one.title) for one in page.sections)],
-            confident=f"{CONFIDENT:.0%}",
-            downloads={name: page.downloads[name] for name in tables},
-        )
 
-    def save(self, path: str | Path) -> None:
-        """Write the page."""
-        page = self.page()
-        with atomic_file(path) as draft:
-            draft.write_text(page, encoding="utf-8")
+SERIOUS: Severity = "serious"
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self.name}: {' '.join(self.sentences)}>"
 
-    def _repr_html_(self) -> str:
-        return framed(self.page())
+KNOWING: Severity = "worth knowing"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know before aggregating."""
+
+    code: str
+    sentence: str
+    count: int
+    examples: tuple[str, ...] = ()
+    remedy: str = ""
+    severity: Severity = KNOWING

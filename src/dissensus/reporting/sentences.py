@@ -11,17 +11,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..agreement import Agreement
 from ..identification.verdicts import reference
+from ..pages.wording import amount, listed, percent
 
 if TYPE_CHECKING:
     from .number_report import NumberReport
     from .report import Report
 
-_NAMED = 3  # names in one sentence
 _WARNED = 1  # groups on which verdicts fall
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
@@ -117,70 +116,3 @@ def agreement_sentence(agreement: Agreement, undefined: str) -> str:
         return f"Agreement cannot be measured: {undefined}."
     interval = f"{alpha.low:.2f} to {alpha.high:.2f}"
     return f"Agreement is {agreement.word} (alpha {alpha.value:.2f}, {interval})."
-
-
-def amount(count: int, what: str = "", total: int | None = None) -> str:
-    """Return a count with its noun, and of how many unless these are all.
-
-    >>> amount(1, "item"), amount(2140, "label"), amount(20480, "class"), amount(20480)
-    ('1 item', '2140 labels', '20\u202f480 classes', '20\u202f480')
-    >>> amount(500, "item", 2140)
-    '500 of 2140 items'
-    """
-    if total is not None and count < total:
-        return f"{count} of {amount(total, what)}"
-    shown = f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
-    if what and count != 1:
-        what += "es" if what.endswith(("s", "x")) else "s"
-    return f"{shown} {what}".rstrip()
-
-
-def percent(share: float) -> str:
-    """Return a share as people write it; one digit more near the ends.
-
-    >>> percent(0.914), percent(0.9987), percent(0.99999), percent(1.0), percent(math.nan)
-    ('91%', '99.9%', 'above 99.9%', '100%', '–')
-    """
-    if math.isnan(share):
-        return "–"
-    if not 0 < min(share, 1 - share) < 0.01:
-        return f"{share:.0%}"
-    if min(share, 1 - share) >= 0.0005:
-        return f"{share:.1%}"
-    return "below 0.1%" if share < 0.5 else "above 99.9%"
-
-
-def listed(names: list[str]) -> str:
-    """Return names as a list in a sentence.
-
-    >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d", "e"])
-    ('a, b and c', 'a, b, c and 2 more')
-    """
-    shown = names[:_NAMED] if len(names) > _NAMED + 1 else names
-    if len(names) > len(shown):
-        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
-
-
-def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
-    """Return a number as text, a dash for NaN.
-
-    >>> formatted(0.25, ".0%"), formatted(math.nan)
-    ('25%', '–')
-    """
-    if math.isnan(value):
-        return "–"
-    return form(value) if callable(form) else f"{value:{form}}"
-
-
-def interval(low: float, high: float, form: str = "z.2f") -> str:
-    """Return the ends of an interval as a text, empty where they are undefined."""
-    return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
-
-
-def with_interval(estimate: Any, form: str | Callable[[float], str] = ".2f") -> tuple[str, str]:
-    """Return an estimate and its interval as texts; a dash and nothing where there is none."""
-    value, low, high = (
-        formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)
-    )
-    return value, "" if "–" in (value, low, high) else f"{low} to {high}"

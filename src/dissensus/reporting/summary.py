@@ -20,8 +20,8 @@ from ..errors import DataError
 from ..metrics import Evaluation, evaluate
 from ..readers import as_annotations, as_truth
 from ..result import Aggregation
+from .sections import CONFIDENT
 
-CONFIDENT = 0.8  # labels with a confidence below this need review
 _RANKED = ("annotator", "n_labels", "quality", "agreement")
 FEW = 5  # annotators with fewer labels than this are not ranked
 

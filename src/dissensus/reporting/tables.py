@@ -14,10 +14,10 @@ from .._plain import as_rows
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..identification.annotator_evidence import rating_scores
+from ..pages.wording import amount, formatted, interval, percent
 from ..result import Table
 from .embedding import embedded_image
 from .sections import Column, SortableTable
-from .sentences import amount, formatted, interval, percent
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

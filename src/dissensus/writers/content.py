@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from .._names import text
 from .._plain import as_plain
 from .._tables import as_column, gather
 from ..annotations import Annotations
@@ -154,3 +155,8 @@ def chosen_options(label: str) -> list[str]:
 
 
 _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
+
+
+def is_id(name: Any) -> bool:
+    """Return whether a name is a whole number as Label Studio numbers things."""
+    return isinstance(name, str) and name.isascii() and name.isdigit() and text(int(name)) == name

@@ -18,8 +18,7 @@ from ..errors import DataError, OptionError
 from ..readers.reading import Reading
 from ..readers.scales import scale_of_labels
 from ..readers.sources import FORMATS, format_for
-from .content import Content, Writable, content_of
-from .to_label_studio import is_id
+from .content import Content, Writable, content_of, is_id
 
 _TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from .._names import text
-from .content import Content, chosen_options
+from .content import Content, chosen_options, is_id
 
 MODEL = "model:"  # prefix of models among annotators
 
@@ -112,11 +111,6 @@ def _result(content: Content, answer: Any) -> list[dict[str, Any]]:
         kind, value = "rating", {"rating": int(answer)}
     target = "text" if content.texts else "item"
     return [{"from_name": content.question, "to_name": target, "type": kind, "value": value}]
-
-
-def is_id(name: Any) -> bool:
-    """Return whether a name is a whole number as Label Studio numbers things."""
-    return isinstance(name, str) and name.isascii() and name.isdigit() and text(int(name)) == name
 
 
 def _is_number(value: Any) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .to_label_studio import MODEL, is_id, task_of
+from .content import is_id
+from .to_label_studio import MODEL, task_of
 from .tool_answers import AnswerContent
 
 _CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
