@@ -25,11 +25,11 @@ from ..identification.answers import FEW, LIKE_OTHERS, AnswerScores, identify_on
 from ..label_errors import LabelErrors, label_errors
 from ..metrics import Evaluation, evaluate_answers
 from ..metrics.answers import joined
+from ..pages.page import PageReport
 from ..readers.any_kind import AnswerReading, examine_any
 from ..readers.side_tables import read_texts
 from .answer_page import answer_page
 from .answer_sentences import answer_actions, answer_opening
-from .embedding import PageReport
 from .sections import CONFIDENT
 
 _STEPS = 5

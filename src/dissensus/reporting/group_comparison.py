@@ -15,9 +15,9 @@ from ..agreement import Agreement, Estimate, in_words
 from ..annotations import Annotations
 from ..identification.proportions import Proportion, proportion
 from ..metrics import Evaluation
+from ..pages.page import PageReport
 from ..pages.wording import amount, listed, percent
 from ..result import Aggregation, Table
-from .embedding import PageReport
 from .group_page import group_page
 from .sections import CONFIDENT
 from .sentences import volume

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..judging import Judging
+from ..pages.page import PageReport
 from ..pages.wording import amount, formatted, percent
 from . import charts
 from .charts import BLUE, GREY, ORANGE, Figure
-from .embedding import PageReport
 from .sections import Column, Download, Page, Section, SortableTable, Table
 
 _MAX_POINTS = 200  # of the escalation curve

@@ -39,6 +39,7 @@ from ..identification.verdicts import FLAGGED, LEFT_OUT
 from ..judging import Judging, judge
 from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
+from ..pages.page import PageReport
 from ..pages.wording import amount
 from ..readers import Reading, as_truth, examine
 from ..readers.any_kind import AnswerReading, examine_any
@@ -48,7 +49,6 @@ from ..result import Aggregation, Table
 from .actions import actions
 from .answer_report import AnswerReport, report_answers
 from .class_page import class_page
-from .embedding import PageReport
 from .figures import figures
 from .sentences import opening
 from .summary import summarise

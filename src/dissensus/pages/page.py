@@ -1,0 +1,63 @@
+"""A report as one self-contained page: its sentences, then sections, charts and downloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .._files import atomic_file
+from .._formulas import guarded
+from .._plain import as_plain
+from ..reporting.embedding import fill, framed
+from ..reporting.sections import CONFIDENT, Page
+
+
+class PageReport:
+    """A report that begins with sentences and shows as one self-contained page."""
+
+    name: str
+    seed: int
+    sentences: Any  # list[str], often cached
+    actions: Any = ()  # list[Action], often cached
+
+    def layout(self) -> Page:
+        """Return what the page shows."""
+        raise NotImplementedError
+
+    def page(self) -> str:
+        """Return the report as one self-contained page."""
+        page = self.layout()
+        tables = {}
+        for name, one in page.downloads.items():
+            columns = guarded(
+                dict(zip(one.columns, as_plain([*one.columns.values()]), strict=True))
+            )
+            tables[name] = [[*columns], list(zip(*columns.values(), strict=True))]
+        tables = {name: table for name, table in tables.items() if table[1]}
+        specs = {
+            name: {**one.spec, "description": f"{one.title}. {one.words}"}
+            for name, one in page.charts.items()
+        }
+        return fill(
+            "report.html",
+            {**page.data, "charts": specs, "downloads": tables},
+            charts=bool(specs),
+            report=self,
+            page=page,
+            title=self.name,
+            sections=[("overview", "Summary"), *((one.name, one.title) for one in page.sections)],
+            confident=f"{CONFIDENT:.0%}",
+            downloads={name: page.downloads[name] for name in tables},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the page."""
+        page = self.page()
+        with atomic_file(path) as draft:
+            draft.write_text(page, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.name}: {' '.join(self.sentences)}>"
+
+    def _repr_html_(self) -> str:
+        return framed(self.page())
