@@ -8,6 +8,7 @@ import sys
 from dataclasses import MISSING, asdict, dataclass
 from importlib.util import find_spec
 from inspect import cleandoc
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from .params import describe_fields, format_value
 from .registry import ON_TORCH, REGISTRIES, Registry
 
 FAILS = "When it fails: "
+_HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
 _YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
 
@@ -149,5 +151,12 @@ def _with_aliases(
         alias if target == name else f"{alias} (= {target})"
         for alias, target in registry.other_names(name).items()
     )
-    summary = cleandoc(doc or "").split("\n\n")[0].replace("\n", " ")
-    return Entry(registry.family, name, aliases, summary, cleandoc(text or ""), settings)
+    blocks = cleandoc(doc or "").split("\n\n")
+    own = list(takewhile(lambda block: not _HEADING.match(block), blocks))
+    told = any(block.startswith(FAILS) for block in own)  # or its file tells it, for all variants
+    whole = "\n\n".join(own[1:]) if told else cleandoc(text or "")
+    return Entry(registry.family, name, aliases, _line(blocks[0]), whole, settings)
+
+
+def _line(block: str) -> str:
+    return block.replace("\n", " ")

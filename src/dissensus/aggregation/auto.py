@@ -1,30 +1,4 @@
-"""Auto: a linear pool of methods of every kind, weighted by held-out likelihood.
-
-No score without truth selects the best method reliably, and the best one differs from data set to
-data set. So members of every kind are fitted, and their posteriors are averaged: a member that is
-sure and wrong cannot veto. Every posterior is first tempered, since annotators share errors (see
-`calibration`). The weights maximize the likelihood of held-out annotations under the mixture of
-tempered members; a tenth of them is shared equally, because this evidence is weak. With fifty gold
-items or more, half of the evidence is the likelihood of gold under members fitted without it, and
-one more temperature is fitted to gold; the members are then fitted again with gold. Members are
-stopped early: their labels hardly change after that. The fewer annotations, the more folds: a
-member is then judged by nearly all of them.
-
-    posterior[i, t] = Σ_m weight[m] · tempered posterior_m[i, t]
-    weight = argmax Σ over held-out annotations of log Σ_m weight[m] P_m(annotation)
-
-When it fails: Where all members share an error, as when most annotators copy each other or
-misread the same instruction, so does the pool; only gold shows it. Below a few hundred
-annotations the weights are close to equal, and it takes the time of all its members together.
-
-    D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
-
-    Y. Yao, A. Vehtari, D. Simpson, A. Gelman. Using stacking to average Bayesian predictive
-    distributions. Bayesian Analysis 13(3), 2018. doi:10.1214/17-BA1091
-
-    R. Ranjan, T. Gneiting. Combining probability forecasts. Journal of the Royal Statistical
-    Society B 72(1), 2010. doi:10.1111/j.1467-9868.2009.00726.x
-"""
+"""Auto: a linear pool of methods of every kind, weighted by held-out likelihood."""
 
 from __future__ import annotations
 
@@ -120,6 +94,33 @@ _ARRAYS = ("weight", "quality", "confusion")
 @dataclass(frozen=True, kw_only=True)
 class Auto(Aggregator):
     """A linear pool of methods of every kind, weighted by held-out likelihood.
+
+    Auto: a linear pool of methods of every kind, weighted by held-out likelihood.
+
+    No score without truth selects the best method reliably, and the best one differs from data set
+    to data set. So members of every kind are fitted, and their posteriors are averaged: a member
+    that is sure and wrong cannot veto. Every posterior is first tempered, since annotators share
+    errors (see `calibration`). The weights maximize the likelihood of held-out annotations under
+    the mixture of tempered members; a tenth of them is shared equally, because this evidence is
+    weak. With fifty gold items or more, half of the evidence is the likelihood of gold under
+    members fitted without it, and one more temperature is fitted to gold; the members are then
+    fitted again with gold. Members are stopped early: their labels hardly change after that. The
+    fewer annotations, the more folds: a member is then judged by nearly all of them.
+
+        posterior[i, t] = Σ_m weight[m] · tempered posterior_m[i, t]
+        weight = argmax Σ over held-out annotations of log Σ_m weight[m] P_m(annotation)
+
+    When it fails: Where all members share an error, as when most annotators copy each other or
+    misread the same instruction, so does the pool; only gold shows it. Below a few hundred
+    annotations the weights are close to equal, and it takes the time of all its members together.
+
+        D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
+
+        Y. Yao, A. Vehtari, D. Simpson, A. Gelman. Using stacking to average Bayesian predictive
+        distributions. Bayesian Analysis 13(3), 2018. doi:10.1214/17-BA1091
+
+        R. Ranjan, T. Gneiting. Combining probability forecasts. Journal of the Royal Statistical
+        Society B 72(1), 2010. doi:10.1111/j.1467-9868.2009.00726.x
 
     Parameters
     ----------

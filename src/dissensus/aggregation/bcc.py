@@ -1,21 +1,4 @@
-"""Bayesian classifier combination: Dawid-Skene with posterior uncertainty.
-
-The model is that of `dawid-skene`, with Dirichlet priors on the prevalence of classes and on every
-row of every confusion matrix. Variational Bayes infers a Dirichlet for each of them instead of a
-point; the objective is the evidence lower bound. Credible intervals of matrix entries and of
-annotators' quality follow from it. The mean-field approximation makes them about right for good
-annotators and too narrow for poor ones.
-
-    confusion[a, t, ·] ~ Dirichlet(pseudo-counts[t, ·]),   prior ~ Dirichlet
-    log posterior[i, t] = E log prior[t] + Σ_a E log confusion[a, t, label of a on i] + constant
-
-When it fails: As `dawid-skene` where annotators share errors. Intervals of poor annotators are
-too narrow, since mean field ignores that the truth and the matrices are uncertain together.
-
-    H.-C. Kim, Z. Ghahramani. Bayesian classifier combination. AISTATS, PMLR 22, 2012.
-    E. Simpson, S. Roberts, I. Psorakis, A. Smith. Dynamic Bayesian combination of multiple
-    imperfect classifiers. arXiv:1206.1831, 2012.
-"""
+"""Bayesian classifier combination: Dawid-Skene with posterior uncertainty."""
 
 from __future__ import annotations
 
@@ -140,6 +123,24 @@ class DirichletModel(ConfusionModel[DirichletPosterior]):
 @dataclass(frozen=True, kw_only=True)
 class Bcc(DirichletModel):
     """One confusion matrix per annotator, by variational Bayes.
+
+    Bayesian classifier combination: Dawid-Skene with posterior uncertainty.
+
+    The model is that of `dawid-skene`, with Dirichlet priors on the prevalence of classes and on
+    every row of every confusion matrix. Variational Bayes infers a Dirichlet for each of them
+    instead of a point; the objective is the evidence lower bound. Credible intervals of matrix
+    entries and of annotators' quality follow from it. The mean-field approximation makes them about
+    right for good annotators and too narrow for poor ones.
+
+        confusion[a, t, ·] ~ Dirichlet(pseudo-counts[t, ·]),   prior ~ Dirichlet
+        log posterior[i, t] = E log prior[t] + Σ_a E log confusion[a, t, label of a on i] + constant
+
+    When it fails: As `dawid-skene` where annotators share errors. Intervals of poor annotators are
+    too narrow, since mean field ignores that the truth and the matrices are uncertain together.
+
+        H.-C. Kim, Z. Ghahramani. Bayesian classifier combination. AISTATS, PMLR 22, 2012.
+        E. Simpson, S. Roberts, I. Psorakis, A. Smith. Dynamic Bayesian combination of multiple
+        imperfect classifiers. arXiv:1206.1831, 2012.
 
     Parameters
     ----------

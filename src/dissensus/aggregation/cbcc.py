@@ -1,23 +1,4 @@
-"""Community-based BCC (after Venanzi et al. 2014): annotators resemble their community.
-
-Annotator a belongs to one of `L` communities, and every row of their confusion matrix is drawn
-around that of the community: Dirichlet(strength · matrix[c, t, :]). Annotators with few labels
-borrow from their community. A large strength makes this `dswc-vb`; one community makes it a
-hierarchical `bcc`. The original draws scores from a normal distribution and uses message passing;
-Dirichlets have closed-form updates.
-
-Mean-field variational Bayes over truth, membership, matrices and shares maximizes the evidence
-lower bound. The matrices of the communities are points; `imagined` annotators of middling accuracy
-keep them away from zero.
-
-    confusion[a, t, ·] ~ Dirichlet(strength · matrix[community of a, t, ·])
-
-When it fails: With few annotators there is nothing to form communities of, and it takes many
-times as long as `hierarchical`, which is as accurate on public sets.
-
-    M. Venanzi, J. Guiver, G. Kazai, P. Kohli, M. Shokouhi. Community-based Bayesian aggregation
-    models for crowdsourcing. WWW 2014. doi:10.1145/2566486.2567989
-"""
+"""Community-based BCC (after Venanzi et al. 2014): annotators resemble their community."""
 
 from __future__ import annotations
 
@@ -83,6 +64,26 @@ class Communities(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Cbcc(ConfusionModel[Communities]):
     """Confusion matrices drawn around those of communities, by variational Bayes.
+
+    Community-based BCC (after Venanzi et al. 2014): annotators resemble their community.
+
+    Annotator a belongs to one of `L` communities, and every row of their confusion matrix is drawn
+    around that of the community: Dirichlet(strength · matrix[c, t, :]). Annotators with few labels
+    borrow from their community. A large strength makes this `dswc-vb`; one community makes it a
+    hierarchical `bcc`. The original draws scores from a normal distribution and uses message
+    passing; Dirichlets have closed-form updates.
+
+    Mean-field variational Bayes over truth, membership, matrices and shares maximizes the evidence
+    lower bound. The matrices of the communities are points; `imagined` annotators of middling
+    accuracy keep them away from zero.
+
+        confusion[a, t, ·] ~ Dirichlet(strength · matrix[community of a, t, ·])
+
+    When it fails: With few annotators there is nothing to form communities of, and it takes many
+    times as long as `hierarchical`, which is as accurate on public sets.
+
+        M. Venanzi, J. Guiver, G. Kazai, P. Kohli, M. Shokouhi. Community-based Bayesian aggregation
+        models for crowdsourcing. WWW 2014. doi:10.1145/2566486.2567989
 
     Parameters
     ----------

@@ -1,20 +1,4 @@
-"""Dawid & Skene (1979): every annotator has a confusion matrix of their own.
-
-The truth of an item is drawn from `prior`; annotator a gives an item of class t the label g with
-probability `confusion[a, t, g]`, independently of the others. Counts get `smoothing` added: a
-Dirichlet(1 + smoothing) prior, so the fit is a MAP estimate and its objective never falls.
-
-    P(labels of i, t) = prior[t] · Π_a confusion[a, t, label of a on i]
-    posterior[i, t] ∝ P(labels of i, t)
-    confusion[a, t, g] ∝ smoothing + Σ_i posterior[i, t] · 1(annotator a labels item i as g)
-
-When it fails: With few labels per annotator and many classes a matrix has more cells than labels,
-and classes may merge: `dawid-skene-map` and `hierarchical` are safer. Annotators who copy each
-other or fail on the same items break the independence; the posterior is then far too sure.
-
-    A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
-    EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
-"""
+"""Dawid & Skene (1979): every annotator has a confusion matrix of their own."""
 
 from __future__ import annotations
 
@@ -94,6 +78,25 @@ class ConfusionAggregator(ConfusionModel[Confusion]):
 @dataclass(frozen=True, kw_only=True)
 class DawidSkene(ConfusionAggregator):
     """One confusion matrix per annotator, fitted with EM.
+
+    Dawid & Skene (1979): every annotator has a confusion matrix of their own.
+
+    The truth of an item is drawn from `prior`; annotator a gives an item of class t the label g
+    with probability `confusion[a, t, g]`, independently of the others. Counts get `smoothing`
+    added: a Dirichlet(1 + smoothing) prior, so the fit is a MAP estimate and its objective never
+    falls.
+
+        P(labels of i, t) = prior[t] · Π_a confusion[a, t, label of a on i]
+        posterior[i, t] ∝ P(labels of i, t)
+        confusion[a, t, g] ∝ smoothing + Σ_i posterior[i, t] · 1(annotator a labels item i as g)
+
+    When it fails: With few labels per annotator and many classes a matrix has more cells than
+    labels, and classes may merge: `dawid-skene-map` and `hierarchical` are safer. Annotators who
+    copy each other or fail on the same items break the independence; the posterior is then far too
+    sure.
+
+        A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
+        EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
 
     Parameters
     ----------

@@ -1,21 +1,4 @@
-"""Dawid & Skene with a prior that annotators are right more often than not.
-
-The model is that of `dawid-skene`. A priori every annotator has `strength` pseudo-counts for
-every true class: a fraction `accuracy` of them on the right label, the rest evenly on the others.
-The matrices are the mode under this Dirichlet(1 + pseudo-counts) prior.
-
-An annotator with few labels stays near the prior, which matters where there are many classes. Of
-the strengths 0.01, 1, 4 and 16, four was best on average over 23 public data sets.
-
-    confusion[a, t, g] ∝ strength · (accuracy if g = t else (1 - accuracy) / (n_classes - 1))
-                         + Σ_i posterior[i, t] · 1(annotator a labels item i as g)
-
-When it fails: Where most annotators really are worse than guessing, the prior holds the fit on
-the wrong side. Shared errors make it too sure, as all models of independent annotators.
-
-    R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
-    doi:10.1162/tacl_a_00185
-"""
+"""Dawid & Skene with a prior that annotators are right more often than not."""
 
 from __future__ import annotations
 
@@ -44,6 +27,24 @@ def pseudo_counts(strength: float, accuracy: float, n_classes: int) -> Floats:
 @dataclass(frozen=True, kw_only=True)
 class DawidSkeneMap(ConfusionAggregator):
     """One confusion matrix per annotator with an informative prior, fitted with EM.
+
+    Dawid & Skene with a prior that annotators are right more often than not.
+
+    The model is that of `dawid-skene`. A priori every annotator has `strength` pseudo-counts for
+    every true class: a fraction `accuracy` of them on the right label, the rest evenly on the
+    others. The matrices are the mode under this Dirichlet(1 + pseudo-counts) prior.
+
+    An annotator with few labels stays near the prior, which matters where there are many classes.
+    Of the strengths 0.01, 1, 4 and 16, four was best on average over 23 public data sets.
+
+        confusion[a, t, g] ∝ strength · (accuracy if g = t else (1 - accuracy) / (n_classes - 1))
+                             + Σ_i posterior[i, t] · 1(annotator a labels item i as g)
+
+    When it fails: Where most annotators really are worse than guessing, the prior holds the fit on
+    the wrong side. Shared errors make it too sure, as all models of independent annotators.
+
+        R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
+        doi:10.1162/tacl_a_00185
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""One accuracy per annotator and true class.
-
-Between `one-coin` and `dawid-skene`: annotator a labels an item of class t correctly with
-probability `confusion[a, t, t]`, and errors are spread evenly over the other classes. K parameters
-per annotator instead of K², and with two classes the same as Dawid-Skene. They have a Beta prior
-for every true class, as in `dawid-skene-map`.
-
-    confusion[a, t, g] = right[a, t] if g = t else (1 - right[a, t]) / (n_classes - 1)
-
-When it fails: With more than two classes it cannot express that two classes are mistaken for each
-other, so it trusts a common confusion as if it were rare. Shared errors make it too sure.
-
-    V. C. Raykar and others. Learning from crowds. JMLR 11, 2010 (two classes: sensitivity and
-    specificity).
-"""
+"""One accuracy per annotator and true class."""
 
 from __future__ import annotations
 
@@ -28,6 +14,21 @@ from .dawid_skene import Confusion, ConfusionAggregator, Counts
 @dataclass(frozen=True, kw_only=True)
 class Diagonal(ConfusionAggregator):
     """One probability of being right per annotator and true class, fitted with EM.
+
+    One accuracy per annotator and true class.
+
+    Between `one-coin` and `dawid-skene`: annotator a labels an item of class t correctly with
+    probability `confusion[a, t, t]`, and errors are spread evenly over the other classes. K
+    parameters per annotator instead of K², and with two classes the same as Dawid-Skene. They have
+    a Beta prior for every true class, as in `dawid-skene-map`.
+
+        confusion[a, t, g] = right[a, t] if g = t else (1 - right[a, t]) / (n_classes - 1)
+
+    When it fails: With more than two classes it cannot express that two classes are mistaken for
+    each other, so it trusts a common confusion as if it were rare. Shared errors make it too sure.
+
+        V. C. Raykar and others. Learning from crowds. JMLR 11, 2010 (two classes: sensitivity and
+        specificity).
 
     Parameters
     ----------

@@ -1,23 +1,4 @@
-"""Dawid-Skene with annotators in clusters (Imamura, Sato, Sugiyama 2018).
-
-Annotator a belongs to one of `L` clusters, c with probability `weight[c]`, and has its confusion
-matrix: an item of class t gets label g with probability `confusion[c, t, g]`. Few matrices are
-learned from many labels, so this suits crowds in which nobody labels much. Mean-field variational
-inference treats truth and membership as independent and maximizes a bound on the evidence. The
-expected counts of annotators are sufficient, so an iteration costs what one of Dawid-Skene costs.
-
-The start is as published: matrices of single annotators, in the order of their nuclear norms, cut
-into `L` blocks. So is the iteration: truth and membership are both updated from the other's last
-value, unless that would lower the bound; then membership is updated from the new truth.
-
-    P(labels, t, c) = Π_i prior[t_i] · Π_a weight[c_a] · Π confusion[c_a, t_i, label of a on i]
-
-When it fails: Where annotators are not of a few kinds, the clusters average over real
-differences; with many labels each, a matrix per annotator is better. The result depends on `L`.
-
-    H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
-    application to worker clustering model. ICML, PMLR 80, 2018.
-"""
+"""Dawid-Skene with annotators in clusters (Imamura, Sato, Sugiyama 2018)."""
 
 from __future__ import annotations
 
@@ -70,6 +51,27 @@ class Clusters(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Dswc(ConfusionModel[Clusters]):
     """One confusion matrix per cluster of annotators, by mean-field inference.
+
+    Dawid-Skene with annotators in clusters (Imamura, Sato, Sugiyama 2018).
+
+    Annotator a belongs to one of `L` clusters, c with probability `weight[c]`, and has its
+    confusion matrix: an item of class t gets label g with probability `confusion[c, t, g]`. Few
+    matrices are learned from many labels, so this suits crowds in which nobody labels much.
+    Mean-field variational inference treats truth and membership as independent and maximizes a
+    bound on the evidence. The expected counts of annotators are sufficient, so an iteration costs
+    what one of Dawid-Skene costs.
+
+    The start is as published: matrices of single annotators, in the order of their nuclear norms,
+    cut into `L` blocks. So is the iteration: truth and membership are both updated from the other's
+    last value, unless that would lower the bound; then membership is updated from the new truth.
+
+        P(labels, t, c) = Π_i prior[t_i] · Π_a weight[c_a] · Π confusion[c_a, t_i, label of a on i]
+
+    When it fails: Where annotators are not of a few kinds, the clusters average over real
+    differences; with many labels each, a matrix per annotator is better. The result depends on `L`.
+
+        H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
+        application to worker clustering model. ICML, PMLR 80, 2018.
 
     Parameters
     ----------

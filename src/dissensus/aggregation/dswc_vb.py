@@ -1,18 +1,4 @@
-"""Clusters of annotators by variational Bayes, which may leave clusters empty.
-
-The model is that of `dswc`, with Dirichlet priors on the prevalence of classes and clusters and on
-the rows of the clusters' confusion matrices. Truth, membership and Dirichlets are updated in turns,
-so the evidence lower bound never falls. With a small `concentration`, superfluous clusters lose
-their members: `L` is then an upper bound on the number of clusters.
-
-    weight ~ Dirichlet(concentration),   confusion[c, t, ·] ~ Dirichlet
-
-When it fails: As `dswc` where annotators are not of a few kinds. With few labels it may merge all
-into one cluster, which is then close to a vote.
-
-    H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
-    application to worker clustering model. ICML, PMLR 80, 2018.
-"""
+"""Clusters of annotators by variational Bayes, which may leave clusters empty."""
 
 from __future__ import annotations
 
@@ -31,6 +17,21 @@ from .dswc import Clusters, Dswc, member_bound, membership, pooled
 @dataclass(frozen=True, kw_only=True)
 class DswcVb(Dswc):
     """One confusion matrix per cluster of annotators, by variational Bayes.
+
+    Clusters of annotators by variational Bayes, which may leave clusters empty.
+
+    The model is that of `dswc`, with Dirichlet priors on the prevalence of classes and clusters and
+    on the rows of the clusters' confusion matrices. Truth, membership and Dirichlets are updated in
+    turns, so the evidence lower bound never falls. With a small `concentration`, superfluous
+    clusters lose their members: `L` is then an upper bound on the number of clusters.
+
+        weight ~ Dirichlet(concentration),   confusion[c, t, ·] ~ Dirichlet
+
+    When it fails: As `dswc` where annotators are not of a few kinds. With few labels it may merge
+    all into one cluster, which is then close to a vote.
+
+        H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
+        application to worker clustering model. ICML, PMLR 80, 2018.
 
     Parameters
     ----------

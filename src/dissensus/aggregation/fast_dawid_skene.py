@@ -1,22 +1,4 @@
-"""Fast Dawid-Skene: EM with hard assignments.
-
-The model is that of `dawid-skene`. Where EM learns from posteriors, this learns from the most
-probable class alone, which takes far fewer iterations. Its objective is the classification
-likelihood: the joint probability of the labels and the assigned classes, which never falls. The
-posterior is one soft E-step under the parameters. Hard assignments depend on the start, so every
-fit starts from the votes. Of tied classes the paper takes the first; here they share the item by
-default, so that the order of classes does not matter.
-
-    label[i] = argmax_t log prior[t] + Σ_a log confusion[a, t, label of a on i]
-    confusion and prior by counting under these labels
-
-When it fails: It depends on the start more than soft EM does: where the vote is wrong on many
-items, hard assignments keep it wrong. Smoothing is needed with few labels, since a count of zero
-forbids a label for good.
-
-    V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
-    for sentiment classification. arXiv:1803.02781, 2018.
-"""
+"""Fast Dawid-Skene: EM with hard assignments."""
 
 from __future__ import annotations
 
@@ -33,6 +15,25 @@ from .dawid_skene import Confusion, DawidSkene
 @dataclass(frozen=True, kw_only=True)
 class FastDawidSkene(DawidSkene):
     """One confusion matrix per annotator, fitted with hard EM.
+
+    Fast Dawid-Skene: EM with hard assignments.
+
+    The model is that of `dawid-skene`. Where EM learns from posteriors, this learns from the most
+    probable class alone, which takes far fewer iterations. Its objective is the classification
+    likelihood: the joint probability of the labels and the assigned classes, which never falls. The
+    posterior is one soft E-step under the parameters. Hard assignments depend on the start, so
+    every fit starts from the votes. Of tied classes the paper takes the first; here they share the
+    item by default, so that the order of classes does not matter.
+
+        label[i] = argmax_t log prior[t] + Σ_a log confusion[a, t, label of a on i]
+        confusion and prior by counting under these labels
+
+    When it fails: It depends on the start more than soft EM does: where the vote is wrong on many
+    items, hard assignments keep it wrong. Smoothing is needed with few labels, since a count of
+    zero forbids a label for good.
+
+        V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
+        for sentiment classification. arXiv:1803.02781, 2018.
 
     Parameters
     ----------

@@ -1,19 +1,4 @@
-"""Gold majority: votes weighted by accuracy on items with gold.
-
-The weight of an annotator is their accuracy on items with gold, with Laplace smoothing,
-(right + smoothing) / (labels + 2 * smoothing). Annotators without labels on such items get a
-default weight. Without gold it is the plain vote.
-
-    weight[a] = (right[a] + smoothing) / (labels[a] + 2 smoothing)     on items with gold
-    label[i] = argmax_t Σ_a weight[a] · 1(annotator a labels item i as t)
-
-When it fails: With few gold items per annotator the weights are mostly noise, and gold that is
-easier than the rest makes everybody look equally good. An annotator below chance level still
-counts for their label.
-
-    R. Snow, B. O'Connor, D. Jurafsky, A. Ng. Cheap and fast - but is it good? Evaluating
-    non-expert annotations for natural language tasks. EMNLP 2008
-"""
+"""Gold majority: votes weighted by accuracy on items with gold."""
 
 from __future__ import annotations
 
@@ -31,6 +16,22 @@ from ._votes import Record, WeightedVote, Weights
 @dataclass(frozen=True, kw_only=True)
 class GoldMajority(WeightedVote):
     """Votes weighted by accuracy on items with gold.
+
+    Gold majority: votes weighted by accuracy on items with gold.
+
+    The weight of an annotator is their accuracy on items with gold, with Laplace smoothing,
+    (right + smoothing) / (labels + 2 * smoothing). Annotators without labels on such items get a
+    default weight. Without gold it is the plain vote.
+
+        weight[a] = (right[a] + smoothing) / (labels[a] + 2 smoothing)     on items with gold
+        label[i] = argmax_t Σ_a weight[a] · 1(annotator a labels item i as t)
+
+    When it fails: With few gold items per annotator the weights are mostly noise, and gold that is
+    easier than the rest makes everybody look equally good. An annotator below chance level still
+    counts for their label.
+
+        R. Snow, B. O'Connor, D. Jurafsky, A. Ng. Cheap and fast - but is it good? Evaluating
+        non-expert annotations for natural language tasks. EMNLP 2008
 
     Parameters
     ----------

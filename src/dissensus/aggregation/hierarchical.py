@@ -1,23 +1,4 @@
-"""Hierarchical: annotators with few labels are shrunk towards the crowd.
-
-The model is that of `bcc` with a learned prior. A priori an annotator has `strength` pseudo-counts
-for every true class. A fraction `pooled` of them follows the confusion matrix of the whole crowd,
-the rest is that of `bcc`, an annotator of the given `accuracy`:
-
-    base[g, t] = strength * ((1 - pooled) * fixed[g, t] + pooled * crowd[g, t])
-
-The fixed part is an anchor: a free crowd matrix lets classes drift and merge, most of all where
-labels are few. The crowd's matrix, and with `estimate` the strength and the accuracy, maximize the
-evidence lower bound by Minka's fixed-point steps, which never lower it.
-
-When it fails: Where the crowd is not one crowd: annotators with few labels are taken for the
-average one, so a small group of experts among novices is underrated (`cbcc`). Shared errors make
-it too sure. With two annotators it falls behind a vote.
-
-    T. P. Minka. Estimating a Dirichlet distribution. Technical report, 2000.
-    R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
-    doi:10.1162/tacl_a_00185
-"""
+"""Hierarchical: annotators with few labels are shrunk towards the crowd."""
 
 from __future__ import annotations
 
@@ -39,6 +20,26 @@ _LIMITS = (0.01, 2000.0)  # of a strength that is estimated
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(Bcc):
     """One confusion matrix per annotator, shrunk towards that of the crowd, by variational Bayes.
+
+    Hierarchical: annotators with few labels are shrunk towards the crowd.
+
+    The model is that of `bcc` with a learned prior. A priori an annotator has `strength`
+    pseudo-counts for every true class. A fraction `pooled` of them follows the confusion matrix of
+    the whole crowd, the rest is that of `bcc`, an annotator of the given `accuracy`:
+
+        base[g, t] = strength * ((1 - pooled) * fixed[g, t] + pooled * crowd[g, t])
+
+    The fixed part is an anchor: a free crowd matrix lets classes drift and merge, most of all where
+    labels are few. The crowd's matrix, and with `estimate` the strength and the accuracy, maximize
+    the evidence lower bound by Minka's fixed-point steps, which never lower it.
+
+    When it fails: Where the crowd is not one crowd: annotators with few labels are taken for the
+    average one, so a small group of experts among novices is underrated (`cbcc`). Shared errors
+    make it too sure. With two annotators it falls behind a vote.
+
+        T. P. Minka. Estimating a Dirichlet distribution. Technical report, 2000.
+        R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
+        doi:10.1162/tacl_a_00185
 
     Parameters
     ----------

@@ -1,16 +1,4 @@
-"""Hybrid Dawid-Skene: soft EM until the prevalence converges, then hard EM.
-
-Starts as `dawid-skene` and ends as `fast-dawid-skene`: nearly the accuracy of the first in nearly
-the time of the second. The objective is that of hard EM, the classification likelihood.
-
-    E-step of dawid-skene until the prevalence changes by little, then that of fast-dawid-skene
-
-When it fails: Where `dawid-skene` fails in its first iterations, as with few labels and many
-classes: the hard phase then fixes the error.
-
-    V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
-    for sentiment classification. arXiv:1803.02781, 2018.
-"""
+"""Hybrid Dawid-Skene: soft EM until the prevalence converges, then hard EM."""
 
 from __future__ import annotations
 
@@ -30,6 +18,19 @@ from .fast_dawid_skene import FastDawidSkene
 @dataclass(frozen=True, kw_only=True)
 class HybridDawidSkene(FastDawidSkene):
     """Dawid-Skene with soft EM first and hard EM later.
+
+    Hybrid Dawid-Skene: soft EM until the prevalence converges, then hard EM.
+
+    Starts as `dawid-skene` and ends as `fast-dawid-skene`: nearly the accuracy of the first in
+    nearly the time of the second. The objective is that of hard EM, the classification likelihood.
+
+        E-step of dawid-skene until the prevalence changes by little, then that of fast-dawid-skene
+
+    When it fails: Where `dawid-skene` fails in its first iterations, as with few labels and many
+    classes: the hard phase then fixes the error.
+
+        V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
+        for sentiment classification. arXiv:1803.02781, 2018.
 
     Parameters
     ----------

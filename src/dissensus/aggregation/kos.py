@@ -1,26 +1,4 @@
-"""Karger, Oh & Shah (2011): messages between items and annotators, for two classes.
-
-Labels are signs, `sign[i, a]`. An annotator sends each item a reliability, estimated from their
-other items; an item sends each annotator a score of its class, estimated from its other
-annotators:
-
-    score[i to a] = sum over the others b of i: sign[i, b] * reliability[b to i]
-    reliability[a to i] = sum over the other items j of a: sign[j, a] * score[j to a]
-
-After some iterations an item's class is the sign of the sum of `sign * reliability`. Gold items
-keep the score of their class. The sign is not identified; the one that agrees with most votes is
-taken. Where all messages to an item are zero, plain votes decide.
-
-The first messages are all one by default, so that names do not matter; the paper draws them from
-Normal(1, 1). On sparse random designs the method is nearly optimal; on real data with uneven
-numbers of labels it may fail.
-
-When it fails: With uneven numbers of labels per item or annotator, or with classes of unequal
-prevalence: on 13 public sets with two classes it is right in 77 %, and on rte in 50 %.
-
-    D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
-    NeurIPS 2011
-"""
+"""Karger, Oh & Shah (2011): messages between items and annotators, for two classes."""
 
 from __future__ import annotations
 
@@ -44,6 +22,29 @@ _ZERO = 1e-9  # messages are around one; smaller values are rounding errors
 @dataclass(frozen=True, kw_only=True)
 class Kos(WeightedVote):
     """Message passing between items and annotators; two classes only.
+
+    Karger, Oh & Shah (2011): messages between items and annotators, for two classes.
+
+    Labels are signs, `sign[i, a]`. An annotator sends each item a reliability, estimated from their
+    other items; an item sends each annotator a score of its class, estimated from its other
+    annotators:
+
+        score[i to a] = sum over the others b of i: sign[i, b] * reliability[b to i]
+        reliability[a to i] = sum over the other items j of a: sign[j, a] * score[j to a]
+
+    After some iterations an item's class is the sign of the sum of `sign * reliability`. Gold items
+    keep the score of their class. The sign is not identified; the one that agrees with most votes
+    is taken. Where all messages to an item are zero, plain votes decide.
+
+    The first messages are all one by default, so that names do not matter; the paper draws them
+    from Normal(1, 1). On sparse random designs the method is nearly optimal; on real data with
+    uneven numbers of labels it may fail.
+
+    When it fails: With uneven numbers of labels per item or annotator, or with classes of unequal
+    prevalence: on 13 public sets with two classes it is right in 77 %, and on rte in 50 %.
+
+        D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
+        NeurIPS 2011
 
     Parameters
     ----------

@@ -1,20 +1,4 @@
-"""Log-odds vote: the optimal weights for annotators of known accuracy.
-
-If annotator a is right with probability p and otherwise names any other class with equal
-probability, the optimal vote gives them the weight log(p (n_classes - 1) / (1 - p)) (Nitzan &
-Paroush 1982), and its scores are log posteriors. Here p is measured against the present vote,
-(right + smoothing) / (labels + n_classes * smoothing), and iterated until the vote does not
-change: the one-coin model fitted with hard labels.
-
-    p[a] = (right[a] + smoothing) / (labels[a] + n_classes · smoothing)
-    weight[a] = log(p[a] (n_classes - 1) / (1 - p[a]))
-
-When it fails: As `iwmv`, and more strongly: one annotator who seems perfect outweighs many
-others. It cannot express that a class is often missed, so rare classes suffer.
-
-    S. Nitzan, J. Paroush. Optimal decision rules in uncertain dichotomous choice situations.
-    International Economic Review 23(2), 1982. doi:10.2307/2526438
-"""
+"""Log-odds vote: the optimal weights for annotators of known accuracy."""
 
 from __future__ import annotations
 
@@ -32,6 +16,23 @@ from ._votes import IteratedVote, Record
 @dataclass(frozen=True, kw_only=True)
 class LogOdds(IteratedVote):
     """Votes weighted by the log-odds of being right.
+
+    Log-odds vote: the optimal weights for annotators of known accuracy.
+
+    If annotator a is right with probability p and otherwise names any other class with equal
+    probability, the optimal vote gives them the weight log(p (n_classes - 1) / (1 - p)) (Nitzan &
+    Paroush 1982), and its scores are log posteriors. Here p is measured against the present vote,
+    (right + smoothing) / (labels + n_classes * smoothing), and iterated until the vote does not
+    change: the one-coin model fitted with hard labels.
+
+        p[a] = (right[a] + smoothing) / (labels[a] + n_classes · smoothing)
+        weight[a] = log(p[a] (n_classes - 1) / (1 - p[a]))
+
+    When it fails: As `iwmv`, and more strongly: one annotator who seems perfect outweighs many
+    others. It cannot express that a class is often missed, so rare classes suffer.
+
+        S. Nitzan, J. Paroush. Optimal decision rules in uncertain dichotomous choice situations.
+        International Economic Review 23(2), 1982. doi:10.2307/2526438
 
     Parameters
     ----------

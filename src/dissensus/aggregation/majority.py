@@ -1,14 +1,4 @@
-"""Majority vote: the class with most votes, with a stated rule for ties.
-
-Random ties use one random number per item, so neither the order of rows nor ties elsewhere
-change them. For scores, prefer the expectation over ties (`evaluate` gives it) to one draw.
-
-    label[i] = argmax_t Σ_a 1(annotator a labels item i as t)
-
-When it fails: All votes count the same, so a few prolific spammers or annotators with a common
-bias decide items that better annotators got right; with an even number of votes many items are
-tied.
-"""
+"""Majority vote: the class with most votes, with a stated rule for ties."""
 
 from __future__ import annotations
 
@@ -27,6 +17,17 @@ from ._votes import VoteAggregator
 @dataclass(frozen=True, kw_only=True)
 class Majority(VoteAggregator):
     """The class with most votes.
+
+    Majority vote: the class with most votes, with a stated rule for ties.
+
+    Random ties use one random number per item, so neither the order of rows nor ties elsewhere
+    change them. For scores, prefer the expectation over ties (`evaluate` gives it) to one draw.
+
+        label[i] = argmax_t Σ_a 1(annotator a labels item i as t)
+
+    When it fails: All votes count the same, so a few prolific spammers or annotators with a common
+    bias decide items that better annotators got right; with an even number of votes many items are
+    tied.
 
     Parameters
     ----------

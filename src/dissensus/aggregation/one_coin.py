@@ -1,23 +1,4 @@
-"""One coin per annotator: one accuracy, whatever the true class.
-
-The truth of an item is drawn from `prior`. Annotator a is right with probability `right[a]`,
-whatever the truth; errors are spread evenly over the other classes. With one parameter per
-annotator, the cost of an iteration does not depend on the number of classes. The model cannot
-express that a class is often missed: on imbalanced classes it may collapse to the most common
-one, and a `uniform` prevalence is then safer.
-
-    P(labels of i, t) = prior[t] · Π_a (right[a] if a's label is t else wrong[a])
-    wrong[a] = (1 - right[a]) / (n_classes - 1)
-
-When it fails: Where classes are confused asymmetrically: on bluebirds, where a bird is often
-missed but seldom seen in error, it is right in 58 % and plain votes in 76 %.
-
-    Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
-    algorithm for crowdsourcing. JMLR 17(102), 2016.
-    G. Demartini, D. E. Difallah, P. Cudré-Mauroux. ZenCrowd: leveraging probabilistic reasoning
-    and crowdsourcing techniques for large-scale entity linking. WWW 2012.
-    doi:10.1145/2187836.2187900
-"""
+"""One coin per annotator: one accuracy, whatever the true class."""
 
 from __future__ import annotations
 
@@ -58,6 +39,26 @@ class Counts(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class OneCoin(EMAggregator[Coins, Counts]):
     """One probability of being right per annotator, fitted with EM.
+
+    One coin per annotator: one accuracy, whatever the true class.
+
+    The truth of an item is drawn from `prior`. Annotator a is right with probability `right[a]`,
+    whatever the truth; errors are spread evenly over the other classes. With one parameter per
+    annotator, the cost of an iteration does not depend on the number of classes. The model cannot
+    express that a class is often missed: on imbalanced classes it may collapse to the most common
+    one, and a `uniform` prevalence is then safer.
+
+        P(labels of i, t) = prior[t] · Π_a (right[a] if a's label is t else wrong[a])
+        wrong[a] = (1 - right[a]) / (n_classes - 1)
+
+    When it fails: Where classes are confused asymmetrically: on bluebirds, where a bird is often
+    missed but seldom seen in error, it is right in 58 % and plain votes in 76 %.
+
+        Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
+        algorithm for crowdsourcing. JMLR 17(102), 2016.
+        G. Demartini, D. E. Difallah, P. Cudré-Mauroux. ZenCrowd: leveraging probabilistic reasoning
+        and crowdsourcing techniques for large-scale entity linking. WWW 2012.
+        doi:10.1145/2187836.2187900
 
     Parameters
     ----------

@@ -1,21 +1,4 @@
-"""Ordinal distance: errors are less probable the further a label is from the truth.
-
-The truth of an item is drawn from `prior`. Annotator a gives an item of class t the label g with a
-probability proportional to exp(-sharpness[a] · |t + shift[a] - g|): two parameters per annotator
-instead of a matrix, so that few labels suffice. Sharpness 0 is random guessing, a negative one
-adversarial; a positive shift rates too high. Every cell of an annotator's matrix gets `smoothing`
-added to its count, as in Dawid-Skene. The sharpness is found by Newton's method, the shift on a
-grid; the objective never falls.
-
-    P(label g of a | t) ∝ exp(-sharpness[a] · |t + shift[a] - g|)
-
-When it fails: On classes without an order, or where one class lies outside it; on s_rel it loses
-37 points to the best method.
-
-    D. Zhou, Q. Liu, J. C. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax
-    conditional entropy. Proceedings of ICML, 2014. (The idea that confusion follows the order;
-    the formula is ours.)
-"""
+"""Ordinal distance: errors are less probable the further a label is from the truth."""
 
 from __future__ import annotations
 
@@ -59,6 +42,24 @@ class Sharpness(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class OrdinalDistance(OrdinalAggregator, ConfusionModel[Sharpness]):
     """One sharpness and shift per annotator for ordered classes, fitted with EM.
+
+    Ordinal distance: errors are less probable the further a label is from the truth.
+
+    The truth of an item is drawn from `prior`. Annotator a gives an item of class t the label g
+    with a probability proportional to exp(-sharpness[a] · |t + shift[a] - g|): two parameters per
+    annotator instead of a matrix, so that few labels suffice. Sharpness 0 is random guessing, a
+    negative one adversarial; a positive shift rates too high. Every cell of an annotator's matrix
+    gets `smoothing` added to its count, as in Dawid-Skene. The sharpness is found by Newton's
+    method, the shift on a grid; the objective never falls.
+
+        P(label g of a | t) ∝ exp(-sharpness[a] · |t + shift[a] - g|)
+
+    When it fails: On classes without an order, or where one class lies outside it; on s_rel it
+    loses 37 points to the best method.
+
+        D. Zhou, Q. Liu, J. C. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax
+        conditional entropy. Proceedings of ICML, 2014. (The idea that confusion follows the order;
+        the formula is ours.)
 
     Parameters
     ----------

@@ -1,24 +1,4 @@
-"""Ordinal latent: items have latent positions, which cuts divide into classes.
-
-The position of an item is drawn from a standard normal distribution. Annotator a perceives it as
-position + bias[a] + e / sqrt(precision[a]), with e standard normal, and names the class between
-whose cuts that lies; the cuts are the same for all. The class of an item is the one in which its
-position lies. Positions are discretized on a grid, so the E-step is a sum. Biases, log precisions,
-the middle of the cuts and the gaps between them, through softplus, have standard normal priors.
-The objective never falls.
-
-    perceived[i, a] = position[i] + bias[a] + e / sqrt(precision[a])
-    label[i, a] = the class between whose cuts perceived[i, a] lies
-
-When it fails: On classes without an order, and where the scale has two meanings, as "neutral" and
-"does not apply" in one class. It is slow: minutes where others take a second.
-
-    W. Chu, Z. Ghahramani. Gaussian processes for ordinal regression. Journal of Machine Learning
-    Research 6, 2005. (The cuts.)
-
-    B. Lakshminarayanan, Y. W. Teh. Inferring ground truth from multi-annotator ordinal data: a
-    probabilistic approach. arXiv:1305.0015, 2013. (Annotators with a bias and a precision.)
-"""
+"""Ordinal latent: items have latent positions, which cuts divide into classes."""
 
 from __future__ import annotations
 
@@ -79,6 +59,27 @@ class NodeCounts(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class OrdinalLatent(OrdinalAggregator, EMAggregator[LatentParams, NodeCounts]):
     """Latent positions of items, perceived with bias and noise, fitted with EM.
+
+    Ordinal latent: items have latent positions, which cuts divide into classes.
+
+    The position of an item is drawn from a standard normal distribution. Annotator a perceives it
+    as position + bias[a] + e / sqrt(precision[a]), with e standard normal, and names the class
+    between whose cuts that lies; the cuts are the same for all. The class of an item is the one in
+    which its position lies. Positions are discretized on a grid, so the E-step is a sum. Biases,
+    log precisions, the middle of the cuts and the gaps between them, through softplus, have
+    standard normal priors. The objective never falls.
+
+        perceived[i, a] = position[i] + bias[a] + e / sqrt(precision[a])
+        label[i, a] = the class between whose cuts perceived[i, a] lies
+
+    When it fails: On classes without an order, and where the scale has two meanings, as "neutral"
+    and "does not apply" in one class. It is slow: minutes where others take a second.
+
+        W. Chu, Z. Ghahramani. Gaussian processes for ordinal regression. Journal of Machine
+        Learning Research 6, 2005. (The cuts.)
+
+        B. Lakshminarayanan, Y. W. Teh. Inferring ground truth from multi-annotator ordinal data: a
+        probabilistic approach. arXiv:1305.0015, 2013. (Annotators with a bias and a precision.)
 
     Parameters
     ----------

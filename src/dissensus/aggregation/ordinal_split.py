@@ -1,19 +1,4 @@
-"""Ordinal split (Raykar et al. 2010): one binary problem for every threshold between classes.
-
-Classes are ordered. For every threshold c, "is it above c?" is a binary problem, solved by
-Dawid-Skene with confusion matrices of its own. The probabilities of lying above must decrease from
-threshold to threshold; where they do not, they are replaced by their isotonic regression. Their
-differences are the posterior.
-
-    P(t > c) by dawid-skene on "is the label above c?", for every threshold c
-    posterior[t] = P(t > t - 1) - P(t > t)
-
-When it fails: Thresholds with few items on one side are binary problems with a rare class, so
-extreme classes are estimated poorly. It ignores that the thresholds share annotators.
-
-    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
-    crowds. Journal of Machine Learning Research 11, 2010.
-"""
+"""Ordinal split (Raykar et al. 2010): one binary problem for every threshold between classes."""
 
 from __future__ import annotations
 
@@ -50,6 +35,22 @@ class Thresholds(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class OrdinalSplit(OrdinalAggregator):
     """Dawid-Skene for every threshold between ordered classes.
+
+    Ordinal split (Raykar et al. 2010): one binary problem for every threshold between classes.
+
+    Classes are ordered. For every threshold c, "is it above c?" is a binary problem, solved by
+    Dawid-Skene with confusion matrices of its own. The probabilities of lying above must decrease
+    from threshold to threshold; where they do not, they are replaced by their isotonic regression.
+    Their differences are the posterior.
+
+        P(t > c) by dawid-skene on "is the label above c?", for every threshold c
+        posterior[t] = P(t > t - 1) - P(t > t)
+
+    When it fails: Thresholds with few items on one side are binary problems with a rare class, so
+    extreme classes are estimated poorly. It ignores that the thresholds share annotators.
+
+        V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+        crowds. Journal of Machine Learning Research 11, 2010.
 
     Parameters
     ----------

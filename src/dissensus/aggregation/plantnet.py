@@ -1,25 +1,4 @@
-"""Pl@ntNet's vote (Lefort et al. 2024): votes weighted by the number of known classes.
-
-An annotator's experience is the number of different classes they got right: those of their own
-items, where these are valid, and a tenth of further ones, rounded, through votes on any item.
-Their weight is `experience**alpha - experience**beta + gamma`. The label of an item is the class
-with most weight; that weight is its confidence, and its share of all weight on the item the
-accuracy. An item is valid if confidence and accuracy lie above `theta_conf` and `theta_acc`.
-Weights, labels, validity and experience are updated in turns until experience does not change.
-Where classes are tied, no label is right.
-
-The cost of an iteration grows with the annotations, not with the number of classes.
-
-    weight[a] = experience[a]**alpha - experience[a]**beta + gamma
-
-When it fails: With few classes: experience counts different classes that were recognized, so with
-two classes hardly anything distinguishes annotators. It was made for thousands of classes. Items
-below the thresholds stay undecided: 44 % on public sets.
-
-    T. Lefort, A. Affouard, B. Charlier, J. Salmon, P. Bonnet, A. Joly. Cooperative learning of
-    Pl@ntNet's artificial intelligence algorithm: how does it work and how can we improve it?
-    Methods in Ecology and Evolution, 2025. arXiv:2406.03356
-"""
+"""Pl@ntNet's vote (Lefort et al. 2024): votes weighted by the number of known classes."""
 
 from __future__ import annotations
 
@@ -64,6 +43,28 @@ class Experience(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Plantnet(Aggregator):
     """Votes weighted by the number of classes that annotators know.
+
+    Pl@ntNet's vote (Lefort et al. 2024): votes weighted by the number of known classes.
+
+    An annotator's experience is the number of different classes they got right: those of their own
+    items, where these are valid, and a tenth of further ones, rounded, through votes on any item.
+    Their weight is `experience**alpha - experience**beta + gamma`. The label of an item is the
+    class with most weight; that weight is its confidence, and its share of all weight on the item
+    the accuracy. An item is valid if confidence and accuracy lie above `theta_conf` and
+    `theta_acc`. Weights, labels, validity and experience are updated in turns until experience does
+    not change. Where classes are tied, no label is right.
+
+    The cost of an iteration grows with the annotations, not with the number of classes.
+
+        weight[a] = experience[a]**alpha - experience[a]**beta + gamma
+
+    When it fails: With few classes: experience counts different classes that were recognized, so
+    with two classes hardly anything distinguishes annotators. It was made for thousands of classes.
+    Items below the thresholds stay undecided: 44 % on public sets.
+
+        T. Lefort, A. Affouard, B. Charlier, J. Salmon, P. Bonnet, A. Joly. Cooperative learning of
+        Pl@ntNet's artificial intelligence algorithm: how does it work and how can we improve it?
+        Methods in Ecology and Evolution, 2025. arXiv:2406.03356
 
     Parameters
     ----------

@@ -1,19 +1,4 @@
-"""Two levels: every class has easy and hard items, with confusion matrices of their own.
-
-The model is that of `bcc` with two states for every class. A priori annotators are right nine times
-out of ten on easy items and seven times on hard ones; their confusion matrices are learned. So on
-hard items a few annotators may be right against the majority. It always starts from the votes,
-because the start decides which items become hard: the more an item's annotators agree, the easier
-it counts. The posterior of a class is the sum over its easy and hard state.
-
-Over 23 public data sets it was as good as `bcc` on average, far better on some and worse on others:
-a member of an ensemble rather than a method to use alone.
-
-    P(labels of i, t, level) = prior[t, level] · Π_a confusion[a, t, level, label of a on i]
-
-When it fails: With fewer than about four labels per item nothing shows which items are hard, and
-it has twice the parameters: on sets with few labels per annotator it loses to `bcc`.
-"""
+"""Two levels: every class has easy and hard items, with confusion matrices of their own."""
 
 from __future__ import annotations
 
@@ -37,6 +22,22 @@ from .dawid_skene_map import pseudo_counts
 @dataclass(frozen=True, kw_only=True)
 class TwoLevel(Bcc):
     """Two confusion matrices per annotator, for easy and for hard items, by variational Bayes.
+
+    Two levels: every class has easy and hard items, with confusion matrices of their own.
+
+    The model is that of `bcc` with two states for every class. A priori annotators are right nine
+    times out of ten on easy items and seven times on hard ones; their confusion matrices are
+    learned. So on hard items a few annotators may be right against the majority. It always starts
+    from the votes, because the start decides which items become hard: the more an item's annotators
+    agree, the easier it counts. The posterior of a class is the sum over its easy and hard state.
+
+    Over 23 public data sets it was as good as `bcc` on average, far better on some and worse on
+    others: a member of an ensemble rather than a method to use alone.
+
+        P(labels of i, t, level) = prior[t, level] · Π_a confusion[a, t, level, label of a on i]
+
+    When it fails: With fewer than about four labels per item nothing shows which items are hard,
+    and it has twice the parameters: on sets with few labels per annotator it loses to `bcc`.
 
     Parameters
     ----------

@@ -1,32 +1,4 @@
-"""Sum-product message passing of Liu, Peng & Ihler (2012): two coins per annotator.
-
-An annotator labels an item of the second class right with probability `accuracy[1]`, one of the
-first class with `accuracy[0]`; both have a Beta(right, wrong) prior, and the prevalence is uniform.
-Messages are log-odds of the second class. An item sends each annotator the sum of the messages of
-its others; an annotator sends each item
-
-    log E[P(labels | second class) / mixture] - log E[P(labels | first class) / mixture]
-
-where `mixture` is the probability of the labels on this item under the message it sent, and the
-expectation is over the annotator's accuracies given all their labels:
-
-    density(accuracies) ∝ prior * product over items of
-        P(second) P(labels | second class) + P(first) P(labels | first class)
-
-so dividing by the mixture leaves the item out. The paper sums over all assignments of classes to
-items; here the same integral is computed by Gauss-Legendre quadrature over both accuracies, in
-angles (accuracy = sin²) and a window that follows the density. The cost of an iteration grows with
-the number of labels alone. Gold items send their class.
-
-There is no objective that rises, and messages may oscillate; the posterior of a converged fit is
-not exact, but often close. With a flat prior and certain messages this is `kos` (paper, section 4).
-
-When it fails: On unequal classes, since the prevalence is uniform, and with many labels per
-annotator messages may oscillate without converging.
-
-    Q. Liu, J. Peng, A. Ihler. Variational inference for crowdsourcing. Advances in Neural
-    Information Processing Systems 25, 2012.
-"""
+"""Sum-product message passing of Liu, Peng & Ihler (2012): two coins per annotator."""
 
 from __future__ import annotations
 
@@ -67,6 +39,36 @@ class _State(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class ViBp(Aggregator):
     """Two accuracies per annotator, by sum-product message passing; two classes only.
+
+    Sum-product message passing of Liu, Peng & Ihler (2012): two coins per annotator.
+
+    An annotator labels an item of the second class right with probability `accuracy[1]`, one of the
+    first class with `accuracy[0]`; both have a Beta(right, wrong) prior, and the prevalence is
+    uniform. Messages are log-odds of the second class. An item sends each annotator the sum of the
+    messages of its others; an annotator sends each item
+
+        log E[P(labels | second class) / mixture] - log E[P(labels | first class) / mixture]
+
+    where `mixture` is the probability of the labels on this item under the message it sent, and the
+    expectation is over the annotator's accuracies given all their labels:
+
+        density(accuracies) ∝ prior * product over items of
+            P(second) P(labels | second class) + P(first) P(labels | first class)
+
+    so dividing by the mixture leaves the item out. The paper sums over all assignments of classes
+    to items; here the same integral is computed by Gauss-Legendre quadrature over both accuracies,
+    in angles (accuracy = sin²) and a window that follows the density. The cost of an iteration
+    grows with the number of labels alone. Gold items send their class.
+
+    There is no objective that rises, and messages may oscillate; the posterior of a converged fit
+    is not exact, but often close. With a flat prior and certain messages this is `kos` (paper,
+    section 4).
+
+    When it fails: On unequal classes, since the prevalence is uniform, and with many labels per
+    annotator messages may oscillate without converging.
+
+        Q. Liu, J. Peng, A. Ihler. Variational inference for crowdsourcing. Advances in Neural
+        Information Processing Systems 25, 2012.
 
     Parameters
     ----------

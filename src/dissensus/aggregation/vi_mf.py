@@ -1,19 +1,4 @@
-"""Mean-field variational inference of Liu, Peng & Ihler (2012): two coins per annotator.
-
-The model is that of `bcc` with a uniform prevalence that is not estimated. A priori an annotator
-has `right` pseudo-counts on the right label and `wrong` on every other one: for two classes, a
-Beta(2, 1) on sensitivity and specificity alike. For more classes every row is a Dirichlet.
-Posteriors of items and matrices are improved in turns, from vote shares; the objective, the
-evidence lower bound, never falls. A class that is rare stays as probable a priori as the others,
-which costs accuracy on imbalanced data: 83.9 % on d_product, where votes have 89.7 %.
-
-    log posterior[i, t] = Σ_a E log confusion[a, t, label of a on i] + constant
-
-When it fails: On unequal classes, since the prevalence is fixed to be uniform (see above).
-
-    Q. Liu, J. Peng, A. Ihler. Variational inference for crowdsourcing. Advances in Neural
-    Information Processing Systems 25, 2012.
-"""
+"""Mean-field variational inference of Liu, Peng & Ihler (2012): two coins per annotator."""
 
 from __future__ import annotations
 
@@ -42,6 +27,23 @@ def coin_counts(right: float, wrong: float, n_classes: int) -> Floats:
 @dataclass(frozen=True, kw_only=True)
 class ViMf(DirichletModel):
     """One confusion matrix per annotator and a uniform prevalence, by mean field.
+
+    Mean-field variational inference of Liu, Peng & Ihler (2012): two coins per annotator.
+
+    The model is that of `bcc` with a uniform prevalence that is not estimated. A priori an
+    annotator has `right` pseudo-counts on the right label and `wrong` on every other one: for two
+    classes, a Beta(2, 1) on sensitivity and specificity alike. For more classes every row is a
+    Dirichlet. Posteriors of items and matrices are improved in turns, from vote shares; the
+    objective, the evidence lower bound, never falls. A class that is rare stays as probable a
+    priori as the others, which costs accuracy on imbalanced data: 83.9 % on d_product, where votes
+    have 89.7 %.
+
+        log posterior[i, t] = Σ_a E log confusion[a, t, label of a on i] + constant
+
+    When it fails: On unequal classes, since the prevalence is fixed to be uniform (see above).
+
+        Q. Liu, J. Peng, A. Ihler. Variational inference for crowdsourcing. Advances in Neural
+        Information Processing Systems 25, 2012.
 
     Parameters
     ----------

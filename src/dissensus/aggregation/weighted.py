@@ -1,13 +1,4 @@
-"""Weighted vote: the weights of annotators are given.
-
-The label is the class with most weight. A negative skill counts against the label. Annotators
-without a skill get a default weight. Without any skill, all votes have the same weight.
-
-    label[i] = argmax_t Σ_a skill[a] · 1(annotator a labels item i as t)
-
-When it fails: Where skills come from another task or another time: the vote is then weighted by
-something that no longer holds, and nothing in the fit can notice.
-"""
+"""Weighted vote: the weights of annotators are given."""
 
 from __future__ import annotations
 
@@ -25,6 +16,16 @@ from ._votes import WeightedVote
 @dataclass(frozen=True, kw_only=True)
 class Weighted(WeightedVote):
     """Votes weighted by given skills.
+
+    Weighted vote: the weights of annotators are given.
+
+    The label is the class with most weight. A negative skill counts against the label. Annotators
+    without a skill get a default weight. Without any skill, all votes have the same weight.
+
+        label[i] = argmax_t Σ_a skill[a] · 1(annotator a labels item i as t)
+
+    When it fails: Where skills come from another task or another time: the vote is then weighted by
+    something that no longer holds, and nothing in the fit can notice.
 
     Parameters
     ----------

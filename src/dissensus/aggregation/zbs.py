@@ -1,17 +1,4 @@
-"""Zero-based skill: skills move towards the agreement with the vote that they weight.
-
-All skills start equal, a little above chance level. In every iteration each skill moves towards
-its annotator's agreement with the weighted vote. The step size starts at `step` and is multiplied
-by `shrink` every `every` iterations. The fit stops early once all skills equal the agreement.
-
-    skill[a] ← skill[a] + step · (agreement[a] - skill[a])
-
-When it fails: As `wawa`, to which it is close: the vote judges the annotators. The result depends
-on the schedule of step sizes where the agreement keeps changing.
-
-    D. Ustalov, N. Pavlichenko, B. Tseitlin. Learning from crowds with Crowd-Kit. Journal of Open
-    Source Software 9(96), 2024. doi:10.21105/joss.06227
-"""
+"""Zero-based skill: skills move towards the agreement with the vote that they weight."""
 
 from __future__ import annotations
 
@@ -29,6 +16,21 @@ _TOLERANCE = 1e-12
 @dataclass(frozen=True, kw_only=True)
 class Zbs(WeightedVote):
     """Votes weighted by skills that move towards agreement with the vote.
+
+    Zero-based skill: skills move towards the agreement with the vote that they weight.
+
+    All skills start equal, a little above chance level. In every iteration each skill moves towards
+    its annotator's agreement with the weighted vote. The step size starts at `step` and is
+    multiplied by `shrink` every `every` iterations. The fit stops early once all skills equal the
+    agreement.
+
+        skill[a] ← skill[a] + step · (agreement[a] - skill[a])
+
+    When it fails: As `wawa`, to which it is close: the vote judges the annotators. The result
+    depends on the schedule of step sizes where the agreement keeps changing.
+
+        D. Ustalov, N. Pavlichenko, B. Tseitlin. Learning from crowds with Crowd-Kit. Journal of
+        Open Source Software 9(96), 2024. doi:10.21105/joss.06227
 
     Parameters
     ----------

@@ -1,13 +1,4 @@
-"""The method for texts: ROVER for transcripts, the medoid for translations.
-
-Words of transcripts are the same or wrong, so they can be mixed. Where answers differ by half of
-their words and more they are phrased differently, and a mixture would be nobody's sentence.
-
-    rover if answers differ by less than half of their words, else medoid
-
-When it fails: Texts between transcript and translation, such as free paraphrases with common
-phrases: the share of different words decides, and may do so wrongly for a small set.
-"""
+"""The method for texts: ROVER for transcripts, the medoid for translations."""
 
 from __future__ import annotations
 
@@ -27,6 +18,16 @@ _SAMPLE = 20_000  # pairs of answers
 @dataclass(frozen=True, kw_only=True)
 class Auto(ConsensusMethod):
     """ROVER where texts are alike, otherwise the medoid.
+
+    The method for texts: ROVER for transcripts, the medoid for translations.
+
+    Words of transcripts are the same or wrong, so they can be mixed. Where answers differ by half
+    of their words and more they are phrased differently, and a mixture would be nobody's sentence.
+
+        rover if answers differ by less than half of their words, else medoid
+
+    When it fails: Texts between transcript and translation, such as free paraphrases with common
+    phrases: the share of different words decides, and may do so wrongly for a small set.
 
     Parameters
     ----------

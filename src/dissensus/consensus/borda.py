@@ -1,10 +1,4 @@
-"""Borda's count: the mean share of the other things that a thing was ranked above; ties half.
-
-    score[thing] = mean share of the other things it is ranked above
-
-When it fails: Where things are not compared with the same others: one that met only weak rivals
-scores high. Annotators are not distinguished.
-"""
+"""Borda's count: the mean share of the other things that a thing was ranked above; ties half."""
 
 from __future__ import annotations
 
@@ -20,7 +14,15 @@ from .result import Consensus
 
 @dataclass(frozen=True, kw_only=True)
 class Borda(ConsensusMethod):
-    """The mean share of the other things that a thing was ranked above; ties count half."""
+    """The mean share of the other things that a thing was ranked above; ties count half.
+
+    Borda's count: the mean share of the other things that a thing was ranked above; ties half.
+
+        score[thing] = mean share of the other things it is ranked above
+
+    When it fails: Where things are not compared with the same others: one that met only weak rivals
+    scores high. Annotators are not distinguished.
+    """
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers: Rankings = fit.answers

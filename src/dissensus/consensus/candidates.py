@@ -1,19 +1,4 @@
-"""Candidate spans: every span that anybody marked is a question to all who looked.
-
-The answer to a candidate is its label, `other` where another mark of the annotator overlaps it, or
-`none`. These are classes, so any aggregator decides. A span is kept if its labels together are
-probable enough; of spans that overlap, those with the largest summed probability above the
-threshold are kept, and nested ones where one annotator nests.
-
-Long spans hardly ever coincide. Where fewer than half of the marks that overlap another annotator's
-coincide with it (`match=auto`), similar spans are matched as boxes are, and their borders are
-medians; see `objects`.
-
-    P(span has label l) = posterior of class l, by any aggregator, of the candidate
-
-When it fails: Spans that most annotators miss count as errors of the few who marked them. With
-two annotators, one vote against one leaves every disputed span to the prior.
-"""
+"""Candidate spans: every span that anybody marked is a question to all who looked."""
 
 from __future__ import annotations
 
@@ -40,6 +25,22 @@ _ENOUGH = 0.5  # share of marks that coincide with another's, of those that over
 @dataclass(frozen=True, kw_only=True)
 class Candidates(MarkMethod):
     """Candidate spans as classes, decided by an aggregator.
+
+    Candidate spans: every span that anybody marked is a question to all who looked.
+
+    The answer to a candidate is its label, `other` where another mark of the annotator overlaps it,
+    or `none`. These are classes, so any aggregator decides. A span is kept if its labels together
+    are probable enough; of spans that overlap, those with the largest summed probability above the
+    threshold are kept, and nested ones where one annotator nests.
+
+    Long spans hardly ever coincide. Where fewer than half of the marks that overlap another
+    annotator's coincide with it (`match=auto`), similar spans are matched as boxes are, and their
+    borders are medians; see `objects`.
+
+        P(span has label l) = posterior of class l, by any aggregator, of the candidate
+
+    When it fails: Spans that most annotators miss count as errors of the few who marked them. With
+    two annotators, one vote against one leaves every disputed span to the prior.
 
     Parameters
     ----------

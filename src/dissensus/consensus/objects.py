@@ -1,15 +1,4 @@
-"""Objects: marks of several annotators that mean the same, and whether each is there.
-
-Marks on an item are matched greedily by intersection over union, or by distance for points: the
-mark that is most similar to all others takes every other annotator's most similar mark. Whether a
-group of marks is an object is a question to all who looked, see `Existence`; its corners are the
-medians of its marks. The label is a second question, to those who marked it.
-
-    P(marks | object of visibility v) = Π_j (found[j, v] if j marked it else 1 - found[j, v])
-
-When it fails: Crowded scenes: where objects overlap by more than `match`, marks of two objects
-are matched as one. Annotators who never give an empty answer look as if they miss nothing.
-"""
+"""Objects: marks of several annotators that mean the same, and whether each is there."""
 
 from __future__ import annotations
 
@@ -32,6 +21,18 @@ from .result import Consensus
 @dataclass(frozen=True, kw_only=True)
 class Objects(MarkMethod):
     """Marks matched by similarity, with a model of what annotators find and of clutter.
+
+    Objects: marks of several annotators that mean the same, and whether each is there.
+
+    Marks on an item are matched greedily by intersection over union, or by distance for points: the
+    mark that is most similar to all others takes every other annotator's most similar mark. Whether
+    a group of marks is an object is a question to all who looked, see `Existence`; its corners are
+    the medians of its marks. The label is a second question, to those who marked it.
+
+        P(marks | object of visibility v) = Π_j (found[j, v] if j marked it else 1 - found[j, v])
+
+    When it fails: Crowded scenes: where objects overlap by more than `match`, marks of two objects
+    are matched as one. Annotators who never give an empty answer look as if they miss nothing.
 
     Parameters
     ----------

@@ -1,10 +1,4 @@
-"""One question of no and yes for every option, each aggregated on its own (binary relevance).
-
-    P(option o is true of item i) by an aggregator of yes and no
-
-When it fails: Options that exclude or imply each other: each is decided on its own, so the result
-may be a set that nobody would give, such as "none" together with another option.
-"""
+"""One question of no and yes for every option, each aggregated on its own (binary relevance)."""
 
 from __future__ import annotations
 
@@ -23,6 +17,13 @@ from .result import Consensus
 @dataclass(frozen=True, kw_only=True)
 class PerOption(ConsensusMethod):
     """One question of no and yes for every option, each aggregated on its own.
+
+    One question of no and yes for every option, each aggregated on its own (binary relevance).
+
+        P(option o is true of item i) by an aggregator of yes and no
+
+    When it fails: Options that exclude or imply each other: each is decided on its own, so the
+    result may be a set that nobody would give, such as "none" together with another option.
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Plackett and Luce: a ranking chooses the best thing, then the best of the rest, and so on.
-
-A thing is chosen among those left with probability worth[thing] / sum of their worths. Worths are
-found by Hunter's minorization and maximization with a Gamma prior of half a choice. Tied things are
-put in random order. Of two things this is Bradley-Terry; of full rankings it weighs the top most.
-
-    P(ranking) = Π_r worth[thing at r] / Σ over the things left of worth
-
-When it fails: Things that win or lose everything are held by the prior alone. Annotators are not
-distinguished, so careless ones count in full.
-
-    R. L. Plackett. The analysis of permutations. Applied Statistics 24, 1975.
-
-    D. R. Hunter. MM algorithms for generalized Bradley-Terry models. Annals of Statistics 32, 2004.
-"""
+"""Plackett and Luce: a ranking chooses the best thing, then the best of the rest, and so on."""
 
 from __future__ import annotations
 
@@ -38,6 +24,23 @@ class _Worths(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class PlackettLuce(ConsensusMethod):
     """Worths of things from rankings, the best chosen first.
+
+    Plackett and Luce: a ranking chooses the best thing, then the best of the rest, and so on.
+
+    A thing is chosen among those left with probability worth[thing] / sum of their worths. Worths
+    are found by Hunter's minorization and maximization with a Gamma prior of half a choice. Tied
+    things are put in random order. Of two things this is Bradley-Terry; of full rankings it weighs
+    the top most.
+
+        P(ranking) = Π_r worth[thing at r] / Σ over the things left of worth
+
+    When it fails: Things that win or lose everything are held by the prior alone. Annotators are
+    not distinguished, so careless ones count in full.
+
+        R. L. Plackett. The analysis of permutations. Applied Statistics 24, 1975.
+
+        D. R. Hunter. MM algorithms for generalized Bradley-Terry models. Annals of Statistics 32,
+        2004.
 
     Parameters
     ----------

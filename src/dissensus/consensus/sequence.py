@@ -1,20 +1,4 @@
-"""Sequence: the tags of a text form a chain, and annotators depend on their own last tag.
-
-Spans without overlaps are tags of tokens: outside, or beginning or inside of a label. True tags
-form a Markov chain in which a tag inside follows only the beginning or inside of the same label.
-An annotator's tag depends on the true tag and on the tag they gave before. Transitions and
-annotators have Dirichlet priors; the fit is variational Bayes with forward-backward over whole
-texts, and the spans are the most probable sequence. Where marks within an answer overlap, the later
-one counts.
-
-    P(tags, labels) = Π_n P(tag[n] | tag[n-1]) Π_a P(label[a, n] | tag[n], label[a, n-1])
-
-When it fails: Overlapping or nested spans cannot be expressed, and with few texts the matrices of
-rare labels are their prior.
-
-    E. Simpson, I. Gurevych. A Bayesian approach for sequence tagging with crowds. EMNLP, 2019.
-    doi:10.18653/v1/D19-1101
-"""
+"""Sequence: the tags of a text form a chain, and annotators depend on their own last tag."""
 
 from __future__ import annotations
 
@@ -69,6 +53,23 @@ class State(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Sequence(ConsensusMethod):
     """A chain of tags, with annotators who depend on their own last tag.
+
+    Sequence: the tags of a text form a chain, and annotators depend on their own last tag.
+
+    Spans without overlaps are tags of tokens: outside, or beginning or inside of a label. True tags
+    form a Markov chain in which a tag inside follows only the beginning or inside of the same
+    label. An annotator's tag depends on the true tag and on the tag they gave before. Transitions
+    and annotators have Dirichlet priors; the fit is variational Bayes with forward-backward over
+    whole texts, and the spans are the most probable sequence. Where marks within an answer overlap,
+    the later one counts.
+
+        P(tags, labels) = Π_n P(tag[n] | tag[n-1]) Π_a P(label[a, n] | tag[n], label[a, n-1])
+
+    When it fails: Overlapping or nested spans cannot be expressed, and with few texts the matrices
+    of rare labels are their prior.
+
+        E. Simpson, I. Gurevych. A Bayesian approach for sequence tagging with crowds. EMNLP, 2019.
+        doi:10.18653/v1/D19-1101
 
     Parameters
     ----------

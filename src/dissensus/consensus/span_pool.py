@@ -1,20 +1,4 @@
-"""Span pool: the mean of two models of spans, which are right about different ones.
-
-Candidate spans as classes (`candidates`) know annotators' labels and borders, but take a span that
-few marked for an error of theirs. Objects with clutter (`objects`) know what annotators miss, but
-not exact borders. So a distinct span has as its probability the mean of
-
-    candidates   the posterior that the span has one of the labels
-    objects      the posterior that its group of similar marks is an object, times the posterior
-                 that the borders of this group are those of the span
-
-Borders are a question to those who marked the group: each gives the right ones with a probability
-of their own (`one-coin`). So are labels. Where long spans hardly ever coincide, `objects` decides
-alone; see `candidates`.
-
-When it fails: Where a span is found by one annotator of many, the mean of both models is rarely
-above the threshold, so rare true spans are lost; `favour=recall` keeps more of them.
-"""
+"""Span pool: the mean of two models of spans, which are right about different ones."""
 
 from __future__ import annotations
 
@@ -39,6 +23,23 @@ _BORDERS = "one-coin[prevalence=uniform]"
 @dataclass(frozen=True, kw_only=True)
 class SpanPool(MarkMethod):
     """The mean of candidate spans as classes and of objects with borders.
+
+    Span pool: the mean of two models of spans, which are right about different ones.
+
+    Candidate spans as classes (`candidates`) know annotators' labels and borders, but take a span
+    that few marked for an error of theirs. Objects with clutter (`objects`) know what annotators
+    miss, but not exact borders. So a distinct span has as its probability the mean of
+
+        candidates   the posterior that the span has one of the labels
+        objects      the posterior that its group of similar marks is an object, times the posterior
+                     that the borders of this group are those of the span
+
+    Borders are a question to those who marked the group: each gives the right ones with a
+    probability of their own (`one-coin`). So are labels. Where long spans hardly ever coincide,
+    `objects` decides alone; see `candidates`.
+
+    When it fails: Where a span is found by one annotator of many, the mean of both models is rarely
+    above the threshold, so rare true spans are lost; `favour=recall` keeps more of them.
 
     Parameters
     ----------

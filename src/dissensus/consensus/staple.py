@@ -1,19 +1,4 @@
-"""STAPLE: every pixel is inside or outside, and every mask has a sensitivity and a specificity.
-
-This is Dawid-Skene over the pixels of one image: mask j holds a pixel with probability
-`sensitivity[j]` if it is inside, and leaves it out with probability `specificity[j]` if it is not.
-The prior of being inside is the share of marked pixels and stays fixed. Neighbouring pixels are not
-independent, so the probabilities are too sure; and they depend on the frame, because every pixel
-that all leave out raises the specificities.
-
-    P(inside | masks) ∝ prior Π_j sensitivity[j] or 1 - sensitivity[j]
-
-When it fails: Small objects in large frames: specificities are all close to one, and one mask may
-decide. Probabilities are too sure, since pixels are not independent.
-
-    S. K. Warfield, K. H. Zou, W. M. Wells. Simultaneous truth and performance level estimation
-    (STAPLE). IEEE Transactions on Medical Imaging 23(7), 2004. doi:10.1109/TMI.2004.828354
-"""
+"""STAPLE: every pixel is inside or outside, and every mask has a sensitivity and a specificity."""
 
 from __future__ import annotations
 
@@ -44,6 +29,22 @@ class State(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Staple(MaskMethod):
     """Dawid-Skene over the pixels of every image.
+
+    STAPLE: every pixel is inside or outside, and every mask has a sensitivity and a specificity.
+
+    This is Dawid-Skene over the pixels of one image: mask j holds a pixel with probability
+    `sensitivity[j]` if it is inside, and leaves it out with probability `specificity[j]` if it is
+    not. The prior of being inside is the share of marked pixels and stays fixed. Neighbouring
+    pixels are not independent, so the probabilities are too sure; and they depend on the frame,
+    because every pixel that all leave out raises the specificities.
+
+        P(inside | masks) ∝ prior Π_j sensitivity[j] or 1 - sensitivity[j]
+
+    When it fails: Small objects in large frames: specificities are all close to one, and one mask
+    may decide. Probabilities are too sure, since pixels are not independent.
+
+        S. K. Warfield, K. H. Zou, W. M. Wells. Simultaneous truth and performance level estimation
+        (STAPLE). IEEE Transactions on Medical Imaging 23(7), 2004. doi:10.1109/TMI.2004.828354
 
     Parameters
     ----------

@@ -1,14 +1,4 @@
-"""Weighted masks: a vote over pixels, in which masks close to the consensus weigh more.
-
-The soft mask is the weighted share of masks that hold a pixel; the consensus is where it exceeds
-one half. A mask weighs its intersection over union with the consensus, to a power, found for every
-image on its own: a mask that is far off hardly counts.
-
-    soft[pixel] = Σ_a w[a] mask[a, pixel] / Σ_a w[a],   w[a] = IoU(mask[a], soft > ½)**power
-
-When it fails: Where most masks of an image share an error, such as a border drawn too wide, the
-consensus has it. With two masks per image it is close to their intersection or union.
-"""
+"""Weighted masks: a vote over pixels, in which masks close to the consensus weigh more."""
 
 from __future__ import annotations
 
@@ -27,6 +17,17 @@ _LEAST = 1e-6  # weight of a mask
 @dataclass(frozen=True, kw_only=True)
 class WeightedMasks(MaskMethod):
     """A vote over pixels, weighted by intersection over union with the consensus.
+
+    Weighted masks: a vote over pixels, in which masks close to the consensus weigh more.
+
+    The soft mask is the weighted share of masks that hold a pixel; the consensus is where it
+    exceeds one half. A mask weighs its intersection over union with the consensus, to a power,
+    found for every image on its own: a mask that is far off hardly counts.
+
+        soft[pixel] = Σ_a w[a] mask[a, pixel] / Σ_a w[a],   w[a] = IoU(mask[a], soft > ½)**power
+
+    When it fails: Where most masks of an image share an error, such as a border drawn too wide, the
+    consensus has it. With two masks per image it is close to their intersection or union.
 
     Parameters
     ----------

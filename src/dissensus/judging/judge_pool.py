@@ -1,15 +1,4 @@
-"""Judge pool: labels of people, and models that count like a learned number of people.
-
-See `pool` for the method. Without models it is people's vote shares, and without people those of
-the models. With `likelihood=one-coin`, what the models predict is the prior of a one-coin model of
-people, fitted with EM: better labels where there are many classes, but overconfident.
-
-    posterior[i, t] = (n[i, t] + w · s[i, t]) / (n[i] + w)
-    n: people who chose t,   s: what the models predict of people,   w: people that models count for
-
-When it fails: With few items labelled by both people and models, the weight is uncertain. Models
-that were trained on these labels look better than they are.
-"""
+"""Judge pool: labels of people, and models that count like a learned number of people."""
 
 from __future__ import annotations
 
@@ -67,6 +56,18 @@ class PoolParams(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class JudgePool(Aggregator):
     """People's votes and what models predict of them, with a learned weight.
+
+    Judge pool: labels of people, and models that count like a learned number of people.
+
+    See `pool` for the method. Without models it is people's vote shares, and without people those
+    of the models. With `likelihood=one-coin`, what the models predict is the prior of a one-coin
+    model of people, fitted with EM: better labels where there are many classes, but overconfident.
+
+        posterior[i, t] = (n[i, t] + w · s[i, t]) / (n[i] + w)
+        n: people who chose t,   s: what the models predict,   w: people that models count for
+
+    When it fails: With few items labelled by both people and models, the weight is uncertain.
+    Models that were trained on these labels look better than they are.
 
     Parameters
     ----------

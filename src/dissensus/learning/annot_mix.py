@@ -1,21 +1,4 @@
-"""Herde et al. (2024), annot-mix: items, annotators and labels mixed in pairs.
-
-Every annotation of a batch is mixed with another, by a share λ ~ Beta(α, α) of its own:
-
-    vector λ x + (1 − λ) x',   annotator λ e + (1 − λ) e',   label λ y + (1 − λ) y'
-    loss = −Σ_l label_l log Σ_k p_k(mixed vector) confusion_kl(mixed vector, mixed annotator)
-
-The network learns to interpolate linearly and memorizes less. We mix vectors
-of the encoder rather than raw inputs: the same where inputs are features, and possible for text.
-The paper's embeddings have 128 numbers; ours 16, under which held-out labels were more likely.
-As in madl, confusion matrices depend on the item only with `instance`.
-
-When it fails: Where classes lie between each other, a mixture of two inputs looks like a third
-class. With `instance` it overfits small sets.
-
-    M. Herde, L. Lührs, D. Huseljic, B. Sick. Annot-mix: learning with noisy class labels from
-    multiple annotators via a mixup extension. ECAI 2024.
-"""
+"""Herde et al. (2024), annot-mix: items, annotators and labels mixed in pairs."""
 
 from __future__ import annotations
 
@@ -58,6 +41,24 @@ class AnnotMixModel(PerformanceModel):
 @dataclass(frozen=True, kw_only=True)
 class AnnotMix(PerformanceMethod):
     """A network of how annotators err, learned from mixed annotations.
+
+    Herde et al. (2024), annot-mix: items, annotators and labels mixed in pairs.
+
+    Every annotation of a batch is mixed with another, by a share λ ~ Beta(α, α) of its own:
+
+        vector λ x + (1 − λ) x',   annotator λ e + (1 − λ) e',   label λ y + (1 − λ) y'
+        loss = −Σ_l label_l log Σ_k p_k(mixed vector) confusion_kl(mixed vector, mixed annotator)
+
+    The network learns to interpolate linearly and memorizes less. We mix vectors of the encoder
+    rather than raw inputs: the same where inputs are features, and possible for text. The paper's
+    embeddings have 128 numbers; ours 16, under which held-out labels were more likely. As in madl,
+    confusion matrices depend on the item only with `instance`.
+
+    When it fails: Where classes lie between each other, a mixture of two inputs looks like a third
+    class. With `instance` it overfits small sets.
+
+        M. Herde, L. Lührs, D. Huseljic, B. Sick. Annot-mix: learning with noisy class labels from
+        multiple annotators via a mixup extension. ECAI 2024.
 
     Parameters
     ----------

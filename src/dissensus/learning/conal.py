@@ -1,18 +1,4 @@
-"""Chu, Ma and Wang (2021), CoNAL: some noise is common to all, some is an annotator's own.
-
-    ω[i, j] = sigmoid(u_j · v_i)                            u_j and v_i of length one
-    P(j says · of x_i) = softmax(ω p W_common + (1 − ω) p W_j)
-
-Whether an error on item i by annotator j is of the common kind depends on both, through an
-embedding of each. Both have length one, so ω stays within .27 and .73. The loss rewards matrices
-that differ from the common one with `scale` · Σ_j ‖W_j − W_common‖; it has no lower bound, so the
-scale must be small.
-
-When it fails: With few labels per annotator the embedding of pairs is not learned, and it is a
-crowd layer with a common matrix. A large `scale` makes the loss fall without bound.
-
-    Z. Chu, J. Ma, H. Wang. Learning from crowds by modeling common confusions. AAAI 2021.
-"""
+"""Chu, Ma and Wang (2021), CoNAL: some noise is common to all, some is an annotator's own."""
 
 from __future__ import annotations
 
@@ -75,6 +61,21 @@ class ConalModel(CrowdModel):
 @dataclass(frozen=True, kw_only=True)
 class Conal(Method):
     """A common confusion and one of each annotator's own, mixed by item and annotator.
+
+    Chu, Ma and Wang (2021), CoNAL: some noise is common to all, some is an annotator's own.
+
+        ω[i, j] = sigmoid(u_j · v_i)                            u_j and v_i of length one
+        P(j says · of x_i) = softmax(ω p W_common + (1 − ω) p W_j)
+
+    Whether an error on item i by annotator j is of the common kind depends on both, through an
+    embedding of each. Both have length one, so ω stays within .27 and .73. The loss rewards
+    matrices that differ from the common one with `scale` · Σ_j ‖W_j − W_common‖; it has no lower
+    bound, so the scale must be small.
+
+    When it fails: With few labels per annotator the embedding of pairs is not learned, and it is a
+    crowd layer with a common matrix. A large `scale` makes the loss fall without bound.
+
+        Z. Chu, J. Ma, H. Wang. Learning from crowds by modeling common confusions. AAAI 2021.
 
     Parameters
     ----------

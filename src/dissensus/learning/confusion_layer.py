@@ -1,18 +1,4 @@
-"""Every annotator reports the truth through a confusion matrix, learned with the classifier.
-
-    P(j says l of x) = Σ_k p_k(x) confusion[j, k, l]
-
-By default it learns from the labels of an item together, by gradients of the likelihood that EM
-climbs in `raykar`:
-
-    loss = −(1/annotations) Σ_i log Σ_k p_k(x_i) Π_j confusion[j, k, label of j on i]
-
-With `joint=False` it learns from every label on its own. Called coupled cross-entropy by those who
-add something to it: trace-reg, geo-crowdnet-f and geo-crowdnet-w are that with one more term.
-
-When it fails: With few labels per annotator a K × K matrix is mostly its prior, and
-`global-noise` is as good. Annotators who err on the same items are not described.
-"""
+"""Every annotator reports the truth through a confusion matrix, learned with the classifier."""
 
 from __future__ import annotations
 
@@ -76,6 +62,22 @@ class ConfusionMethod(Method):
 @dataclass(frozen=True, kw_only=True)
 class ConfusionLayer(ConfusionMethod):
     """One confusion matrix per annotator on top of the classifier.
+
+    Every annotator reports the truth through a confusion matrix, learned with the classifier.
+
+        P(j says l of x) = Σ_k p_k(x) confusion[j, k, l]
+
+    By default it learns from the labels of an item together, by gradients of the likelihood that EM
+    climbs in `raykar`:
+
+        loss = −(1/annotations) Σ_i log Σ_k p_k(x_i) Π_j confusion[j, k, label of j on i]
+
+    With `joint=False` it learns from every label on its own. Called coupled cross-entropy by those
+    who add something to it: trace-reg, geo-crowdnet-f and geo-crowdnet-w are that with one more
+    term.
+
+    When it fails: With few labels per annotator a K × K matrix is mostly its prior, and
+    `global-noise` is as good. Annotators who err on the same items are not described.
 
     Parameters
     ----------

@@ -1,21 +1,4 @@
-"""Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item.
-
-    d_i = sigmoid(W2 sigmoid(W1 x_i))               difficulty of every class
-    e_j = sigmoid(E_j)                              expertise in every class
-    m[i, j] = sigmoid(w · ((e_j − d_i) * p_i))      reliability, w ≥ 0
-
-A label of reliability m is taken as m of itself and 1 − m of any class; reliability itself learns
-from whether the label is what the classifier would say:
-
-    loss = balance · CE(softmax(p W_j), m onehot(y) + (1 − m) / K)
-         + (1 − balance) · BCE(m, [y is the classifier's best class])
-
-When it fails: Reliability learns from agreement with the classifier, so a classifier that is
-wrong early distrusts the right labels.
-
-    Z. Cao et al. Learning from crowds with annotation reliability. SIGIR 2023.
-    doi:10.1145/3539618.3592007
-"""
+"""Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item."""
 
 from __future__ import annotations
 
@@ -69,6 +52,24 @@ class CrowdArModel(MatrixModel):
 @dataclass(frozen=True, kw_only=True)
 class CrowdAr(CrowdLayer):
     """A crowd layer with a reliability for every annotation.
+
+    Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item.
+
+        d_i = sigmoid(W2 sigmoid(W1 x_i))               difficulty of every class
+        e_j = sigmoid(E_j)                              expertise in every class
+        m[i, j] = sigmoid(w · ((e_j − d_i) * p_i))      reliability, w ≥ 0
+
+    A label of reliability m is taken as m of itself and 1 − m of any class; reliability itself
+    learns from whether the label is what the classifier would say:
+
+        loss = balance · CE(softmax(p W_j), m onehot(y) + (1 − m) / K)
+             + (1 − balance) · BCE(m, [y is the classifier's best class])
+
+    When it fails: Reliability learns from agreement with the classifier, so a classifier that is
+    wrong early distrusts the right labels.
+
+        Z. Cao et al. Learning from crowds with annotation reliability. SIGIR 2023.
+        doi:10.1145/3539618.3592007
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Guan et al. (2018), Doctor Net: a head for every annotator, then the best mixture of heads.
-
-    P(j says · of x) = softmax(H_j h(x)),   the class = softmax(Σ_j w_j H_j h(x)),  Σ_j w_j = 1
-
-The body h is shared. A head is what all share plus a part of one's own, under a Gaussian prior.
-The weights w learn to predict the labels of a batch by the heads of its annotators; heads and body
-do not learn from that. We mix logits where the paper mixes probabilities: the mixture is then a
-head itself, and predicts at the price of one.
-
-When it fails: With few labels per annotator, heads are copies of the shared one. It models what
-annotators would answer, not a truth behind them, so common errors stay.
-
-    M. Guan, V. Gulshan, A. Dai, G. Hinton. Who said what: modeling individual labelers improves
-    classification. AAAI 2018.
-"""
+"""Guan et al. (2018), Doctor Net: a head for every annotator, then the best mixture of heads."""
 
 from __future__ import annotations
 
@@ -92,6 +78,21 @@ class DoctorNetModel(CrowdModel):
 @dataclass(frozen=True, kw_only=True)
 class DoctorNet(Method):
     """A head for every annotator, and a mixture of heads for the truth.
+
+    Guan et al. (2018), Doctor Net: a head for every annotator, then the best mixture of heads.
+
+        P(j says · of x) = softmax(H_j h(x)),   the class = softmax(Σ_j w_j H_j h(x)),  Σ_j w_j = 1
+
+    The body h is shared. A head is what all share plus a part of one's own, under a Gaussian prior.
+    The weights w learn to predict the labels of a batch by the heads of its annotators; heads and
+    body do not learn from that. We mix logits where the paper mixes probabilities: the mixture is
+    then a head itself, and predicts at the price of one.
+
+    When it fails: With few labels per annotator, heads are copies of the shared one. It models what
+    annotators would answer, not a truth behind them, so common errors stay.
+
+        M. Guan, V. Gulshan, A. Dai, G. Hinton. Who said what: modeling individual labelers improves
+        classification. AAAI 2018.
 
     Parameters
     ----------

@@ -1,14 +1,4 @@
-"""One confusion matrix for all annotators (Goldberger and Ben-Reuven, 2017).
-
-    P(any annotator says l of x) = Σ_k p_k(x) confusion[k, l]
-
-What annotators have in common, and nothing else: right where each gave few labels.
-
-When it fails: Where annotators differ much, since spammers and experts share one matrix.
-
-    J. Goldberger, E. Ben-Reuven. Training deep neural networks using a noise adaptation layer.
-    ICLR 2017.
-"""
+"""One confusion matrix for all annotators (Goldberger and Ben-Reuven, 2017)."""
 
 from __future__ import annotations
 
@@ -35,6 +25,17 @@ class GlobalNoiseModel(CrowdModel):
 @dataclass(frozen=True, kw_only=True)
 class GlobalNoise(Method):
     """One confusion matrix for all annotators.
+
+    One confusion matrix for all annotators (Goldberger and Ben-Reuven, 2017).
+
+        P(any annotator says l of x) = Σ_k p_k(x) confusion[k, l]
+
+    What annotators have in common, and nothing else: right where each gave few labels.
+
+    When it fails: Where annotators differ much, since spammers and experts share one matrix.
+
+        J. Goldberger, E. Ben-Reuven. Training deep neural networks using a noise adaptation layer.
+        ICLR 2017.
 
     Parameters
     ----------

@@ -1,21 +1,4 @@
-"""Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less.
-
-The annotator network (`_performance.py`) gives every annotator a confusion matrix, and with
-`instance` one for every annotation. Labels of similar annotators count less, since they may be
-copies:
-
-    k[r, s] = exp(−γ ‖e_r − e_s‖²),   w_r ∝ 1 / Σ_s k[r, s],   Σ_r w_r = number of annotators
-    loss = mean of w_j · (−log P(label)) − log Gamma(γ | 1.25, .25)
-
-The weights send no gradients into the embeddings. They are computed among the annotators of a
-batch, so that the cost of a step does not grow with the number of annotators.
-
-When it fails: Similar annotators are not always copies: good annotators resemble each other, and
-lose weight for it. With `instance` it overfits small sets, losing 12 points on music.
-
-    M. Herde, D. Huseljic, B. Sick. Multi-annotator deep learning: a probabilistic framework for
-    classification. TMLR 2023.
-"""
+"""Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less."""
 
 from __future__ import annotations
 
@@ -68,6 +51,24 @@ def weights(embedding: Tensor, gamma: Tensor) -> Tensor:
 @dataclass(frozen=True, kw_only=True)
 class Madl(PerformanceMethod):
     """A network of how annotators err; labels of annotators that are alike count less.
+
+    Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less.
+
+    The annotator network (`_performance.py`) gives every annotator a confusion matrix, and with
+    `instance` one for every annotation. Labels of similar annotators count less, since they may be
+    copies:
+
+        k[r, s] = exp(−γ ‖e_r − e_s‖²),   w_r ∝ 1 / Σ_s k[r, s],   Σ_r w_r = number of annotators
+        loss = mean of w_j · (−log P(label)) − log Gamma(γ | 1.25, .25)
+
+    The weights send no gradients into the embeddings. They are computed among the annotators of a
+    batch, so that the cost of a step does not grow with the number of annotators.
+
+    When it fails: Similar annotators are not always copies: good annotators resemble each other,
+    and lose weight for it. With `instance` it overfits small sets, losing 12 points on music.
+
+        M. Herde, D. Huseljic, B. Sick. Multi-annotator deep learning: a probabilistic framework for
+        classification. TMLR 2023.
 
     Parameters
     ----------

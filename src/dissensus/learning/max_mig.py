@@ -1,24 +1,4 @@
-"""Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
-
-Two predictions of the truth: h(x) = p(x) by the classifier, and by the crowd
-
-    g(labels of i) = softmax(log b + Σ_j C_j[label of j on i, ·]).
-
-Given the truth they are independent, so what they share is about the truth. Trained is a lower
-bound of their f-mutual information over a batch, S[i, s] = Σ_k h_k(x_i) g_k(labels of s) / b_k:
-
-    loss = −mean_i ∂f(S[i, i]) + mean_{i≠s} f*(∂f(S[i, s]))       KL: ∂f = 1 + log S, f*∂f = S
-
-Annotators may err together: only inputs and labels must be independent given the truth. Which
-class is which is known by the start alone, matrices counted under the votes.
-
-When it fails: With few classes seen in a batch or small batches the bound is noisy. What inputs
-and labels share need not be the truth: a background that is correlated with annotators' errors is
-taken for it.
-
-    P. Cao, Y. Xu, Y. Kong, Y. Wang. Max-MIG: an information theoretic approach for joint learning
-    from crowds. ICLR 2019.
-"""
+"""Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd."""
 
 from __future__ import annotations
 
@@ -92,6 +72,27 @@ class MaxMigModel(CrowdModel):
 @dataclass(frozen=True, kw_only=True)
 class MaxMig(Method):
     """Maximal mutual information of classifier and crowd.
+
+    Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
+
+    Two predictions of the truth: h(x) = p(x) by the classifier, and by the crowd
+
+        g(labels of i) = softmax(log b + Σ_j C_j[label of j on i, ·]).
+
+    Given the truth they are independent, so what they share is about the truth. Trained is a lower
+    bound of their f-mutual information over a batch, S[i, s] = Σ_k h_k(x_i) g_k(labels of s) / b_k:
+
+        loss = −mean_i ∂f(S[i, i]) + mean_{i≠s} f*(∂f(S[i, s]))       KL: ∂f = 1 + log S, f*∂f = S
+
+    Annotators may err together: only inputs and labels must be independent given the truth. Which
+    class is which is known by the start alone, matrices counted under the votes.
+
+    When it fails: With few classes seen in a batch or small batches the bound is noisy. What inputs
+    and labels share need not be the truth: a background that is correlated with annotators' errors
+    is taken for it.
+
+        P. Cao, Y. Xu, Y. Kong, Y. Wang. Max-MIG: an information theoretic approach for joint
+        learning from crowds. ICLR 2019.
 
     Parameters
     ----------

@@ -1,23 +1,4 @@
-"""Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior.
-
-    E   q[i, k] ∝ p_k(x_i) Π_j confusion[j, k, label of j on i]
-    M   confusion by counting under q; the classifier by an epoch of training on q
-
-With a constant classifier this is Dawid and Skene's model.
-
-Beyond the papers: a network that has memorized an item confirms itself in the E step. So with
-`folds` there are as many more classifiers, each trained without one fold of the items, and the
-prior of an item is out of fold; predictions for new items average all of them. And `volume` rewards
-predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs determine the
-class and annotators share errors, and harms where they do not; `choose` decides by the annotations.
-
-When it fails: Where inputs say little about the class, the classifier adds noise to the E-step.
-Without `folds`, a network that has memorized the items confirms its own labels.
-
-    V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
-    S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast cancer
-    histology images. IEEE Transactions on Medical Imaging 35(5), 2016. doi:10.1109/TMI.2016.2528120
-"""
+"""Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior."""
 
 from __future__ import annotations
 
@@ -137,6 +118,28 @@ class RaykarModel(CrowdModel):
 @dataclass(frozen=True, kw_only=True)
 class Raykar(Method):
     """EM with any network.
+
+    Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior.
+
+        E   q[i, k] ∝ p_k(x_i) Π_j confusion[j, k, label of j on i]
+        M   confusion by counting under q; the classifier by an epoch of training on q
+
+    With a constant classifier this is Dawid and Skene's model.
+
+    Beyond the papers: a network that has memorized an item confirms itself in the E step. So with
+    `folds` there are as many more classifiers, each trained without one fold of the items, and the
+    prior of an item is out of fold; predictions for new items average all of them. And `volume`
+    rewards predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs
+    determine the class and annotators share errors, and harms where they do not; `choose` decides
+    by the annotations.
+
+    When it fails: Where inputs say little about the class, the classifier adds noise to the E-step.
+    Without `folds`, a network that has memorized the items confirms its own labels.
+
+        V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
+        S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast
+        cancer histology images. IEEE Transactions on Medical Imaging 35(5), 2016.
+        doi:10.1109/TMI.2016.2528120
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Aggregate first, then train as if the labels were true.
-
-Any aggregator gives q[i, k], the probability that item i is of class k. Hard, its most probable
-class is learned as an ordinary label; soft, the distribution itself:
-
-    loss = −(1/n) Σ_i Σ_k q[i, k] log p_k(x_i),
-
-whose least value is the entropy of q, not zero. The annotators' confusion matrices are counted
-under q; they decide nothing about the classifier but the epoch at which it is best. Where q is
-given, no aggregator is used, and the epoch is chosen by the likelihood of q on held-out items.
-
-When it fails: Errors of the aggregated labels are learned as if they were true, and inputs do not
-help to correct them: with one to three labels per item, methods that learn from all labels at
-once are ahead.
-"""
+"""Aggregate first, then train as if the labels were true."""
 
 from __future__ import annotations
 
@@ -66,6 +52,21 @@ class PosteriorModel(TwoStageModel):
 @dataclass(frozen=True, kw_only=True)
 class TwoStage(Method):
     """Train on the labels of any aggregator.
+
+    Aggregate first, then train as if the labels were true.
+
+    Any aggregator gives q[i, k], the probability that item i is of class k. Hard, its most probable
+    class is learned as an ordinary label; soft, the distribution itself:
+
+        loss = −(1/n) Σ_i Σ_k q[i, k] log p_k(x_i),
+
+    whose least value is the entropy of q, not zero. The annotators' confusion matrices are counted
+    under q; they decide nothing about the classifier but the epoch at which it is best. Where q is
+    given, no aggregator is used, and the epoch is chosen by the likelihood of q on held-out items.
+
+    When it fails: Errors of the aggregated labels are learned as if they were true, and inputs do
+    not help to correct them: with one to three labels per item, methods that learn from all labels
+    at once are ahead.
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Wei et al. (2022), Union-Net: all annotators as one who says (annotator, label).
-
-    u(x)[(j, l)] = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
-
-so the annotator is part of the label. The distribution of annotator j is their block of u,
-normalized. Blocks start at an identity of size `trust`, times the annotator's share of labels.
-
-When it fails: One matrix over all pairs of annotator and label: with thousands of annotators it
-is large and each block has few labels. It is not ahead of a crowd layer on the sets measured
-here.
-
-    H. Wei, R. Xie, L. Feng, B. Han, B. An. Deep learning from multiple noisy annotators as a
-    union. IEEE Transactions on Neural Networks and Learning Systems, 2022.
-    doi:10.1109/TNNLS.2022.3168696
-"""
+"""Wei et al. (2022), Union-Net: all annotators as one who says (annotator, label)."""
 
 from __future__ import annotations
 
@@ -62,6 +48,22 @@ class UnionNetModel(ConfusionModel):
 
 @dataclass(frozen=True, kw_only=True)
 class UnionNet(ConfusionMethod):
-    """All annotators as one, with labels (annotator, label); settings as of `trace-reg`."""
+    """All annotators as one, with labels (annotator, label); settings as of `trace-reg`.
+
+    Wei et al. (2022), Union-Net: all annotators as one who says (annotator, label).
+
+        u(x)[(j, l)] = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
+
+    so the annotator is part of the label. The distribution of annotator j is their block of u,
+    normalized. Blocks start at an identity of size `trust`, times the annotator's share of labels.
+
+    When it fails: One matrix over all pairs of annotator and label: with thousands of annotators it
+    is large and each block has few labels. It is not ahead of a crowd layer on the sets measured
+    here.
+
+        H. Wei, R. Xie, L. Feng, B. Han, B. An. Deep learning from multiple noisy annotators as a
+        union. IEEE Transactions on Neural Networks and Learning Systems, 2022.
+        doi:10.1109/TNNLS.2022.3168696
+    """
 
     model = UnionNetModel

@@ -1,15 +1,4 @@
-"""A conditional neural process: one network summarizes the support, another answers queries.
-
-    context = mean over the support of encode(u[n], vote shares[n])
-    P(t | u) = softmax decode(u, context)
-
-It is trained with the embedding, and for a fixed number of classes.
-
-When it fails: It works for the number of classes it was trained for and for supports as those of
-the source tasks; the mean over the support underfits.
-
-    M. Garnelo et al. Conditional neural processes. ICML 2018. arXiv:1807.01613
-"""
+"""A conditional neural process: one network summarizes the support, another answers queries."""
 
 from __future__ import annotations
 
@@ -57,6 +46,18 @@ def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
 @dataclass(frozen=True, kw_only=True)
 class Cnp(AdapterSettings):
     """A conditional neural process.
+
+    A conditional neural process: one network summarizes the support, another answers queries.
+
+        context = mean over the support of encode(u[n], vote shares[n])
+        P(t | u) = softmax decode(u, context)
+
+    It is trained with the embedding, and for a fixed number of classes.
+
+    When it fails: It works for the number of classes it was trained for and for supports as those
+    of the source tasks; the mean over the support underfits.
+
+        M. Garnelo et al. Conditional neural processes. ICML 2018. arXiv:1807.01613
 
     Parameters
     ----------

@@ -1,14 +1,4 @@
-"""EM on embeddings with a confusion matrix for every annotator.
-
-    given[r, ·, k] ~ Dirichlet(1 + C[·, k]),    C[l, k] = c + right · 1(l = k)
-    given[r, l, k] = (labels[r, l, k] + C[l, k]) / Σ_l (labels[r, l, k] + C[l, k])
-
-Ten labels of a class determine an annotator's row to about a tenth, so with few labels the prior
-decides. It is meta-learned with the embedding.
-
-When it fails: With five labels per annotator and many classes, rows of a matrix are their prior,
-and `em-one-coin` is better. If the target differs from the source tasks, so does the prior.
-"""
+"""EM on embeddings with a confusion matrix for every annotator."""
 
 from __future__ import annotations
 
@@ -54,6 +44,18 @@ def expected_counts(items: Items, posterior: Tensor) -> Tensor:
 @dataclass(frozen=True, kw_only=True)
 class EmFull(EmSettings):
     """EM on embeddings, one confusion matrix per annotator.
+
+    EM on embeddings with a confusion matrix for every annotator.
+
+        given[r, ·, k] ~ Dirichlet(1 + C[·, k]),    C[l, k] = c + right · 1(l = k)
+        given[r, l, k] = (labels[r, l, k] + C[l, k]) / Σ_l (labels[r, l, k] + C[l, k])
+
+    Ten labels of a class determine an annotator's row to about a tenth, so with few labels the
+    prior decides. It is meta-learned with the embedding.
+
+    When it fails: With five labels per annotator and many classes, rows of a matrix are their
+    prior, and `em-one-coin` is better. If the target differs from the source tasks, so does the
+    prior.
 
     Parameters
     ----------

@@ -1,21 +1,4 @@
-"""EM on embeddings with item-dependent confusion: on some items every annotator guesses.
-
-The embedding of an item predicts the probability that a label of it is a guess:
-
-    guess[n] = sigmoid(w · u[n] + w0)
-    P(r labels n as l | t = k) = (1 − guess[n]) given[r, l, k] + guess[n] / K
-
-w is meta-learned with the embedding. Whether a label was a guess is a latent variable like the
-truth, which keeps the closed forms: with
-
-    informed[n, r, k] = (1 − guess[n]) given[r, l, k] / P(r labels n as l | t = k)
-
-labels count for an annotator's matrix by posterior[n, k] · informed[n, r, k]. The objective never
-falls.
-
-When it fails: What makes an item hard must be visible in its embedding and the same as in the
-source tasks; else every label counts as a guess with one rate.
-"""
+"""EM on embeddings with item-dependent confusion: on some items every annotator guesses."""
 
 from __future__ import annotations
 
@@ -72,6 +55,24 @@ class ItemConfusion(AnnotatorModel):
 @dataclass(frozen=True, kw_only=True)
 class EmItemConfusion(EmFull):
     """EM on embeddings that predict on which items every annotator guesses.
+
+    EM on embeddings with item-dependent confusion: on some items every annotator guesses.
+
+    The embedding of an item predicts the probability that a label of it is a guess:
+
+        guess[n] = sigmoid(w · u[n] + w0)
+        P(r labels n as l | t = k) = (1 − guess[n]) given[r, l, k] + guess[n] / K
+
+    w is meta-learned with the embedding. Whether a label was a guess is a latent variable like the
+    truth, which keeps the closed forms: with
+
+        informed[n, r, k] = (1 − guess[n]) given[r, l, k] / P(r labels n as l | t = k)
+
+    labels count for an annotator's matrix by posterior[n, k] · informed[n, r, k]. The objective
+    never falls.
+
+    When it fails: What makes an item hard must be visible in its embedding and the same as in the
+    source tasks; else every label counts as a guess with one rate.
 
     Parameters
     ----------

@@ -1,25 +1,4 @@
-"""EM on embeddings with a mixture of kinds of annotators: some know, some guess.
-
-Annotator r is of kind g with probability share[g]. An annotator of kind g is right with a
-probability drawn from Beta(more[g], less[g]), whatever the true class, and errors are uniform. A
-kind has a skill, from 0 (guessing) to 1, and a concentration:
-
-    accuracy[g] = 1/K + (1 − 1/K) skill[g]
-    more[g], less[g] = concentration[g] · (accuracy[g], 1 − accuracy[g])
-
-All of these are meta-learned with the embedding: the source tasks show how many annotators guess.
-Kind and accuracy of an annotator are not point estimates but distributions. With right[r] and
-wrong[r] the expected counts of right and wrong labels,
-
-    q(g)     ∝ share[g] B(more[g] + right[r], less[g] + wrong[r]) / B(more[g], less[g])
-    q(p | g) = Beta(more[g] + right[r], less[g] + wrong[r])
-
-and the E step takes log p as expected under q. This is variational EM; its objective, the evidence
-lower bound in the annotators, never falls.
-
-When it fails: Where annotators differ gradually rather than in kinds, or where the crowd of the
-target is of another mixture than those of the source tasks.
-"""
+"""EM on embeddings with a mixture of kinds of annotators: some know, some guess."""
 
 from __future__ import annotations
 
@@ -102,7 +81,30 @@ def _log_beta(more: Tensor, less: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class EmKinds(EmSettings):
-    """EM on embeddings, annotators of a few kinds: those who know and those who guess."""
+    """EM on embeddings, annotators of a few kinds: those who know and those who guess.
+
+    EM on embeddings with a mixture of kinds of annotators: some know, some guess.
+
+    Annotator r is of kind g with probability share[g]. An annotator of kind g is right with a
+    probability drawn from Beta(more[g], less[g]), whatever the true class, and errors are uniform.
+    A kind has a skill, from 0 (guessing) to 1, and a concentration:
+
+        accuracy[g] = 1/K + (1 − 1/K) skill[g]
+        more[g], less[g] = concentration[g] · (accuracy[g], 1 − accuracy[g])
+
+    All of these are meta-learned with the embedding: the source tasks show how many annotators
+    guess. Kind and accuracy of an annotator are not point estimates but distributions. With
+    right[r] and wrong[r] the expected counts of right and wrong labels,
+
+        q(g)     ∝ share[g] B(more[g] + right[r], less[g] + wrong[r]) / B(more[g], less[g])
+        q(p | g) = Beta(more[g] + right[r], less[g] + wrong[r])
+
+    and the E step takes log p as expected under q. This is variational EM; its objective, the
+    evidence lower bound in the annotators, never falls.
+
+    When it fails: Where annotators differ gradually rather than in kinds, or where the crowd of the
+    target is of another mixture than those of the source tasks.
+    """
 
     steps: Count = 5
 

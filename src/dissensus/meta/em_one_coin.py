@@ -1,15 +1,4 @@
-"""EM on embeddings with one number for every annotator: their accuracy.
-
-Whatever the true class, annotator r is right with probability accuracy[r]; errors are uniform.
-
-    accuracy[r] = (Σ_k labels[r, k, k] + c + right) / (Σ labels[r] + K c + right)
-
-With few labels per annotator a full confusion matrix costs more than this simplification does,
-even where errors are not uniform.
-
-When it fails: Annotators who confuse two particular classes; an embedding that does not separate
-the classes of the target takes the labels of neighbours for evidence.
-"""
+"""EM on embeddings with one number for every annotator: their accuracy."""
 
 from __future__ import annotations
 
@@ -77,7 +66,20 @@ def coin_matrix(right: Tensor, wrong: Tensor, n_classes: int) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class EmOneCoin(EmFull):
-    """EM on embeddings, one accuracy per annotator."""
+    """EM on embeddings, one accuracy per annotator.
+
+    EM on embeddings with one number for every annotator: their accuracy.
+
+    Whatever the true class, annotator r is right with probability accuracy[r]; errors are uniform.
+
+        accuracy[r] = (Σ_k labels[r, k, k] + c + right) / (Σ labels[r] + K c + right)
+
+    With few labels per annotator a full confusion matrix costs more than this simplification does,
+    even where errors are not uniform.
+
+    When it fails: Annotators who confuse two particular classes; an embedding that does not
+    separate the classes of the target takes the labels of neighbours for evidence.
+    """
 
     steps: Count = 5
 

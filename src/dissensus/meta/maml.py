@@ -1,19 +1,4 @@
-"""MAML: initial weights from which a few gradient steps on the support suffice.
-
-Every episode starts from the same embedding and head, and takes `steps` steps of size `lr` on
-
-    −Σ_n Σ_k vote shares[n, k] log p_k(x[n])
-
-with all weights or, for frozen embeddings, with those of the head. Meta-training differentiates the
-queries' loss through these steps; `first_order` ignores second derivatives, which costs half. Batch
-normalization uses the statistics of the episode's own support or queries.
-
-When it fails: Few source tasks, or a target that is unlike them: a handful of steps does not
-leave the start. Training is slow and sensitive to `lr`. Votes are learned as they are.
-
-    C. Finn, P. Abbeel, S. Levine. Model-agnostic meta-learning for fast adaptation of deep
-    networks. ICML 2017. arXiv:1703.03400
-"""
+"""MAML: initial weights from which a few gradient steps on the support suffice."""
 
 from __future__ import annotations
 
@@ -148,6 +133,22 @@ def _stepped(value: Tensor, gradient: Tensor | None, lr: Tensor) -> Tensor:
 @dataclass(frozen=True, kw_only=True)
 class Maml(AdapterSettings):
     """Gradient steps from meta-learned initial weights.
+
+    MAML: initial weights from which a few gradient steps on the support suffice.
+
+    Every episode starts from the same embedding and head, and takes `steps` steps of size `lr` on
+
+        −Σ_n Σ_k vote shares[n, k] log p_k(x[n])
+
+    with all weights or, for frozen embeddings, with those of the head. Meta-training differentiates
+    the queries' loss through these steps; `first_order` ignores second derivatives, which costs
+    half. Batch normalization uses the statistics of the episode's own support or queries.
+
+    When it fails: Few source tasks, or a target that is unlike them: a handful of steps does not
+    leave the start. Training is slow and sensitive to `lr`. Votes are learned as they are.
+
+        C. Finn, P. Abbeel, S. Levine. Model-agnostic meta-learning for fast adaptation of deep
+        networks. ICML 2017. arXiv:1703.03400
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Prototypical networks on aggregated labels: first aggregate, then average embeddings.
-
-    label = majority | vote shares | Dawid & Skene with priors, without the embeddings
-    mean[k] = Σ_n label[n, k] u[n] / Σ_n label[n, k]
-    P(t = k | u) ∝ exp(−scale² ‖u − mean[k]‖² / 2)
-
-Unlike in `em-full`, embeddings do not inform the labels. A tied majority splits its item among the
-tied classes; unlabelled items are left out.
-
-When it fails: Classes that are not round clusters in the embedding, and noisy annotators: labels
-are aggregated before items are compared, so embeddings cannot correct them.
-
-    J. Snell, K. Swersky, R. Zemel. Prototypical networks for few-shot learning. NeurIPS 2017.
-    arXiv:1703.05175
-"""
+"""Prototypical networks on aggregated labels: first aggregate, then average embeddings."""
 
 from __future__ import annotations
 
@@ -69,6 +55,21 @@ class PrototypeAdapter(Adapter):
 @dataclass(frozen=True, kw_only=True)
 class Prototypes(AdapterSettings):
     """Prototypes of aggregated labels.
+
+    Prototypical networks on aggregated labels: first aggregate, then average embeddings.
+
+        label = majority | vote shares | Dawid & Skene with priors, without the embeddings
+        mean[k] = Σ_n label[n, k] u[n] / Σ_n label[n, k]
+        P(t = k | u) ∝ exp(−scale² ‖u − mean[k]‖² / 2)
+
+    Unlike in `em-full`, embeddings do not inform the labels. A tied majority splits its item among
+    the tied classes; unlabelled items are left out.
+
+    When it fails: Classes that are not round clusters in the embedding, and noisy annotators:
+    labels are aggregated before items are compared, so embeddings cannot correct them.
+
+        J. Snell, K. Swersky, R. Zemel. Prototypical networks for few-shot learning. NeurIPS 2017.
+        arXiv:1703.05175
 
     Parameters
     ----------

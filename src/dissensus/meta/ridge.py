@@ -1,18 +1,4 @@
-"""A ridge-regression head in closed form on vote shares.
-
-With U the embeddings of the support and a column of ones, and Y the vote shares less 1/K, one
-column per class:
-
-    W = Uᵀ (U Uᵀ + gamma)⁻¹ Y,    P(t | u) = softmax(sharpness · u W)
-
-The inverse has as many rows as the support has items, and gradients pass through it.
-
-When it fails: Vote shares count all annotators the same, so spammers go into the regression in
-full.
-
-    L. Bertinetto, J. F. Henriques, P. H. S. Torr, A. Vedaldi. Meta-learning with differentiable
-    closed-form solvers. ICLR 2019. arXiv:1805.08136
-"""
+"""A ridge-regression head in closed form on vote shares."""
 
 from __future__ import annotations
 
@@ -53,6 +39,21 @@ def _with_intercept(u: Tensor) -> Tensor:
 @dataclass(frozen=True, kw_only=True)
 class Ridge(AdapterSettings):
     """Ridge regression on vote shares.
+
+    A ridge-regression head in closed form on vote shares.
+
+    With U the embeddings of the support and a column of ones, and Y the vote shares less 1/K, one
+    column per class:
+
+        W = Uᵀ (U Uᵀ + gamma)⁻¹ Y,    P(t | u) = softmax(sharpness · u W)
+
+    The inverse has as many rows as the support has items, and gradients pass through it.
+
+    When it fails: Vote shares count all annotators the same, so spammers go into the regression in
+    full.
+
+        L. Bertinetto, J. F. Henriques, P. H. S. Torr, A. Vedaldi. Meta-learning with differentiable
+        closed-form solvers. ICLR 2019. arXiv:1805.08136
 
     Parameters
     ----------

@@ -1,11 +1,4 @@
-"""Random: the items with the fewest labels, and random annotators who have not labelled them.
-
-The baseline, and what most platforms do: every item gets equally many labels.
-
-    utility[i] = -number of labels on i
-
-When it fails: It spends most labels on items that are already certain.
-"""
+"""Random: the items with the fewest labels, and random annotators who have not labelled them."""
 
 from __future__ import annotations
 
@@ -19,6 +12,14 @@ from .policy import ItemPolicy
 @dataclass(frozen=True, kw_only=True)
 class Random(ItemPolicy):
     """The items with the fewest labels.
+
+    Random: the items with the fewest labels, and random annotators who have not labelled them.
+
+    The baseline, and what most platforms do: every item gets equally many labels.
+
+        utility[i] = -number of labels on i
+
+    When it fails: It spends most labels on items that are already certain.
 
     Parameters
     ----------

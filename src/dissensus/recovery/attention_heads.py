@@ -1,14 +1,4 @@
-"""Heads on one encoder, each with its own attention over words or patches.
-
-    attention_mt = softmax over tokens t of query_m · token_t
-    vector_m     = Σ_t attention_mt token_t,   then a hidden layer and a linear head
-
-SeedBERT expects that other initializations lead to attention on other parts of the input. Here
-every head has its own query.
-
-When it fails: It needs token features. Heads attend to other words by little, and rarely for the
-reasons for which people differ.
-"""
+"""Heads on one encoder, each with its own attention over words or patches."""
 
 from __future__ import annotations
 
@@ -80,6 +70,17 @@ class AttentionPooling(Heads):
 @dataclass(frozen=True, kw_only=True)
 class AttentionHeads(NetworkMethod):
     """Heads on one encoder, each with its own attention.
+
+    Heads on one encoder, each with its own attention over words or patches.
+
+        attention_mt = softmax over tokens t of query_m · token_t
+        vector_m     = Σ_t attention_mt token_t,   then a hidden layer and a linear head
+
+    SeedBERT expects that other initializations lead to attention on other parts of the input. Here
+    every head has its own query.
+
+    When it fails: It needs token features. Heads attend to other words by little, and rarely for
+    the reasons for which people differ.
 
     Parameters
     ----------

@@ -1,30 +1,4 @@
-"""The default: a mixture by held-out likelihood, flattened by the number of votes.
-
-Several kinds of members are trained, all from one label per item:
-
-- n heads on one vector per item, each without another part of the items (`heads[sample=folds]`);
-- five heads with their own attention over words or patches, where there are token features;
-- kernel ridge on one-hot labels, the mean of a Gaussian process;
-- on request, copies of a text encoder whose last two layers are tuned, each without another part of
-  the items (`seedbert[mode=folds,layers=2]`): much slower, and better on most sets measured.
-
-Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
-The mixture is the one with the highest likelihood of these labels, with the label marginal as
-one more component, so that uninformative inputs lead to a constant. Tuned copies come last, with a
-temperature of their own, since they are overconfident: their weight is set against this mixture,
-and is zero unless the likelihood of the labels that they hold out rises. The temperature is set by
-the same labels; where the number of votes behind a label is known, logits are then divided by the
-vote-count slope to the power `flatten`.
-
-Nothing here makes members differ as people do. The result is a well-calibrated probability of the
-majority, a little flatter. On six sets that was as close to people as an oracle that learns from
-all annotations, and still far from people asked again (benchmarks/RECOVERING.md).
-
-    p(x) = softmax(log Σ_m weight[m] p_m(x) / temperature / slope(vote_count)**flatten)
-
-When it fails: Where inputs say nothing about the class it returns one distribution for all. On
-which items people disagree is predicted poorly, also by oracles on the same features.
-"""
+"""The default: a mixture by held-out likelihood, flattened by the number of votes."""
 
 from __future__ import annotations
 
@@ -54,6 +28,35 @@ _WITHOUT_MEMBERS = ("marginal",)
 @dataclass(frozen=True, kw_only=True)
 class Auto(RecoveryMethod):
     """Heads, attention heads and kernel ridge, mixed by their held-out likelihood.
+
+    The default: a mixture by held-out likelihood, flattened by the number of votes.
+
+    Several kinds of members are trained, all from one label per item:
+
+    - n heads on one vector per item, each without another part of the items
+      (`heads[sample=folds]`);
+    - five heads with their own attention over words or patches, where there are token features;
+    - kernel ridge on one-hot labels, the mean of a Gaussian process;
+    - on request, copies of a text encoder whose last two layers are tuned, each without another
+      part of the items (`seedbert[mode=folds,layers=2]`): much slower, and better on most sets
+      measured.
+
+    Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed
+    form. The mixture is the one with the highest likelihood of these labels, with the label
+    marginal as one more component, so that uninformative inputs lead to a constant. Tuned copies
+    come last, with a temperature of their own, since they are overconfident: their weight is set
+    against this mixture, and is zero unless the likelihood of the labels that they hold out rises.
+    The temperature is set by the same labels; where the number of votes behind a label is known,
+    logits are then divided by the vote-count slope to the power `flatten`.
+
+    Nothing here makes members differ as people do. The result is a well-calibrated probability of
+    the majority, a little flatter. On six sets that was as close to people as an oracle that learns
+    from all annotations, and still far from people asked again (benchmarks/RECOVERING.md).
+
+        p(x) = softmax(log Σ_m weight[m] p_m(x) / temperature / slope(vote_count)**flatten)
+
+    When it fails: Where inputs say nothing about the class it returns one distribution for all. On
+    which items people disagree is predicted poorly, also by oracles on the same features.
 
     Parameters
     ----------

@@ -1,15 +1,4 @@
-"""Bayes by backprop: every weight has a normal posterior, and members are draws of all weights.
-
-    w = mu + softplus(rho) ε,  ε ~ N(0, 1),  prior w ~ N(0, 1)
-    loss = -mean log p(label | x, w) + weight KL(posterior | prior) / number of items
-
-When it fails: The prior's weight decides the spread; with many items the posterior is narrow, and
-it is one network.
-
-    C. Blundell, J. Cornebise, K. Kavukcuoglu, D. Wierstra. Weight uncertainty in neural networks.
-    ICML 2015. For disagreement: N. Raj Prabhu, N. Lehmann-Willenbrock, T. Gerkmann. End-to-end
-    label uncertainty modeling in speech emotion recognition using Bayesian neural networks, 2022.
-"""
+"""Bayes by backprop: every weight has a normal posterior, and members are draws of all weights."""
 
 from __future__ import annotations
 
@@ -65,6 +54,20 @@ def _kl_from_prior(mean: Tensor, rho: Tensor) -> Tensor:
 @dataclass(frozen=True, kw_only=True)
 class BayesHead(HeadMethod):
     """A network whose weights are sampled for every member.
+
+    Bayes by backprop: every weight has a normal posterior, and members are draws of all weights.
+
+        w = mu + softplus(rho) ε,  ε ~ N(0, 1),  prior w ~ N(0, 1)
+        loss = -mean log p(label | x, w) + weight KL(posterior | prior) / number of items
+
+    When it fails: The prior's weight decides the spread; with many items the posterior is narrow,
+    and it is one network.
+
+        C. Blundell, J. Cornebise, K. Kavukcuoglu, D. Wierstra. Weight uncertainty in neural
+        networks.
+        ICML 2015. For disagreement: N. Raj Prabhu, N. Lehmann-Willenbrock, T. Gerkmann. End-to-end
+        label uncertainty modeling in speech emotion recognition using Bayesian neural networks,
+        2022.
 
     Parameters
     ----------

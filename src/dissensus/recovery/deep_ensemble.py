@@ -1,13 +1,4 @@
-"""n independent networks: own initialization, order, dropout and validation split each.
-
-    p(x) = mean over networks m of p_m(x)
-
-When it fails: Its spread is uncertainty of the model: small where there are many items, also
-where people are split.
-
-    B. Lakshminarayanan, A. Pritzel, C. Blundell. Simple and scalable predictive uncertainty
-    estimation using deep ensembles. NeurIPS 2017.
-"""
+"""n independent networks: own initialization, order, dropout and validation split each."""
 
 from __future__ import annotations
 
@@ -25,6 +16,16 @@ from .method import FitInputs, Mixture, State
 @dataclass(frozen=True, kw_only=True)
 class DeepEnsemble(HeadMethod):
     """The mean of independently trained networks.
+
+    n independent networks: own initialization, order, dropout and validation split each.
+
+        p(x) = mean over networks m of p_m(x)
+
+    When it fails: Its spread is uncertainty of the model: small where there are many items, also
+    where people are split.
+
+        B. Lakshminarayanan, A. Pritzel, C. Blundell. Simple and scalable predictive uncertainty
+        estimation using deep ensembles. NeurIPS 2017.
 
     Parameters
     ----------

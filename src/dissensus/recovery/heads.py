@@ -1,20 +1,4 @@
-"""Heads on one frozen encoder: an ensemble at the cost of one encoding.
-
-`sample` says how members differ beyond their random initialization:
-
-- `bootstrap`: every head has its own Poisson weights of the items; the third of the items that it
-  never sees is its validation split;
-- `folds`: every head holds out another part of the items: less diverse, and each better;
-- `same`: items, order and dropout are the same for all: SeedBERT's rule on a frozen encoder, twenty
-  times and more cheaper than `seedbert`, which fine-tunes a copy of the encoder for each. A linear
-  head has one optimum, so votes of such heads collapse when trained to convergence; their diversity
-  comes from hidden layers and early stopping.
-
-    p(x) = mean over heads m of softmax(head_m(encoder(x)))
-
-When it fails: Members differ by sampling, not as people do. With few items the bootstrap leaves
-too little to each.
-"""
+"""Heads on one frozen encoder: an ensemble at the cost of one encoding."""
 
 from __future__ import annotations
 
@@ -31,6 +15,25 @@ from .method import FitInputs
 @dataclass(frozen=True, kw_only=True)
 class EnsembleOfHeads(HeadMethod):
     """Heads on one encoder that differ by initialization and by the items they learn from.
+
+    Heads on one frozen encoder: an ensemble at the cost of one encoding.
+
+    `sample` says how members differ beyond their random initialization:
+
+    - `bootstrap`: every head has its own Poisson weights of the items; the third of the items that
+    it
+      never sees is its validation split;
+    - `folds`: every head holds out another part of the items: less diverse, and each better;
+    - `same`: items, order and dropout are the same for all: SeedBERT's rule on a frozen encoder,
+    twenty
+      times and more cheaper than `seedbert`, which fine-tunes a copy of the encoder for each. A
+      linear head has one optimum, so votes of such heads collapse when trained to convergence;
+      their diversity comes from hidden layers and early stopping.
+
+        p(x) = mean over heads m of softmax(head_m(encoder(x)))
+
+    When it fails: Members differ by sampling, not as people do. With few items the bootstrap leaves
+    too little to each.
 
     Parameters
     ----------

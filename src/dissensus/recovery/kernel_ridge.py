@@ -1,25 +1,4 @@
-"""Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class.
-
-With y_ik = 1 where item i has label k, m the label marginal and K_ij = exp(g (cosine_ij - 1)),
-
-    f(x) = m + k(x) (K + noise I)⁻¹ (y - m),
-
-clipped to at least `least` and normalized. Least squares on 0 and 1 estimate a probability
-directly, without the steepness of a softmax. Width g and noise are those of a small grid with the
-highest leave-one-out likelihood, which has a closed form. With K = U Λ Uᵀ, shrinkage
-s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
-
-    left out: f_i = (F_i - h_i y_i) / (1 - h_i).
-
-Where inputs are of several kinds, the cosine is a mean over kinds, with the weights of the highest
-leave-one-out likelihood: all alike, one kind above the others, or one alone.
-
-Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays bounded.
-Noise is large against rounding errors, so a fit computes and decomposes kernels in 32 bits.
-
-When it fails: Where distances between vectors say little about the label, as with raw counts of
-many words. Beyond `most` items it works with landmarks and loses detail.
-"""
+"""Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class."""
 
 from __future__ import annotations
 
@@ -75,6 +54,29 @@ class KernelModel(Recovery):
 @dataclass(frozen=True, kw_only=True)
 class KernelRidge(RecoveryMethod):
     """Kernel ridge regression on one-hot labels, tuned by leave-one-out likelihood.
+
+    Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class.
+
+    With y_ik = 1 where item i has label k, m the label marginal and K_ij = exp(g (cosine_ij - 1)),
+
+        f(x) = m + k(x) (K + noise I)⁻¹ (y - m),
+
+    clipped to at least `least` and normalized. Least squares on 0 and 1 estimate a probability
+    directly, without the steepness of a softmax. Width g and noise are those of a small grid with
+    the highest leave-one-out likelihood, which has a closed form. With K = U Λ Uᵀ, shrinkage s = Λ
+    / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
+
+        left out: f_i = (F_i - h_i y_i) / (1 - h_i).
+
+    Where inputs are of several kinds, the cosine is a mean over kinds, with the weights of the
+    highest leave-one-out likelihood: all alike, one kind above the others, or one alone.
+
+    Beyond `most` items the kernel is that of as many landmarks (Nyström), so the cost stays
+    bounded. Noise is large against rounding errors, so a fit computes and decomposes kernels in 32
+    bits.
+
+    When it fails: Where distances between vectors say little about the label, as with raw counts of
+    many words. Beyond `most` items it works with landmarks and loses detail.
 
     Parameters
     ----------

@@ -1,15 +1,4 @@
-"""Label distribution learning: an oracle that learns from all annotations.
-
-    loss = -Σ_k q_ik log p_k(x_i),   q_i the label shares of the annotators of item i
-
-It shows how well distributions can be predicted from these inputs by a model that learns from them:
-an upper reference for methods that see one label per item.
-
-When it fails: It needs all annotations, so it is a reference and not a method for one label per
-item. With two or three votes the shares it learns are noise.
-
-    X. Geng. Label distribution learning. IEEE TKDE 28(7), 2016.
-"""
+"""Label distribution learning: an oracle that learns from all annotations."""
 
 from __future__ import annotations
 
@@ -26,6 +15,18 @@ from .method import FitInputs
 @dataclass(frozen=True, kw_only=True)
 class Ldl(HeadMethod):
     """Networks that learn the label shares of the annotators: an oracle.
+
+    Label distribution learning: an oracle that learns from all annotations.
+
+        loss = -Σ_k q_ik log p_k(x_i),   q_i the label shares of the annotators of item i
+
+    It shows how well distributions can be predicted from these inputs by a model that learns from
+    them: an upper reference for methods that see one label per item.
+
+    When it fails: It needs all annotations, so it is a reference and not a method for one label per
+    item. With two or three votes the shares it learns are noise.
+
+        X. Geng. Label distribution learning. IEEE TKDE 28(7), 2016.
 
     Parameters
     ----------

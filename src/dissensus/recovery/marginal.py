@@ -1,9 +1,4 @@
-"""The label marginal, the same for every item: the baseline that every method has to beat.
-
-    p(x) = shares of the labels of all items
-
-When it fails: It never distinguishes items; whatever does worse is misleading.
-"""
+"""The label marginal, the same for every item: the baseline that every method has to beat."""
 
 from __future__ import annotations
 
@@ -35,7 +30,14 @@ class Constant(Recovery):
 
 @dataclass(frozen=True, kw_only=True)
 class Marginal(RecoveryMethod):
-    """The label marginal, the same for every item."""
+    """The label marginal, the same for every item.
+
+    The label marginal, the same for every item: the baseline that every method has to beat.
+
+        p(x) = shares of the labels of all items
+
+    When it fails: It never distinguishes items; whatever does worse is misleading.
+    """
 
     needs: ClassVar[tuple[str, ...]] = ()
 

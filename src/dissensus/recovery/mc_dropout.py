@@ -1,13 +1,4 @@
-"""Monte-Carlo dropout: members are passes of one network with dropout on.
-
-    p(x) = mean over passes s of p(x; dropout mask s)
-
-When it fails: The spread is set by the dropout rate, which is a choice and not learned from
-annotators.
-
-    Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation: representing model uncertainty in
-    deep learning. ICML 2016.
-"""
+"""Monte-Carlo dropout: members are passes of one network with dropout on."""
 
 from __future__ import annotations
 
@@ -35,6 +26,16 @@ class Sampled(Networks):
 @dataclass(frozen=True, kw_only=True)
 class McDropout(Single):
     """The mean of one network over Monte-Carlo dropout.
+
+    Monte-Carlo dropout: members are passes of one network with dropout on.
+
+        p(x) = mean over passes s of p(x; dropout mask s)
+
+    When it fails: The spread is set by the dropout rate, which is a choice and not learned from
+    annotators.
+
+        Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation: representing model uncertainty
+        in deep learning. ICML 2016.
 
     Parameters
     ----------

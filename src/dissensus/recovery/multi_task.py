@@ -1,15 +1,4 @@
-"""Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter.
-
-    loss = -log p_label(x_i) + weight (u(x_i) - H(q_i))²,   H the normalized entropy of the shares
-
-p and u come from the same hidden layer. The recovered distribution is p.
-
-When it fails: It needs all annotations. The entropy of few votes is biased downwards, and so is
-what it learns of disagreement.
-
-    J. Han, Z. Zhang, M. Schmitt, M. Pantic, B. Schuller. From hard to soft: towards more human-like
-    emotion recognition by modelling the perception uncertainty. ACM Multimedia 2017.
-"""
+"""Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter."""
 
 from __future__ import annotations
 
@@ -55,6 +44,18 @@ class TwoTaskHeads(Heads):
 @dataclass(frozen=True, kw_only=True)
 class MultiTask(HeadMethod):
     """A network that learns the label and how much annotators disagree: an oracle.
+
+    Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter.
+
+        loss = -log p_label(x_i) + weight (u(x_i) - H(q_i))²,   H: normalized entropy of shares
+
+    p and u come from the same hidden layer. The recovered distribution is p.
+
+    When it fails: It needs all annotations. The entropy of few votes is biased downwards, and so is
+    what it learns of disagreement.
+
+        J. Han, Z. Zhang, M. Schmitt, M. Pantic, B. Schuller. From hard to soft: towards more
+        human-like emotion recognition by modelling the perception uncertainty. ACM Multimedia 2017.
 
     Parameters
     ----------

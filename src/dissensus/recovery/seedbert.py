@@ -1,21 +1,4 @@
-"""SeedBERT: n copies of a pretrained network that differ by the initialization of the last layer.
-
-Every member has the same encoder, data, aggregated label, loss and, strict, the same order and the
-same dropout; only its linear head is initialized differently. The label is the vote of the members,
-and the paper reads the share of their votes as the label distribution of the annotators.
-
-These votes measure how much training depends on its initialization. Nothing makes that equal to how
-people differ, and on every set measured here it is far from it; `predict_proba` is therefore the
-mean probability of the members, and `votes` is the paper's rule.
-
-    votes[k] = share of members m with argmax softmax(head_m(encoder_m(x))) = k
-
-When it fails: Its vote shares are farther from those of annotators than one distribution for all
-items, on every set measured here; use the mean probability.
-
-    A. Sampath, V. Lin, L.-P. Morency. SeedBERT: recovering annotator rating distributions from an
-    aggregated label. 2022.
-"""
+"""SeedBERT: copies of a pretrained network that differ by how their last layer starts."""
 
 from __future__ import annotations
 
@@ -142,6 +125,25 @@ class Copies(Recovery):
 @dataclass(frozen=True, kw_only=True)
 class SeedBert(RecoveryMethod):
     """Copies of a pretrained network, fine-tuned from other initializations of the last layer.
+
+    SeedBERT: n copies of a pretrained network that differ by the initialization of the last layer.
+
+    Every member has the same encoder, data, aggregated label, loss and, strict, the same order and
+    the same dropout; only its linear head is initialized differently. The label is the vote of the
+    members, and the paper reads the share of their votes as the label distribution of the
+    annotators.
+
+    These votes measure how much training depends on its initialization. Nothing makes that equal to
+    how people differ, and on every set measured here it is far from it; `predict_proba` is
+    therefore the mean probability of the members, and `votes` is the paper's rule.
+
+        votes[k] = share of members m with argmax softmax(head_m(encoder_m(x))) = k
+
+    When it fails: Its vote shares are farther from those of annotators than one distribution for
+    all items, on every set measured here; use the mean probability.
+
+        A. Sampath, V. Lin, L.-P. Morency. SeedBERT: recovering annotator rating distributions from
+        an aggregated label. 2022.
 
     Parameters
     ----------

@@ -1,14 +1,4 @@
-"""One network; the recovered distribution is its softmax.
-
-The reference for all others. A tenth of the items is the validation split, which may also set the
-temperature; labels may be smoothed. None of this can know how people spread: it corrects a network
-that is overconfident about the majority.
-
-    p(x) = softmax(logits(x) / temperature)
-
-When it fails: It learns the majority, whose probability is steeper than the share of annotators,
-and is overconfident where the majority is clear to it.
-"""
+"""One network; the recovered distribution is its softmax."""
 
 from __future__ import annotations
 
@@ -25,6 +15,17 @@ from .method import FitInputs
 @dataclass(frozen=True, kw_only=True)
 class Single(HeadMethod):
     """The softmax of one network.
+
+    One network; the recovered distribution is its softmax.
+
+    The reference for all others. A tenth of the items is the validation split, which may also set
+    the temperature; labels may be smoothed. None of this can know how people spread: it corrects a
+    network that is overconfident about the majority.
+
+        p(x) = softmax(logits(x) / temperature)
+
+    When it fails: It learns the majority, whose probability is steeper than the share of
+    annotators, and is overconfident where the majority is clear to it.
 
     Parameters
     ----------

@@ -1,17 +1,4 @@
-"""Communities: annotators of one community make similar mistakes.
-
-Every community has a confusion matrix, drawn as in `independent-confusion`. Every annotator
-belongs to one, any of them with the same probability. Row t of the annotator's own matrix is
-drawn from a Dirichlet(strength · row t of the community's matrix).
-
-    confusion[a, t, ·] ~ Dirichlet(strength · matrix[community of a, t, ·])
-
-When it fails: Communities share matrices, not errors on the same items, so answers stay
-independent given the truth.
-
-    M. Venanzi, J. Guiver, G. Kazai, P. Kohli, M. Shokouhi. Community-based Bayesian aggregation
-    models for crowdsourcing. Proceedings of WWW, 2014. doi:10.1145/2566486.2567989
-"""
+"""Communities: annotators of one community make similar mistakes."""
 
 from __future__ import annotations
 
@@ -27,6 +14,20 @@ from .strategy import CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class Community(Strategy):
     """Annotators whose confusion matrices vary around that of their community.
+
+    Communities: annotators of one community make similar mistakes.
+
+    Every community has a confusion matrix, drawn as in `independent-confusion`. Every annotator
+    belongs to one, any of them with the same probability. Row t of the annotator's own matrix is
+    drawn from a Dirichlet(strength · row t of the community's matrix).
+
+        confusion[a, t, ·] ~ Dirichlet(strength · matrix[community of a, t, ·])
+
+    When it fails: Communities share matrices, not errors on the same items, so answers stay
+    independent given the truth.
+
+        M. Venanzi, J. Guiver, G. Kazai, P. Kohli, M. Shokouhi. Community-based Bayesian aggregation
+        models for crowdsourcing. Proceedings of WWW, 2014. doi:10.1145/2566486.2567989
 
     Parameters
     ----------

@@ -1,9 +1,4 @@
-"""Comparisons: which of two things is better, with ties, a side, and careless annotators.
-
-    odds of left : right : tie = e^(d/2) : e^(-d/2) : tie,   d = score[left] - score[right] + side
-
-When it fails: One scale for all annotators: there are no tastes and no circles.
-"""
+"""Comparisons: which of two things is better, with ties, a side, and careless annotators."""
 
 from __future__ import annotations
 
@@ -20,6 +15,13 @@ from .answer_strategy import AnswerStrategy, Assigned, Drawn
 @dataclass(frozen=True, kw_only=True)
 class Comparisons(AnswerStrategy):
     """Annotators who compare two things per item, by Bradley and Terry with ties.
+
+    Comparisons: which of two things is better, with ties, a side, and careless annotators.
+
+        odds of left : right : tie = e^(d/2) : e^(-d/2) : tie
+        d = score[left] - score[right] + side
+
+    When it fails: One scale for all annotators: there are no tastes and no circles.
 
     Parameters
     ----------

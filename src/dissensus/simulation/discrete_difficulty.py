@@ -1,22 +1,4 @@
-"""Discrete difficulty: items are easy, hard or random; annotators are good or bad.
-
-Everybody is right on an easy item, and everybody guesses on a random one. On a hard item answers
-come from confusion matrices. The rows of good annotators are drawn from a Dirichlet(0.2), with
-the largest entry brought to the diagonal. Those of bad annotators are drawn from a Dirichlet(5)
-and left as they are, close to a guess. Good annotators come first.
-
-    P(label g of a on i | t) = identity, confusion[a] or 1 / n_classes by difficulty[i]
-
-When it fails: Difficulty has three values and is the same for everybody; real items are hard for
-some.
-
-    J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
-    integration of labels from labelers of unknown expertise. Advances in Neural Information
-    Processing Systems 22, 2009.
-
-    T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
-    datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
-"""
+"""Discrete difficulty: items are easy, hard or random; annotators are good or bad."""
 
 from __future__ import annotations
 
@@ -32,6 +14,25 @@ from .strategy import Asked, CrowdParameters, Design, Strategy, dominant
 @dataclass(frozen=True, kw_only=True)
 class DiscreteDifficulty(Strategy):
     """Items of three difficulties, annotators of two abilities.
+
+    Discrete difficulty: items are easy, hard or random; annotators are good or bad.
+
+    Everybody is right on an easy item, and everybody guesses on a random one. On a hard item
+    answers come from confusion matrices. The rows of good annotators are drawn from a
+    Dirichlet(0.2), with the largest entry brought to the diagonal. Those of bad annotators are
+    drawn from a Dirichlet(5) and left as they are, close to a guess. Good annotators come first.
+
+        P(label g of a on i | t) = identity, confusion[a] or 1 / n_classes by difficulty[i]
+
+    When it fails: Difficulty has three values and is the same for everybody; real items are hard
+    for some.
+
+        J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more:
+        optimal integration of labels from labelers of unknown expertise. Advances in Neural
+        Information Processing Systems 22, 2009.
+
+        T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+        datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
 
     Parameters
     ----------

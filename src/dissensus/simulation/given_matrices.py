@@ -1,16 +1,4 @@
-"""Given matrices: the confusion matrix of every annotator is known beforehand.
-
-Annotator a, seeing an item of class t, says g with probability `matrices[a, t, g]`. The matrices
-come from a NumPy file, or from Python with `simulate("given-matrices", matrices=…)`.
-
-    P(label g of a | t) = matrices[a, t, g]
-
-When it fails: Matrices estimated from few labels are noisy, and data drawn from them are noisier
-than the crowd was.
-
-    A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
-    EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
-"""
+"""Given matrices: the confusion matrix of every annotator is known beforehand."""
 
 from __future__ import annotations
 
@@ -30,6 +18,19 @@ _CLOSE = 1e-6  # rows whose sum is this near to one are taken as they are
 @dataclass(frozen=True, kw_only=True)
 class GivenMatrices(Strategy):
     """Confusion matrices that are given.
+
+    Given matrices: the confusion matrix of every annotator is known beforehand.
+
+    Annotator a, seeing an item of class t, says g with probability `matrices[a, t, g]`. The
+    matrices come from a NumPy file, or from Python with `simulate("given-matrices", matrices=…)`.
+
+        P(label g of a | t) = matrices[a, t, g]
+
+    When it fails: Matrices estimated from few labels are noisy, and data drawn from them are
+    noisier than the crowd was.
+
+        A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
+        EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""GLAD: able annotators are right, and easy items are labelled right.
-
-Annotator a is right about item i with probability sigmoid(ability[a] · exp(log_easiness[i])).
-Otherwise all wrong classes are equally probable. Both parameters are drawn from a normal
-distribution around 1 with deviation 1. A negative ability is somebody who is wrong on purpose.
-
-    P(a is right about i) = sigmoid(ability[a] · exp(log_easiness[i]))
-
-When it fails: Wrong labels are spread evenly, so no two classes are easily mistaken for each
-other.
-
-    J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
-    integration of labels from labelers of unknown expertise. Advances in Neural Information
-    Processing Systems 22, 2009.
-"""
+"""GLAD: able annotators are right, and easy items are labelled right."""
 
 from __future__ import annotations
 
@@ -28,6 +14,21 @@ from .strategy import Asked, CrowdParameters, Design, Strategy, one_coin
 @dataclass(frozen=True, kw_only=True)
 class Glad(Strategy):
     """Annotators with abilities and items with difficulties.
+
+    GLAD: able annotators are right, and easy items are labelled right.
+
+    Annotator a is right about item i with probability sigmoid(ability[a] · exp(log_easiness[i])).
+    Otherwise all wrong classes are equally probable. Both parameters are drawn from a normal
+    distribution around 1 with deviation 1. A negative ability is somebody who is wrong on purpose.
+
+        P(a is right about i) = sigmoid(ability[a] · exp(log_easiness[i]))
+
+    When it fails: Wrong labels are spread evenly, so no two classes are easily mistaken for each
+    other.
+
+        J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more:
+        optimal integration of labels from labelers of unknown expertise. Advances in Neural
+        Information Processing Systems 22, 2009.
 
     Examples
     --------

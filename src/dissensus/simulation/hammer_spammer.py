@@ -1,16 +1,4 @@
-"""Hammers and spammers: some annotators are always right, the others guess.
-
-A hammer's confusion matrix is the identity. A spammer gives every class with the same
-probability, whatever the truth. Spammers come last.
-
-    confusion[a] = identity for hammers, 1 / n_classes everywhere for spammers
-
-When it fails: Real annotators are neither: methods that look perfect here, such as `mace`, need
-not be so on real data.
-
-    D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
-    Advances in Neural Information Processing Systems 24, 2011.
-"""
+"""Hammers and spammers: some annotators are always right, the others guess."""
 
 from __future__ import annotations
 
@@ -25,6 +13,19 @@ from .strategy import CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class HammerSpammer(Strategy):
     """Annotators who are always right, and annotators who guess.
+
+    Hammers and spammers: some annotators are always right, the others guess.
+
+    A hammer's confusion matrix is the identity. A spammer gives every class with the same
+    probability, whatever the truth. Spammers come last.
+
+        confusion[a] = identity for hammers, 1 / n_classes everywhere for spammers
+
+    When it fails: Real annotators are neither: methods that look perfect here, such as `mace`, need
+    not be so on real data.
+
+        D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
+        Advances in Neural Information Processing Systems 24, 2011.
 
     Parameters
     ----------

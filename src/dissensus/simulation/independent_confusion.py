@@ -1,20 +1,4 @@
-"""Independent confusion: every annotator has a random confusion matrix, and is mostly right.
-
-The rows of a matrix are uniform on the simplex. In each, the diagonal entry is then swapped with
-the largest, so that no wrong class is more probable than the true one. On average an
-annotator is right with probability (1 + 1/2 + … + 1/K) / K.
-
-    confusion[a, t, ·] ~ Dirichlet(1, …, 1), largest entry swapped with [t]
-
-When it fails: Errors are independent between annotators, which flatters Dawid-Skene and its
-family.
-
-    A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
-    EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
-
-    T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
-    datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
-"""
+"""Independent confusion: every annotator has a random confusion matrix, and is mostly right."""
 
 from __future__ import annotations
 
@@ -29,6 +13,23 @@ from .strategy import CrowdParameters, Design, Strategy, dominant
 @dataclass(frozen=True, kw_only=True)
 class IndependentConfusion(Strategy):
     """A random confusion matrix per annotator, with the largest probability for the truth.
+
+    Independent confusion: every annotator has a random confusion matrix, and is mostly right.
+
+    The rows of a matrix are uniform on the simplex. In each, the diagonal entry is then swapped
+    with the largest, so that no wrong class is more probable than the true one. On average an
+    annotator is right with probability (1 + 1/2 + … + 1/K) / K.
+
+        confusion[a, t, ·] ~ Dirichlet(1, …, 1), largest entry swapped with [t]
+
+    When it fails: Errors are independent between annotators, which flatters Dawid-Skene and its
+    family.
+
+        A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
+        EM algorithm. Applied Statistics 28(1), 1979. doi:10.2307/2346806
+
+        T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+        datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
 
     Examples
     --------

@@ -1,18 +1,4 @@
-"""MACE: annotators either know the answer or guess with a response bias.
-
-Annotator a gives the true class with probability trust[a]. Otherwise the label is drawn from their
-response bias, a distribution over the classes that does not depend on the item. Trust is drawn from
-a Beta(0.5, 0.5), which makes many experts and many spammers and few in between, response biases
-uniformly from the simplex.
-
-    P(label g of a | t) = trust[a] · 1(g = t) + (1 - trust[a]) · bias[a, g]
-
-When it fails: No honest errors: who knows is always right, so votes of the trusted need no more
-than a few.
-
-    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
-    Proceedings of NAACL-HLT, 2013.
-"""
+"""MACE: annotators either know the answer or guess with a response bias."""
 
 from __future__ import annotations
 
@@ -26,6 +12,21 @@ from .strategy import CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class Mace(Strategy):
     """Annotators who know, or guess with a response bias.
+
+    MACE: annotators either know the answer or guess with a response bias.
+
+    Annotator a gives the true class with probability trust[a]. Otherwise the label is drawn from
+    their response bias, a distribution over the classes that does not depend on the item. Trust is
+    drawn from a Beta(0.5, 0.5), which makes many experts and many spammers and few in between,
+    response biases uniformly from the simplex.
+
+        P(label g of a | t) = trust[a] · 1(g = t) + (1 - trust[a]) · bias[a, g]
+
+    When it fails: No honest errors: who knows is always right, so votes of the trusted need no more
+    than a few.
+
+        D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
+        Proceedings of NAACL-HLT, 2013.
 
     Examples
     --------

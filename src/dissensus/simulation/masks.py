@@ -1,11 +1,4 @@
-"""Masks: ellipses with uncertain borders, and annotators who are far off.
-
-    mask of a = pixels with distance to the border + smooth noise + shift[a] > 0
-    bad annotators: the same, moved elsewhere
-
-When it fails: Every object is one ellipse; real ones have holes, and details that annotators
-leave out together.
-"""
+"""Masks: ellipses with uncertain borders, and annotators who are far off."""
 
 from __future__ import annotations
 
@@ -24,6 +17,14 @@ from .answer_strategy import AnswerStrategy, Assigned, Drawn
 @dataclass(frozen=True, kw_only=True)
 class Masks(AnswerStrategy):
     """Annotators who paint one object in an image.
+
+    Masks: ellipses with uncertain borders, and annotators who are far off.
+
+        mask of a = pixels with distance to the border + smooth noise + shift[a] > 0
+        bad annotators: the same, moved elsewhere
+
+    When it fails: Every object is one ellipse; real ones have holes, and details that annotators
+    leave out together.
 
     Parameters
     ----------

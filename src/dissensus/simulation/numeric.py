@@ -1,17 +1,4 @@
-"""Numeric: annotators measure, each with a bias and a precision of their own.
-
-Annotator a says truth[i] + bias[a] + e / sqrt(precision[a]) about item i, with e from a standard
-normal distribution. Truths and biases are normal around 0; precisions come from a Gamma with
-mean 1 / noise². There are no classes.
-
-    answer[i, a] = truth[i] + bias[a] + e / sqrt(precision[a])
-
-When it fails: No rounding to tens, no typing errors and no stretched scales, which real numbers
-have.
-
-    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
-    crowds. Journal of Machine Learning Research 11, 2010.
-"""
+"""Numeric: annotators measure, each with a bias and a precision of their own."""
 
 from __future__ import annotations
 
@@ -28,6 +15,20 @@ from .strategy import Asked, CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class Numeric(Strategy):
     """Annotators who give numbers.
+
+    Numeric: annotators measure, each with a bias and a precision of their own.
+
+    Annotator a says truth[i] + bias[a] + e / sqrt(precision[a]) about item i, with e from a
+    standard normal distribution. Truths and biases are normal around 0; precisions come from a
+    Gamma with mean 1 / noise². There are no classes.
+
+        answer[i, a] = truth[i] + bias[a] + e / sqrt(precision[a])
+
+    When it fails: No rounding to tens, no typing errors and no stretched scales, which real numbers
+    have.
+
+        V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+        crowds. Journal of Machine Learning Research 11, 2010.
 
     Parameters
     ----------

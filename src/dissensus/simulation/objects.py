@@ -1,11 +1,4 @@
-"""Objects: boxes in images, some missed, some spurious, with imprecise corners.
-
-    corner of a = true corner + spread · size · N(0, 1), with probability found[a]
-    number of spurious boxes ~ Poisson(clutter)
-
-When it fails: Misses do not depend on what the object looks like; real objects that are small or
-hidden are missed by most.
-"""
+"""Objects: boxes in images, some missed, some spurious, with imprecise corners."""
 
 from __future__ import annotations
 
@@ -24,6 +17,14 @@ _SIZE = (640.0, 480.0)  # width and height of images
 @dataclass(frozen=True, kw_only=True)
 class Objects(AnswerStrategy):
     """Annotators who draw boxes around objects.
+
+    Objects: boxes in images, some missed, some spurious, with imprecise corners.
+
+        corner of a = true corner + spread · size · N(0, 1), with probability found[a]
+        number of spurious boxes ~ Poisson(clutter)
+
+    When it fails: Misses do not depend on what the object looks like; real objects that are small
+    or hidden are missed by most.
 
     Parameters
     ----------

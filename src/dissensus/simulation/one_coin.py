@@ -1,16 +1,4 @@
-"""One coin: every annotator is right with a probability of their own, for all classes.
-
-The probabilities are drawn from a Beta(a, b), stretched from [0, 1] to [low, high]. A wrong label
-is any other class with the same probability.
-
-    right[a] = low + (high - low) · Beta(a, b)
-
-When it fails: All classes are equally hard and all errors equally probable, which no real task
-has.
-
-    Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
-    algorithm for crowdsourcing. Journal of Machine Learning Research 17, 2016.
-"""
+"""One coin: every annotator is right with a probability of their own, for all classes."""
 
 from __future__ import annotations
 
@@ -26,6 +14,19 @@ from .strategy import CrowdParameters, Design, Strategy, one_coin
 @dataclass(frozen=True, kw_only=True)
 class OneCoin(Strategy):
     """One probability of being right per annotator.
+
+    One coin: every annotator is right with a probability of their own, for all classes.
+
+    The probabilities are drawn from a Beta(a, b), stretched from [0, 1] to [low, high]. A wrong
+    label is any other class with the same probability.
+
+        right[a] = low + (high - low) · Beta(a, b)
+
+    When it fails: All classes are equally hard and all errors equally probable, which no real task
+    has.
+
+        Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
+        algorithm for crowdsourcing. Journal of Machine Learning Research 17, 2016.
 
     Parameters
     ----------

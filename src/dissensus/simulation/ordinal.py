@@ -1,18 +1,4 @@
-"""Ordinal: classes stand in an order, and near classes are confused more often than far ones.
-
-Annotator a, seeing an item of class t, says g with a probability proportional to
-exp(-sharpness[a] · |t + shift[a] - g|). A positive shift is somebody who rates too high. Shifts
-are drawn from a normal distribution around 0, sharpness from a Gamma with shape 4.
-
-    P(label g of a | t) ∝ exp(-sharpness[a] · |t + shift[a] - g|)
-
-When it fails: The steps of the scale are equally wide for everybody; real raters avoid ends or
-use three of five steps.
-
-    D. Zhou, Q. Liu, J. C. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax
-    conditional entropy. Proceedings of ICML, 2014. (The idea that confusion follows the order;
-    the formula is ours.)
-"""
+"""Ordinal: classes stand in an order, and near classes are confused more often than far ones."""
 
 from __future__ import annotations
 
@@ -28,6 +14,21 @@ from .strategy import CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class Ordinal(Strategy):
     """Annotators who miss by a little more often than by a lot.
+
+    Ordinal: classes stand in an order, and near classes are confused more often than far ones.
+
+    Annotator a, seeing an item of class t, says g with a probability proportional to
+    exp(-sharpness[a] · |t + shift[a] - g|). A positive shift is somebody who rates too high. Shifts
+    are drawn from a normal distribution around 0, sharpness from a Gamma with shape 4.
+
+        P(label g of a | t) ∝ exp(-sharpness[a] · |t + shift[a] - g|)
+
+    When it fails: The steps of the scale are equally wide for everybody; real raters avoid ends or
+    use three of five steps.
+
+        D. Zhou, Q. Liu, J. C. Platt, C. Meek. Aggregating ordinal labels from crowds by minimax
+        conditional entropy. Proceedings of ICML, 2014. (The idea that confusion follows the order;
+        the formula is ours.)
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Peer grading: annotators are authors of the items, and good authors may grade more reliably.
-
-Item i is by annotator i, counted again from 0 where items are more. Annotator a grades item i with
-truth[i] + bias[a] + e / sqrt(precision[a]), e from a standard normal distribution, and own items
-`inflation` higher. log precision[a] rises by `slope` for every standard deviation of the mean truth
-of a's own items; around that, precisions come from a Gamma distribution. There are no classes:
-
-    answer[i, a] = truth[i] + bias[a] + e / sqrt(precision[a])
-
-When it fails: Real graders also agree beforehand, copy each other, or grade a rival down, which
-this crowd never does.
-
-    C. Piech, J. Huang, Z. Chen, C. Do, A. Ng, D. Koller. Tuned models of peer assessment in MOOCs.
-    International Conference on Educational Data Mining, 2013.
-"""
+"""Peer grading: annotators are authors of the items, and good authors may grade more reliably."""
 
 from __future__ import annotations
 
@@ -29,6 +15,23 @@ from .strategy import Asked, CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class PeerGrading(Strategy):
     """Graders who are authors, too.
+
+    Peer grading: annotators are authors of the items, and good authors may grade more reliably.
+
+    Item i is by annotator i, counted again from 0 where items are more. Annotator a grades item i
+    with truth[i] + bias[a] + e / sqrt(precision[a]), e from a standard normal distribution, and own
+    items `inflation` higher. log precision[a] rises by `slope` for every standard deviation of the
+    mean truth of a's own items; around that, precisions come from a Gamma distribution. There are
+    no classes:
+
+        answer[i, a] = truth[i] + bias[a] + e / sqrt(precision[a])
+
+    When it fails: Real graders also agree beforehand, copy each other, or grade a rival down, which
+    this crowd never does.
+
+        C. Piech, J. Huang, Z. Chen, C. Do, A. Ng, D. Koller. Tuned models of peer assessment in
+        MOOCs.
+        International Conference on Educational Data Mining, 2013.
 
     Parameters
     ----------

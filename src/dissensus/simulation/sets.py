@@ -1,9 +1,4 @@
-"""Sets: options that go together, and annotators who miss or add options.
-
-    P(a chooses o) = sensitivity[a] if o is true of the item else 1 - specificity[a]
-
-When it fails: Annotators miss options independently; real ones stop after the first one or two.
-"""
+"""Sets: options that go together, and annotators who miss or add options."""
 
 from __future__ import annotations
 
@@ -20,6 +15,12 @@ from .answer_strategy import AnswerStrategy, Assigned, Drawn
 @dataclass(frozen=True, kw_only=True)
 class Sets(AnswerStrategy):
     """Annotators who choose any number of options.
+
+    Sets: options that go together, and annotators who miss or add options.
+
+        P(a chooses o) = sensitivity[a] if o is true of the item else 1 - specificity[a]
+
+    When it fails: Annotators miss options independently; real ones stop after the first one or two.
 
     Parameters
     ----------

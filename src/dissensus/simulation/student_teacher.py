@@ -1,19 +1,4 @@
-"""Students and teachers: some annotators have learned from others, with all their mistakes.
-
-Teachers have random confusion matrices, as in `independent-confusion`. Every student has one
-teacher, any of them with the same probability, and the teacher's matrix. Students come last.
-Their answers are still independent, unless `copy_prob` is set: with that probability a student
-gives the teacher's answer where the teacher has labelled the item too. This breaks what most
-models assume, that answers are independent once the truth is known.
-
-    confusion[student] = confusion[teacher of the student]
-
-When it fails: Copies are whole matrices or whole answers; real annotators copy now and then, and
-from several others.
-
-    T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
-    datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
-"""
+"""Students and teachers: some annotators have learned from others, with all their mistakes."""
 
 from __future__ import annotations
 
@@ -31,6 +16,22 @@ from .strategy import Asked, CrowdParameters, Design, Strategy
 @dataclass(frozen=True, kw_only=True)
 class StudentTeacher(Strategy):
     """Annotators with confusion matrices of their own, and annotators who took over one of these.
+
+    Students and teachers: some annotators have learned from others, with all their mistakes.
+
+    Teachers have random confusion matrices, as in `independent-confusion`. Every student has one
+    teacher, any of them with the same probability, and the teacher's matrix. Students come last.
+    Their answers are still independent, unless `copy_prob` is set: with that probability a student
+    gives the teacher's answer where the teacher has labelled the item too. This breaks what most
+    models assume, that answers are independent once the truth is known.
+
+        confusion[student] = confusion[teacher of the student]
+
+    When it fails: Copies are whole matrices or whole answers; real annotators copy now and then,
+    and from several others.
+
+        T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+        datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""Deng et al. (2023): embeddings of annotators and of their other annotations.
-
-    e_a = a row per annotator,   e_n = mean over the annotator's other labels of a row per class
-    α = (W_s s) · (W_a e_a),   β = (W_s s) · (W_n e_n)
-    P(k says · of x) = softmax(head(LayerNorm(s + α e_a + β e_n)))
-
-with s the vector of the item, here after one linear layer, since the encoder is frozen. With
-`annotations` alone a new annotator needs a few labels and no training.
-
-When it fails: With few labels per annotator an embedding is close to its start. Embeddings of the
-other labels leak what the annotator gave to similar items, which a new annotator does not have.
-
-    N. Deng, X. F. Zhang, S. Liu, W. Wu, L. Wang, R. Mihalcea. You are what you annotate: towards
-    better models through annotator representations. Findings of EMNLP 2023. arXiv:2305.14663
-"""
+"""Deng et al. (2023): embeddings of annotators and of their other annotations."""
 
 from __future__ import annotations
 
@@ -82,6 +68,23 @@ class AnnotatorEmbeddingNet(VectorNet):
 @dataclass(frozen=True, kw_only=True)
 class AnnotatorEmbedding(NetworkMethod):
     """Embeddings of annotators and of their other labels, weighted by the item.
+
+    Deng et al. (2023): embeddings of annotators and of their other annotations.
+
+        e_a = a row per annotator,   e_n = mean over the annotator's other labels of a row per class
+        α = (W_s s) · (W_a e_a),   β = (W_s s) · (W_n e_n)
+        P(k says · of x) = softmax(head(LayerNorm(s + α e_a + β e_n)))
+
+    with s the vector of the item, here after one linear layer, since the encoder is frozen. With
+    `annotations` alone a new annotator needs a few labels and no training.
+
+    When it fails: With few labels per annotator an embedding is close to its start. Embeddings of
+    the other labels leak what the annotator gave to similar items, which a new annotator does not
+    have.
+
+        N. Deng, X. F. Zhang, S. Liu, W. Wu, L. Wang, R. Mihalcea. You are what you annotate:
+        towards better models through annotator representations. Findings of EMNLP 2023.
+        arXiv:2305.14663
 
     Parameters
     ----------

@@ -1,20 +1,4 @@
-"""The default: linear models in several forms, and a query model where it pays, pooled.
-
-    linear       a shared head, and each annotator's bias, slope and head, shrunk towards it
-    factors      the same, with annotators as points in three dimensions
-    kernel       the same with another kernel
-    ordinal      the same with ordered classes
-    queries      a query per annotator over words or patches, mean of three fits
-
-Priors and weights are chosen by the log-loss of annotations on held-out items. Models with less
-than a twentieth of the weight are dropped. A query model is trained only if there are token
-features, at most 64 annotators, and a median of a hundred labels per annotator: elsewhere it has
-never been ahead, and it costs a hundred times as much.
-
-When it fails: With a handful of labels per annotator it has little more to say than their label
-marginals, and it says so: weights go to the simplest member. It takes minutes where `linear`
-takes seconds.
-"""
+"""The default: linear models in several forms, and a query model where it pays, pooled."""
 
 from __future__ import annotations
 
@@ -74,6 +58,23 @@ class AutoTendency(Tendency):
 @dataclass(frozen=True, kw_only=True)
 class Auto(TendencyMethod):
     """Linear models in several forms, and a query model where it pays, pooled.
+
+    The default: linear models in several forms, and a query model where it pays, pooled.
+
+        linear       a shared head, and each annotator's bias, slope and head, shrunk towards it
+        factors      the same, with annotators as points in three dimensions
+        kernel       the same with another kernel
+        ordinal      the same with ordered classes
+        queries      a query per annotator over words or patches, mean of three fits
+
+    Priors and weights are chosen by the log-loss of annotations on held-out items. Models with less
+    than a twentieth of the weight are dropped. A query model is trained only if there are token
+    features, at most 64 annotators, and a median of a hundred labels per annotator: elsewhere it
+    has never been ahead, and it costs a hundred times as much.
+
+    When it fails: With a handful of labels per annotator it has little more to say than their label
+    marginals, and it says so: weights go to the simplest member. It takes minutes where `linear`
+    takes seconds.
 
     Parameters
     ----------

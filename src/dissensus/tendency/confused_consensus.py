@@ -1,14 +1,4 @@
-"""The truth of an item, seen through every annotator's confusion matrix.
-
-    P(k says l of x) = Σ_t P(x is t) π[k, t, l]
-
-The truth is estimated by an aggregator (Dawid and Skene's by default), a classifier learns its
-posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk
-towards those of all. Annotators differ in how they err, but not in the items on which they err.
-
-When it fails: Where annotators differ by item rather than by class, as with taste. There may be
-no truth to be confused about.
-"""
+"""The truth of an item, seen through every annotator's confusion matrix."""
 
 from __future__ import annotations
 
@@ -52,6 +42,17 @@ def count_confusion(annotations: Annotations, posterior: Floats, pooled: float) 
 @dataclass(frozen=True, kw_only=True)
 class ConfusedConsensus(Consensus):
     """The consensus, seen through every annotator's confusion matrix.
+
+    The truth of an item, seen through every annotator's confusion matrix.
+
+        P(k says l of x) = Σ_t P(x is t) π[k, t, l]
+
+    The truth is estimated by an aggregator (Dawid and Skene's by default), a classifier learns its
+    posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk
+    towards those of all. Annotators differ in how they err, but not in the items on which they err.
+
+    When it fails: Where annotators differ by item rather than by class, as with taste. There may be
+    no truth to be confused about.
 
     Parameters
     ----------

@@ -1,14 +1,4 @@
-"""One prediction for all annotators: a classifier of the majority label.
-
-This is what most work with annotations does. It cannot distinguish annotators, and it is more
-confident than they are: the majority of five is nearly certain where each of the five is not. Ridge
-and kernel are chosen by the held-out log-loss of majority labels, as for any classifier.
-
-    P(k gives l to x) = p_l(x),   p learned from majority labels
-
-When it fails: Wherever annotators differ: it is the same for all, and overconfident about each of
-them.
-"""
+"""One prediction for all annotators: a classifier of the majority label."""
 
 from __future__ import annotations
 
@@ -141,6 +131,17 @@ class ConsensusTendency(Tendency):
 @dataclass(frozen=True, kw_only=True)
 class Consensus(TendencyMethod):
     """One prediction for all annotators, learned from majority labels.
+
+    One prediction for all annotators: a classifier of the majority label.
+
+    This is what most work with annotations does. It cannot distinguish annotators, and it is more
+    confident than they are: the majority of five is nearly certain where each of the five is not.
+    Ridge and kernel are chosen by the held-out log-loss of majority labels, as for any classifier.
+
+        P(k gives l to x) = p_l(x),   p learned from majority labels
+
+    When it fails: Wherever annotators differ: it is the same for all, and overconfident about each
+    of them.
 
     Parameters
     ----------

@@ -1,13 +1,4 @@
-"""Methods that learn the truth from a crowd, used to predict what each annotator would say.
-
-    P(k says l of x) = Σ_t P(x is t) P(k says l | t, x)
-
-Any method of `dissensus.learning` can be used: in `madl` errors depend on annotator and item,
-`doctor-net` has a head for every annotator. The classifier is that of `CrowdClassifier`.
-
-When it fails: It assumes a truth from which annotators deviate; for matters of opinion there is
-none, and `linear` is ahead.
-"""
+"""Methods that learn the truth from a crowd, used to predict what each annotator would say."""
 
 from __future__ import annotations
 
@@ -55,6 +46,16 @@ class _CrowdTendency(VectorTendency):
 @dataclass(frozen=True, kw_only=True)
 class CrowdMethod(TendencyMethod):
     """A method that learns the truth from a crowd, used to predict individual annotators.
+
+    Methods that learn the truth from a crowd, used to predict what each annotator would say.
+
+        P(k says l of x) = Σ_t P(x is t) P(k says l | t, x)
+
+    Any method of `dissensus.learning` can be used: in `madl` errors depend on annotator and item,
+    `doctor-net` has a head for every annotator. The classifier is that of `CrowdClassifier`.
+
+    When it fails: It assumes a truth from which annotators deviate; for matters of opinion there is
+    none, and `linear` is ahead.
 
     Parameters
     ----------

@@ -1,18 +1,4 @@
-"""D-LEMA (2021): one network per annotator, or per group of similar annotators.
-
-Nothing is shared but the encoder. Predictions are means over `samples` of Monte-Carlo dropout. With
-more annotators than `bases`, those with similar label marginals share a network: annotators are
-sorted along the first principal axis of their log marginals and cut into groups with equally many
-labels. The published method segments images and forms its groups by hand; the sorting is ours.
-
-    P(k gives · to x) = mean over dropout samples of softmax(network_g(x)),   g the group of k
-
-When it fails: With few labels per network, since nothing is shared. Groups by label marginals put
-together people with the same rates and different tastes.
-
-    Z. Mirikharaji et al. D-LEMA: deep learning ensembles from multiple annotations, application to
-    skin lesion segmentation. CVPR Workshops 2021. arXiv:2012.07206
-"""
+"""D-LEMA (2021): one network per annotator, or per group of similar annotators."""
 
 from __future__ import annotations
 
@@ -83,6 +69,22 @@ class DLemaNet(VectorNet):
 @dataclass(frozen=True, kw_only=True)
 class DLema(NetworkMethod):
     """One network per annotator, or per group of similar annotators.
+
+    D-LEMA (2021): one network per annotator, or per group of similar annotators.
+
+    Nothing is shared but the encoder. Predictions are means over `samples` of Monte-Carlo dropout.
+    With more annotators than `bases`, those with similar label marginals share a network:
+    annotators are sorted along the first principal axis of their log marginals and cut into groups
+    with equally many labels. The published method segments images and forms its groups by hand; the
+    sorting is ours.
+
+        P(k gives · to x) = mean over dropout samples of softmax(network_g(x)),   g the group of k
+
+    When it fails: With few labels per network, since nothing is shared. Groups by label marginals
+    put together people with the same rates and different tastes.
+
+        Z. Mirikharaji et al. D-LEMA: deep learning ensembles from multiple annotations, application
+        to skin lesion segmentation. CVPR Workshops 2021. arXiv:2012.07206
 
     Parameters
     ----------

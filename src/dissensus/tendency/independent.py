@@ -1,12 +1,4 @@
-"""A classifier per annotator, learned from their labels alone.
-
-Annotators share nothing: with thousands of labels each this suffices, with forty it is worse than
-the consensus. All have the same ridge, chosen by cross-validation.
-
-    P(k gives · to x) = softmax(W[k] x),   learned from the labels of k alone
-
-When it fails: With few labels per annotator: with forty each it is worse than the consensus.
-"""
+"""A classifier per annotator, learned from their labels alone."""
 
 from __future__ import annotations
 
@@ -20,7 +12,17 @@ from .linear import Linear
 
 @dataclass(frozen=True, kw_only=True)
 class Independent(Linear):
-    """A classifier per annotator, learned from their labels alone."""
+    """A classifier per annotator, learned from their labels alone.
+
+    A classifier per annotator, learned from their labels alone.
+
+    Annotators share nothing: with thousands of labels each this suffices, with forty it is worse
+    than the consensus. All have the same ridge, chosen by cross-validation.
+
+        P(k gives · to x) = softmax(W[k] x),   learned from the labels of k alone
+
+    When it fails: With few labels per annotator: with forty each it is worse than the consensus.
+    """
 
     shared: Positive | None = 1.0  # unused: `start` leaves the shared head out
     bias: NonNegative | None = 2.0

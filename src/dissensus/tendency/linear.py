@@ -1,24 +1,4 @@
-"""Linear heads on components of the items, shrunk towards a head that all annotators share.
-
-    logits of annotator k = (1 + slope[k]) z(x) + bias[k] + U[k] x,   z(x) = W x + level
-
-W is learned from all labels; bias, slope and U are those of annotator k, and how far they may
-deviate from zero is chosen by cross-validation, where "not at all" is always a candidate. So
-annotators with thousands of labels get heads of their own, and those with six a bias. Components
-are those of an RBF kernel where that predicts better, which makes z a kernel regression. Metadata
-give annotators a bias and a head as well, so that annotators without labels are predicted by
-similar ones.
-
-With `rank`, annotators are also points e[k] in a space of preferences: Σ_r e[k, r] F[r] x is added
-to the logits. The factors F are learned from all annotators, so a few labels suffice to place an
-annotator. If annotators differ in one trait, such as how easily a certain topic offends them, one
-factor captures it. `low-rank` has three factors and no head U[k].
-
-Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
-
-When it fails: Where what annotators respond to is not in the features, such as irony for a frozen
-encoder: all heads are then shrunk to zero, and only biases remain.
-"""
+"""Linear heads on components of the items, shrunk towards a head that all annotators share."""
 
 from __future__ import annotations
 
@@ -125,6 +105,27 @@ def _with_annotator(
 @dataclass(frozen=True, kw_only=True)
 class Linear(TendencyMethod):
     """Linear heads on components of the items, shrunk towards a shared head.
+
+    Linear heads on components of the items, shrunk towards a head that all annotators share.
+
+        logits of annotator k = (1 + slope[k]) z(x) + bias[k] + U[k] x,   z(x) = W x + level
+
+    W is learned from all labels; bias, slope and U are those of annotator k, and how far they may
+    deviate from zero is chosen by cross-validation, where "not at all" is always a candidate. So
+    annotators with thousands of labels get heads of their own, and those with six a bias.
+    Components are those of an RBF kernel where that predicts better, which makes z a kernel
+    regression. Metadata give annotators a bias and a head as well, so that annotators without
+    labels are predicted by similar ones.
+
+    With `rank`, annotators are also points e[k] in a space of preferences: Σ_r e[k, r] F[r] x is
+    added to the logits. The factors F are learned from all annotators, so a few labels suffice to
+    place an annotator. If annotators differ in one trait, such as how easily a certain topic
+    offends them, one factor captures it. `low-rank` has three factors and no head U[k].
+
+    Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
+
+    When it fails: Where what annotators respond to is not in the features, such as irony for a
+    frozen encoder: all heads are then shrunk to zero, and only biases remain.
 
     Parameters
     ----------

@@ -1,15 +1,4 @@
-"""Davani, Díaz and Prabhakaran (2022): one task per annotator on a shared hidden layer.
-
-    P(k says · of x) = softmax(H_k h(x)),   loss: the sum over observed labels
-
-The variance between heads estimates how much annotators will disagree; their vote is the consensus.
-
-When it fails: With few labels per annotator, heads overfit, and many annotators with one or two
-labels each add noise to the hidden layer.
-
-    A. M. Davani, M. Díaz, V. Prabhakaran. Dealing with disagreements: looking beyond the majority
-    vote in subjective annotations. TACL 10, 2022. doi:10.1162/tacl_a_00449
-"""
+"""Davani, Díaz and Prabhakaran (2022): one task per annotator on a shared hidden layer."""
 
 from __future__ import annotations
 
@@ -39,6 +28,20 @@ class MultiTaskNet(VectorNet):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiTask(NetworkMethod):
-    """A head per annotator on a shared hidden layer."""
+    """A head per annotator on a shared hidden layer.
+
+    Davani, Díaz and Prabhakaran (2022): one task per annotator on a shared hidden layer.
+
+        P(k says · of x) = softmax(H_k h(x)),   loss: the sum over observed labels
+
+    The variance between heads estimates how much annotators will disagree; their vote is the
+    consensus.
+
+    When it fails: With few labels per annotator, heads overfit, and many annotators with one or two
+    labels each add noise to the hidden layer.
+
+        A. M. Davani, M. Díaz, V. Prabhakaran. Dealing with disagreements: looking beyond the
+        majority vote in subjective annotations. TACL 10, 2022. doi:10.1162/tacl_a_00449
+    """
 
     network = MultiTaskNet

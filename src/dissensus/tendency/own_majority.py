@@ -1,14 +1,4 @@
-"""Every annotator gives labels at their own rates, whatever the item.
-
-The probability of a class is its share among the annotator's labels, shrunk towards its share among
-all labels as if `pooled` more labels had been seen. With two classes and annotators who mostly use
-one of them, much of what looks like a good prediction is this.
-
-    P(k gives l) = (labels[k, l] + pooled · share[l]) / (labels[k] + pooled)
-
-When it fails: It never distinguishes items. In accuracy it looks strong where one class is
-common; the log loss shows that it is not.
-"""
+"""Every annotator gives labels at their own rates, whatever the item."""
 
 from __future__ import annotations
 
@@ -60,6 +50,17 @@ class OwnMajorityTendency(Tendency):
 @dataclass(frozen=True, kw_only=True)
 class OwnMajority(TendencyMethod):
     """Label marginals of every annotator, whatever the item.
+
+    Every annotator gives labels at their own rates, whatever the item.
+
+    The probability of a class is its share among the annotator's labels, shrunk towards its share
+    among all labels as if `pooled` more labels had been seen. With two classes and annotators who
+    mostly use one of them, much of what looks like a good prediction is this.
+
+        P(k gives l) = (labels[k, l] + pooled · share[l]) / (labels[k] + pooled)
+
+    When it fails: It never distinguishes items. In accuracy it looks strong where one class is
+    common; the log loss shows that it is not.
 
     Parameters
     ----------

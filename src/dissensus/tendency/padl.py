@@ -1,16 +1,4 @@
-"""Liao et al. (2024), PADL: an annotator's preference and their random error.
-
-    z ~ N(μ_k(x), σ_k(x)²) on the logits,   P(k says · of x) = mean over samples of softmax(z)
-
-μ and log σ are heads of every annotator on a shared hidden layer. Training samples z; predictions
-use the preference alone, softmax(μ_k(x)). The published method segments images.
-
-When it fails: Preference and random error are not identified with one label per item and
-annotator, so the error absorbs what the preference could explain.
-
-    Z. Liao, S. Hu, Y. Xie, Y. Xia. Modeling annotator preference and stochastic annotation error
-    for medical image segmentation. Medical Image Analysis 92, 2024. arXiv:2111.13410
-"""
+"""Liao et al. (2024), PADL: an annotator's preference and their random error."""
 
 from __future__ import annotations
 
@@ -53,6 +41,19 @@ class PadlNet(VectorNet):
 @dataclass(frozen=True, kw_only=True)
 class Padl(NetworkMethod):
     """The preference of every annotator and their random error.
+
+    Liao et al. (2024), PADL: an annotator's preference and their random error.
+
+        z ~ N(μ_k(x), σ_k(x)²) on the logits,   P(k says · of x) = mean over samples of softmax(z)
+
+    μ and log σ are heads of every annotator on a shared hidden layer. Training samples z;
+    predictions use the preference alone, softmax(μ_k(x)). The published method segments images.
+
+    When it fails: Preference and random error are not identified with one label per item and
+    annotator, so the error absorbs what the preference could explain.
+
+        Z. Liao, S. Hu, Y. Xie, Y. Xia. Modeling annotator preference and stochastic annotation
+        error for medical image segmentation. Medical Image Analysis 92, 2024. arXiv:2111.13410
 
     Parameters
     ----------

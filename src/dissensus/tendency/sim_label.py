@@ -1,23 +1,4 @@
-"""SimLabel (2025): missing labels of annotators, imputed from similar annotators.
-
-In every round, for pairs of item and annotator without a label,
-
-    s[k, l]    = max(0, kappa of k and l on common items)
-    q[i, k]    = Σ_l s[k, l] p_l(x_i) / Σ_l s[k, l],   over the annotators most similar to k
-    confidence = (max q + 1 − entropy(q) / log C) / 2
-
-and if q is confident enough it is learned as a label, with a weight that grows from round to round.
-Kappas are shrunk towards zero for pairs with few common items, and count labels imputed before.
-Pairs are sampled, as many as `share` of the given labels, since all pairs would be items ×
-annotators. The model is `linear`, with the priors that it chooses without imputed labels.
-
-When it fails: Where few pairs of annotators share items, kappas are shrunk to zero and nothing is
-imputed. Imputed labels repeat what the model already predicts, so they seldom help a model that
-is well regularized.
-
-    SimLabel: similarity-weighted semi-supervision for multi-annotator learning with missing labels.
-    2025. arXiv:2504.09525
-"""
+"""SimLabel (2025): missing labels of annotators, imputed from similar annotators."""
 
 from __future__ import annotations
 
@@ -42,6 +23,28 @@ _TINY = 1e-300
 @dataclass(frozen=True, kw_only=True)
 class SimLabel(Linear):
     """Linear heads that also learn labels imputed from similar annotators.
+
+    SimLabel (2025): missing labels of annotators, imputed from similar annotators.
+
+    In every round, for pairs of item and annotator without a label,
+
+        s[k, l]    = max(0, kappa of k and l on common items)
+        q[i, k]    = Σ_l s[k, l] p_l(x_i) / Σ_l s[k, l],   over the annotators most similar to k
+        confidence = (max q + 1 − entropy(q) / log C) / 2
+
+    and if q is confident enough it is learned as a label, with a weight that grows from round to
+    round. Kappas are shrunk towards zero for pairs with few common items, and count labels imputed
+    before. Pairs are sampled, as many as `share` of the given labels, since all pairs would be
+    items × annotators. The model is `linear`, with the priors that it chooses without imputed
+    labels.
+
+    When it fails: Where few pairs of annotators share items, kappas are shrunk to zero and nothing
+    is imputed. Imputed labels repeat what the model already predicts, so they seldom help a model
+    that is well regularized.
+
+        SimLabel: similarity-weighted semi-supervision for multi-annotator learning with missing
+        labels.
+        2025. arXiv:2504.09525
 
     Parameters
     ----------

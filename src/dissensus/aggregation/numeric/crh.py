@@ -1,20 +1,4 @@
-"""CRH for numbers: annotators are weighted by their share in all losses.
-
-An answer's loss is its squared distance from the item's value, divided by the standard deviation
-of the item's answers, so that hard items do not decide alone. An annotator's weight is minus the
-logarithm of their share in the losses of all; the value of an item is the mean under these
-weights, or the median where the loss is the absolute distance. Weights and values each minimize
-the weighted loss, the weights under the constraint that exp(-weight) sums to one, so it never
-rises.
-
-    weight[a] = -log(loss[a] / Σ_b loss[b])
-
-When it fails: Losses are sums, so those who answer most count least. Biases are counted as noise.
-
-    Q. Li, Y. Li, J. Gao, B. Zhao, W. Fan, J. Han. Resolving conflicts in heterogeneous data by
-    truth discovery and source reliability estimation. Proceedings of SIGMOD, 2014.
-    doi:10.1145/2588555.2610509
-"""
+"""CRH for numbers: annotators are weighted by their share in all losses."""
 
 from __future__ import annotations
 
@@ -60,6 +44,24 @@ class CrhLosses(DiscoveryMean):
 @dataclass(frozen=True, kw_only=True)
 class Crh(CrhWeights, CrhLosses):
     """Means weighted by the logarithm of annotators' share in all losses.
+
+    CRH for numbers: annotators are weighted by their share in all losses.
+
+    An answer's loss is its squared distance from the item's value, divided by the standard
+    deviation of the item's answers, so that hard items do not decide alone. An annotator's weight
+    is minus the logarithm of their share in the losses of all; the value of an item is the mean
+    under these weights, or the median where the loss is the absolute distance. Weights and values
+    each minimize the weighted loss, the weights under the constraint that exp(-weight) sums to one,
+    so it never rises.
+
+        weight[a] = -log(loss[a] / Σ_b loss[b])
+
+    When it fails: Losses are sums, so those who answer most count least. Biases are counted as
+    noise.
+
+        Q. Li, Y. Li, J. Gao, B. Zhao, W. Fan, J. Han. Resolving conflicts in heterogeneous data by
+        truth discovery and source reliability estimation. Proceedings of SIGMOD, 2014.
+        doi:10.1145/2588555.2610509
 
     Examples
     --------

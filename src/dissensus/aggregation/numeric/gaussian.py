@@ -1,24 +1,4 @@
-"""Gaussian errors: every annotator has a bias and a precision.
-
-The value of an item is drawn from a normal distribution around `mean`. Annotator a answers value +
-bias[a] + error, the error normal with precision[a]. Biases are normal around 0, precisions have a
-Gamma prior; without it, the likelihood has no bound: a variance goes to zero while the values copy
-one annotator. Fitted with EM; the penalized likelihood never falls.
-
-With `freedom`, errors follow Student's t, which is robust against outliers: every answer has a
-weight of its own, and the objective is the corresponding lower bound of the likelihood.
-
-A common shift of all values and all biases is identified by the biases' prior alone, and EM finds
-it slowly; a smaller `tol` takes longer to find it.
-
-    answer[i, a] = value[i] + bias[a] + e / sqrt(precision[a]),   value[i] ~ N(mean, spread)
-
-When it fails: Where annotators stretch or compress the scale, a bias does not describe them.
-Common biases cannot be seen: if everybody is too high, so are the values.
-
-    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
-    crowds. Journal of Machine Learning Research 11, 2010. (The model without biases and priors.)
-"""
+"""Gaussian errors: every annotator has a bias and a precision."""
 
 from __future__ import annotations
 
@@ -65,6 +45,28 @@ class State(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Estimator):
     """Values, biases and precisions under normal errors, fitted with EM.
+
+    Gaussian errors: every annotator has a bias and a precision.
+
+    The value of an item is drawn from a normal distribution around `mean`. Annotator a answers
+    value + bias[a] + error, the error normal with precision[a]. Biases are normal around 0,
+    precisions have a Gamma prior; without it, the likelihood has no bound: a variance goes to zero
+    while the values copy one annotator. Fitted with EM; the penalized likelihood never falls.
+
+    With `freedom`, errors follow Student's t, which is robust against outliers: every answer has a
+    weight of its own, and the objective is the corresponding lower bound of the likelihood.
+
+    A common shift of all values and all biases is identified by the biases' prior alone, and EM
+    finds it slowly; a smaller `tol` takes longer to find it.
+
+        answer[i, a] = value[i] + bias[a] + e / sqrt(precision[a]),   value[i] ~ N(mean, spread)
+
+    When it fails: Where annotators stretch or compress the scale, a bias does not describe them.
+    Common biases cannot be seen: if everybody is too high, so are the values.
+
+        V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+        crowds. Journal of Machine Learning Research 11, 2010. (The model without biases and
+        priors.)
 
     Parameters
     ----------

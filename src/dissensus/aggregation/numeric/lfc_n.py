@@ -1,19 +1,4 @@
-"""LFC-N: means weighted by one over the variance of annotators.
-
-In turns: an annotator's variance is their mean squared error; an item's value is the mean of its
-answers, weighted by one over the variance. Every iteration raises the likelihood under normal
-errors. A variance has a floor, because the likelihood is unbounded: without it, values may copy one
-annotator whose variance goes to zero.
-
-    variance[a] = mean over the items of a of (answer - value)²
-    value[i] = (Σ_a answer / variance[a]) / (Σ_a 1 / variance[a])
-
-When it fails: It has no biases: an annotator who is exactly 2 too high counts as noisy. With few
-answers per annotator the most accurate one so far may take over.
-
-    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
-    crowds. Journal of Machine Learning Research 11, 2010.
-"""
+"""LFC-N: means weighted by one over the variance of annotators."""
 
 from __future__ import annotations
 
@@ -30,6 +15,22 @@ from ._weighted import WeightedMean
 @dataclass(frozen=True, kw_only=True)
 class LfcN(WeightedMean):
     """Means weighted by one over the variance of annotators.
+
+    LFC-N: means weighted by one over the variance of annotators.
+
+    In turns: an annotator's variance is their mean squared error; an item's value is the mean of
+    its answers, weighted by one over the variance. Every iteration raises the likelihood under
+    normal errors. A variance has a floor, because the likelihood is unbounded: without it, values
+    may copy one annotator whose variance goes to zero.
+
+        variance[a] = mean over the items of a of (answer - value)²
+        value[i] = (Σ_a answer / variance[a]) / (Σ_a 1 / variance[a])
+
+    When it fails: It has no biases: an annotator who is exactly 2 too high counts as noisy. With
+    few answers per annotator the most accurate one so far may take over.
+
+        V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+        crowds. Journal of Machine Learning Research 11, 2010.
 
     Parameters
     ----------

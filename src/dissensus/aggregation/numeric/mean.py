@@ -1,12 +1,4 @@
-"""Mean: every answer has the same weight.
-
-The standard error is that of the item's own answers, so it needs at least two.
-
-    value[i] = mean of the answers to i
-
-When it fails: One outlier moves it as far as it likes, and an annotator who is always too high
-moves all of their items.
-"""
+"""Mean: every answer has the same weight."""
 
 from __future__ import annotations
 
@@ -21,6 +13,15 @@ from ._base import Estimator, NumericContext, ratio
 @dataclass(frozen=True, kw_only=True)
 class Mean(Estimator):
     """The mean of an item's answers.
+
+    Mean: every answer has the same weight.
+
+    The standard error is that of the item's own answers, so it needs at least two.
+
+        value[i] = mean of the answers to i
+
+    When it fails: One outlier moves it as far as it likes, and an annotator who is always too high
+    moves all of their items.
 
     Examples
     --------

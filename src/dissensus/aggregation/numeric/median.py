@@ -1,10 +1,4 @@
-"""Median: robust against a few outliers.
-
-    value[i] = median of the answers to i
-
-When it fails: With two answers it is the mean. It ignores annotators' biases and their precision,
-so with exact and sloppy annotators it wastes the exact ones.
-"""
+"""Median: robust against a few outliers."""
 
 from __future__ import annotations
 
@@ -19,6 +13,13 @@ from ._base import Estimator, NumericContext
 @dataclass(frozen=True, kw_only=True)
 class Median(Estimator):
     """The median of an item's answers; of an even number, the mean of the middle two.
+
+    Median: robust against a few outliers.
+
+        value[i] = median of the answers to i
+
+    When it fails: With two answers it is the mean. It ignores annotators' biases and their
+    precision, so with exact and sloppy annotators it wastes the exact ones.
 
     Examples
     --------

@@ -1,25 +1,4 @@
-"""Peer grading: graders have a bias and a reliability, which may depend on their own grade.
-
-    value[i]     ~ Normal(mean, spread)                 the grade that item i deserves
-    bias[a]      ~ Normal(0, bias_spread)
-    precision[a] ~ Gamma(shape, shape / level[a]),      log level[a] = level + slope own[a]
-    answer       ~ Normal(value[i] + bias[a], 1 / precision[a])
-
-own[a] is the grade of what annotator a has submitted, in standard deviations from the mean; without
-a submission it is 0. With slope 0 this is model PG1 of Piech et al.; their PG3 makes the precision
-a linear function of own[a] with nothing for the grader alone. Here the grade sets the mean of a
-grader's precision, and the answers of the grader move it from there. All of these are estimated;
-the slope is Normal(0, 1) and the log shape Normal(log 4, 1) before any answer is seen.
-
-Fitted by variational Bayes with independent values, biases and precisions; grades enter the levels
-by their means. Whoever grades own work has to be left out before, as `authors=` of `estimate` does.
-
-When it fails: Graders who are all alike make it no better than the mean, and graders who agree on
-grades beforehand look reliable.
-
-    C. Piech, J. Huang, Z. Chen, C. Do, A. Ng, D. Koller. Tuned models of peer assessment in MOOCs.
-    International Conference on Educational Data Mining, 2013.
-"""
+"""Peer grading: graders have a bias and a reliability, which may depend on their own grade."""
 
 from __future__ import annotations
 
@@ -65,6 +44,31 @@ class Grades(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class PeerGrading(Estimator):
     """Grades, with biases and reliabilities of graders who are authors, too.
+
+    Peer grading: graders have a bias and a reliability, which may depend on their own grade.
+
+        value[i]     ~ Normal(mean, spread)                 the grade that item i deserves
+        bias[a]      ~ Normal(0, bias_spread)
+        precision[a] ~ Gamma(shape, shape / level[a]),      log level[a] = level + slope own[a]
+        answer       ~ Normal(value[i] + bias[a], 1 / precision[a])
+
+    own[a] is the grade of what annotator a has submitted, in standard deviations from the mean;
+    without a submission it is 0. With slope 0 this is model PG1 of Piech et al.; their PG3 makes
+    the precision a linear function of own[a] with nothing for the grader alone. Here the grade sets
+    the mean of a grader's precision, and the answers of the grader move it from there. All of these
+    are estimated; the slope is Normal(0, 1) and the log shape Normal(log 4, 1) before any answer is
+    seen.
+
+    Fitted by variational Bayes with independent values, biases and precisions; grades enter the
+    levels by their means. Whoever grades own work has to be left out before, as `authors=` of
+    `estimate` does.
+
+    When it fails: Graders who are all alike make it no better than the mean, and graders who agree
+    on grades beforehand look reliable.
+
+        C. Piech, J. Huang, Z. Chen, C. Do, A. Ng, D. Koller. Tuned models of peer assessment in
+        MOOCs.
+        International Conference on Educational Data Mining, 2013.
 
     Parameters
     ----------

@@ -1,15 +1,4 @@
-"""Trimmed mean: the mean of an item's answers without the highest and lowest.
-
-The standard error is that of Tukey and McLaughlin, from winsorized answers.
-
-    value[i] = mean of the answers to i without the highest and lowest share `trim`
-
-When it fails: With fewer than 1 / trim answers to an item nothing is cut, and it is the mean.
-Biases of annotators remain.
-
-    J. W. Tukey, D. H. McLaughlin. Less vulnerable confidence and significance procedures for
-    location based on a single sample: trimming/Winsorization 1. Sankhyā A 25(3), 1963.
-"""
+"""Trimmed mean: the mean of an item's answers without the highest and lowest."""
 
 from __future__ import annotations
 
@@ -26,6 +15,18 @@ from ._base import Estimator, NumericContext, ratio
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(Estimator):
     """The mean of an item's middle answers.
+
+    Trimmed mean: the mean of an item's answers without the highest and lowest.
+
+    The standard error is that of Tukey and McLaughlin, from winsorized answers.
+
+        value[i] = mean of the answers to i without the highest and lowest share `trim`
+
+    When it fails: With fewer than 1 / trim answers to an item nothing is cut, and it is the mean.
+    Biases of annotators remain.
+
+        J. W. Tukey, D. H. McLaughlin. Less vulnerable confidence and significance procedures for
+        location based on a single sample: trimming/Winsorization 1. Sankhyā A 25(3), 1963.
 
     Parameters
     ----------
