@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
@@ -251,6 +253,7 @@ class Pages:
             listed=[one for one in listed if one in set(names)],
             n_annotators=len(names),
             classes=original.classes.tolist(),
+            mark=_mark_of(original),
             methods=[aggregators.describe(aggregators.create(one)) for one in _METHODS],
             method=workbench.method,
         )
@@ -350,7 +353,14 @@ def _worst(fit: Fit) -> list[str]:
 
 
 def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Changes:
-    """Return the changes of a form: `leave` annotators, `class-k` new names, `method`."""
+    """Return the changes of a form: `leave` annotators, `class-k` new names, `method`.
+
+    A form whose `classes` are a mark of others was shown before the file changed, so its k-th
+    class may be another one now.
+    """
+    mark = _mark_of(annotations)
+    if lists.get("classes", [mark])[-1] != mark:
+        raise DataError("the classes in the file have changed since; open What if again")
     people = set(annotations.annotators.tolist())
     left_out = tuple(dict.fromkeys(as_named(who, people) for who in lists.get("leave", [])))
     renamed = {}
@@ -362,6 +372,11 @@ def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Cha
             renamed[name] = new
     method = lists.get("method", [""])[0]
     return Changes(left_out, renamed, method)
+
+
+def _mark_of(annotations: Annotations) -> str:
+    """Return what stands for the classes and their order."""
+    return sha256(json.dumps(annotations.classes.tolist()).encode()).hexdigest()
 
 
 def _query_of(changes: Changes) -> list[tuple[str, str]]:
