@@ -23,6 +23,7 @@ from .journal import VERDICTS, Entry
 
 OPEN, DECIDED, SPLIT, UNCLEAR, DISPUTED = range(5)
 STATUSES = ("open", "decided", "split", "unclear", "reviewers differ")
+_STATUS_OF = {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}
 _DIGITS = 8  # of the hash of a label in a fingerprint
 _MOST = 64  # hashes in a fingerprint
 
@@ -115,6 +116,8 @@ class Decisions:
     def of(self, item: str) -> dict[str, Entry]:
         """Return the decision of every reviewer of an item, if it counts."""
         last = {name: entries[-1] for name, entries in self._by_item.get(item, {}).items()}
+        if not self._outdated and len(self._all_changes) == 1:  # all count
+            return last
         return {name: entry for name, entry in last.items() if self._counts(entry)}
 
     def _counts(self, entry: Entry) -> bool:
@@ -163,12 +166,13 @@ class Decisions:
         of_item = self.of(item)
         if self.arbiter in of_item:
             of_item = {self.arbiter: of_item[self.arbiter]}
-        found = {(one.kind, self.changes.name(one.value)) for one in of_item.values()}
-        if not found:
+        if not of_item:
             return OPEN
-        if len(found) > 1:
-            return DISPUTED
-        return {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}[found.pop()[0]]
+        if len(of_item) > 1:
+            name = self.changes.name
+            if len({(one.kind, name(one.value)) for one in of_item.values()}) > 1:
+                return DISPUTED
+        return _STATUS_OF[next(iter(of_item.values())).kind]
 
     def label(self, item: str) -> str | None:
         """Return the class of the file that was decided; `None` where it is not gold."""
@@ -201,7 +205,7 @@ class Decisions:
     @property
     def apart(self) -> list[Entry]:
         """Decisions for a class that was merged of several which are apart again."""
-        return [one for one in self._last if self._is_apart(one)]
+        return [one for one in self._last if one.changes and self._is_apart(one)]
 
     @property
     def _last(self) -> Iterable[Entry]:

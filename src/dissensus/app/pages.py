@@ -305,8 +305,7 @@ class Pages:
         for one in entries:
             counts[one.reviewer] = counts.get(one.reviewer, 0) + 1
         disputed = [item for item in decisions.items if decisions.status(item) == DISPUTED]
-        name = decisions.changes.name
-        alpha = _reviewer_alpha([one._replace(value=name(one.value)) for one in entries])
+        alpha = _reviewer_alpha(entries, decisions.changes)
         return {"counts": counts, "disputed": len(disputed), "alpha": alpha}
 
     def outdated(self) -> dict[str, Any]:
@@ -335,14 +334,15 @@ class Pages:
 _METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
 
 
-def _reviewer_alpha(entries: list[Entry]) -> float | None:
+def _reviewer_alpha(entries: list[Entry], changes: Changes) -> float | None:
     """Return the agreement of reviewers; `None` where no two decided on the same item."""
     by_item: dict[str, int] = {}
     for one in entries:
         by_item[one.item] = by_item.get(one.item, 0) + 1
     if not any(count > 1 for count in by_item.values()):
         return None
-    words = [one.value if one.kind == "label" else f"({one.kind})" for one in entries]
+    name = changes.name
+    words = [name(one.value) if one.kind == "label" else f"({one.kind})" for one in entries]
     items, people = [one.item for one in entries], [one.reviewer for one in entries]
     value = krippendorff_alpha(Annotations.from_columns(items, people, words))
     return None if np.isnan(value) else value
