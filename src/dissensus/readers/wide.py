@@ -96,7 +96,7 @@ def _annotators(names: Sequence[str]) -> list[str]:
     """Return names for columns; a repeated or empty one gets its number."""
     times = Counter(names)
     return [
-        name if name.strip() and times[name] == 1 else f"{name or 'column'} {position}"
+        name if name and times[name] == 1 else f"{name or 'column'} {position}"
         for position, name in enumerate(names, 1)
     ]
 
