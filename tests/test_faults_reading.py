@@ -56,11 +56,13 @@ def test_whole_numbers_of_any_size_are_names():
     assert read({"item": items, "annotator": [*"xyz"], "label": [*"aba"]}).n_items == 3
 
 
-def test_bytes_are_texts():
-    columns = {"item": [b"a", b"b"], "annotator": [b"x", b"x"], "label": [b"\xff", b"0"]}
-    found = read(pl.DataFrame(columns))
-    assert found.items.tolist() == ["a", "b"]
-    assert found.n_classes == 2
+def test_bytes_are_texts_and_refused_where_they_are_none():
+    columns = {"item": [b"a", b"b"], "annotator": [b"x", b"x"], "label": [b"1", b"0"]}
+    answers = read(pl.DataFrame(columns))
+    assert answers.items.tolist() == ["a", "b"]
+    assert answers.classes.tolist() == ["0", "1"]
+    with pytest.raises(DataError, match="the label holds bytes that are not UTF-8 text"):
+        read(pl.DataFrame({**columns, "label": [b"\xff", b"0"]}))
 
 
 def test_typed_truth_has_the_names_of_typed_annotations(tmp_path):

@@ -140,7 +140,7 @@ def test_repeats_are_refused_on_request_and_reported_otherwise(tmp_path):
     done = run("aggregate", "a.csv", "-s", "majority", cwd=tmp_path)
     assert b"2 labels repeat those of the same annotator on the same item, and all" in done.stderr
     done = run("aggregate", "a.csv", "-s", "majority", "--duplicates", "last", cwd=tmp_path)
-    assert done.stderr == b"2 rows are left out: 2 repeated\n"
+    assert done.stderr.startswith(b"2 rows are left out: 2 repeated\n")
     assert run("agree", "a.csv", "--duplicates", "error", cwd=tmp_path).returncode == 2
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "answers.json").write_text('{"0": {"0": [1, 0], "1": 1}}')

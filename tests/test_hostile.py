@@ -112,8 +112,11 @@ def test_a_label_of_a_million_characters_is_a_label(length, tmp_path):
     assert "no column for the item" in outcome(path)
 
 
-def test_nul_characters_in_names_are_kept(tmp_path):
+def test_nul_characters_are_left_out_of_text_tables_and_kept_elsewhere(tmp_path):
     path = written(tmp_path, 'task,worker,label\n"a\0b",x,1\n')
+    assert rows_of(read(path)) == [("ab", "x", "1")]
+    assert "1 NUL character is left out of the texts" in examine(path).notes
+    path = written(tmp_path, '[{"item": "a\\u0000b", "annotator": "x", "label": "1"}]')
     assert rows_of(read(path)) == [("a\0b", "x", "1")]
     path = written(tmp_path, "ta\0sk,worker,label\na,x,1\n")
     assert "NUL characters in its first line" in outcome(path)

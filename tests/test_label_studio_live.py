@@ -163,8 +163,8 @@ def test_what_is_left_out_of_a_project_is_reported_once(studio, tmp_path):
     studio.annotate(2, 9, "pos", was_cancelled=True)
     studio.tasks[3].update(annotations=None, predictions=None, meta=None, data=None)
     message = watch(studio, tmp_path)
-    assert message.count("annotations without an annotator") == 1
-    assert message.count("cancelled annotations") == 1
+    assert message.count("1 without an annotator") == 1
+    assert message.count("1 cancelled") == 1
     assert "6 new annotations, 0 gone, 6 in all; labels of 2 items" in message
 
 
