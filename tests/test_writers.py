@@ -226,8 +226,8 @@ def test_label_studio_gives_back_what_it_got(tmp_path):
 
 
 def test_results_are_predictions_and_suggestions(tmp_path):
-    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")])
-    result = aggregate(annotations, "majority[ties=abstain]")
+    rows = [("a", "x", "0"), ("a", "y", "1"), *(("b", annotator, "0") for annotator in "xyz")]
+    result = aggregate(relation(rows), "majority[ties=abstain]")
     write(result, tmp_path / "tasks.json", format="label-studio", texts={"b": "text of b"})
     undecided, decided = json.loads((tmp_path / "tasks.json").read_text())
     assert undecided["predictions"] == []
