@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dissensus as ds
+from dissensus.readers.any_kind import read_known
 
 from .cases import ANSWERS
 from .net import plain_text, plain_value, words_of
@@ -15,15 +16,22 @@ from .net import plain_text, plain_value, words_of
 VERBS: dict[str, Callable[[Any, Any], Any]] = {
     "agree": lambda answers, truth: ds.agree(answers),
     "aggregate": lambda answers, truth: ds.aggregate(answers),
-    "bootstrap": lambda answers, truth: ds.bootstrap(answers, "majority", n=5),
+    "bootstrap": lambda answers, truth: ds.bootstrap(answers, "majority", resamples=5),
     "check": lambda answers, truth: ds.check(answers),
     "compare": lambda answers, truth: ds.compare(answers),
-    "evaluate": lambda answers, truth: ds.evaluate(ds.aggregate(answers), truth),
+    "evaluate": lambda answers, truth: ds.evaluate(ds.aggregate(answers), _known(answers, truth)),
     "identify": lambda answers, truth: ds.identify(answers),
     "judge": lambda answers, truth: ds.judge(answers),
     "plan": lambda answers, truth: ds.plan(answers, budget=10),
     "report": lambda answers, truth: ds.report(answers),
 }
+
+
+def _known(answers: Any, truth: Path) -> Any:
+    kind = getattr(answers, "kind", None)
+    return read_known(truth, kind) if kind else truth
+
+
 PAGES = ("/", "/items", "/review", "/annotators", "/what-if", "/take-home", "/status")
 
 

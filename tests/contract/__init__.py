@@ -1,0 +1,1 @@
+"""What every kind, verb and result promises; `verbs.py` has what cannot be done."""
