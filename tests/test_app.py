@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from shutil import copy
@@ -251,6 +252,27 @@ def test_an_empty_state_is_refused_and_its_backup_recovered(tmp_path):
         assert "60 of them from state.backup" in sentences[0]
         for old in tmp_path.glob("state.backup-[2-9]"):
             old.unlink()
+
+
+@pytest.mark.parametrize("start", [0, 1], ids=["zeros", "all but the first byte"])
+def test_entries_below_a_damaged_page_are_recovered(tmp_path, start):
+    path = tmp_path / "state"
+    _state(path)
+    before, _ = _opened(path)
+    for backup in tmp_path.glob("*.backup-*"):
+        backup.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'entries'"
+        (root,) = connection.execute(query).fetchone()
+    raw = bytearray(path.read_bytes())
+    raw[(root - 1) * 4096 + start : root * 4096] = bytes(4096 - start)
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match="damaged"):
+        _opened(path)
+    after, sentences = _opened(path, recover=True)
+    assert after == before
+    assert "60 entries recovered" in sentences[0]
+    assert "all could be read" in sentences[0]
 
 
 def test_recovering_takes_from_a_backup_what_the_damaged_state_has_not(tmp_path):

@@ -596,6 +596,23 @@ def test_what_a_button_says_is_what_is_exported(tmp_path, names):
     served.end()
 
 
+def test_changes_are_not_kept_for_the_classes_of_an_older_page(tmp_path):
+    served = OfFile(tmp_path / "a.csv", table_of(*PETS))
+    page = "/what-if?" + urlencode({"try": "1", "class-2": "fox"})  # of cat, cow and dog
+    keep, ask = served.form(page, "/changes"), served.form("/what-if", "/what-if")
+    served.bench.source = tmp_path / "a.csv"
+    served.bench.source.write_text(table_of(("i0", "ann", "ape"), *PETS))
+    served.bench._look_at_file()  # classes are ape, cat, cow and dog now
+    answers = served.post("/changes", **keep), served.client.get("/what-if", params=ask)
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert all("have changed since" in answer.text for answer in answers)
+    assert not served.bench.decisions.changes
+    keep = served.form("/what-if?" + urlencode({"try": "1", "class-3": "fox"}), "/changes")
+    assert served.post("/changes", **keep).status_code == 303
+    assert served.bench.decisions.changes.renamed == {"dog": "fox"}
+    served.end()
+
+
 BREAKS = ("one\ntwo", "three\r\nfour", "five\rsix", "\nseven\n", " eight  nine ")
 
 

@@ -441,3 +441,38 @@ def test_a_file_that_is_rewritten_while_it_is_read_is_read_whole(tmp_path):
     finally:
         stop.set()
         thread.join()
+
+
+ROWS = "t1,w1,x\n" + '"t1,w2,x\nt2,w1,y\nt2",w2,y\n' + "t3,w1,x\nt3,w2,x\n"
+
+
+@pytest.mark.parametrize("before", ["", HEADER])
+def test_a_quote_that_swallows_rows_is_named_once_with_its_lines(before, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(HEADER + "t1,w3,x\n" + before + ROWS)
+    summary, message, _ = results(tmp_path, "a.csv")
+    lines = "5 to 7" if before else "4 to 6"
+    assert f"a.csv: lines {lines} are one quoted field, and look like rows" in message
+    assert summary["left_out"].pop("swallowed rows") == 2
+    assert summary["left_out"] == ({"repeated headers": 1} if before else {})
+    assert summary["n_labels"] == 5
+    with file.open("a") as more:
+        more.write("t4,w1,x\n")
+    summary, message, _ = results(tmp_path, "a.csv")
+    assert "quoted field" not in message
+    assert "left_out" not in summary
+
+
+def test_spellings_are_named_in_a_stream(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(HEADER + "t1,w1,x\nt1,w2,x \nt2,w1,y\n")
+    message = watch(tmp_path, "a.csv")
+    assert "counted apart: 1 class ('x' 1, 'x ' 1); aggregate --spelling join" in message
+
+
+def test_a_copy_of_the_input_is_not_taken_for_the_renamed_one(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(HEADER + "t1,w1,x\nt1,w2,x\nt2,w1,y\n")
+    watch(tmp_path, "a.csv")
+    message = watch(tmp_path, "b.csv")
+    assert "resumed: 3 annotations of a.csv, whose rows are in b.csv, too;" in message

@@ -16,6 +16,7 @@ from dissensus import DataError
 from dissensus._panics import without_panics
 from dissensus.readers import examine
 from dissensus.readers.any_kind import examine_any
+from dissensus.readers.truth import read_truth
 from tests.test_readers_json import FIXTURES, OURS, READABLE, task, write_json
 
 
@@ -285,3 +286,36 @@ def test_a_zip_with_an_unreadable_name_is_reported(tmp_path):
     path.write_bytes(path.read_bytes().replace("äö".encode(), b"\xff\xff\xff\xff"))
     with pytest.raises(DataError, match="damaged zip"):
         examine(path)
+
+
+def test_huge_numbers_are_one_line_or_a_float(tmp_path):
+    (tmp_path / "a.ann").write_text(f"T1\tX 0 {'9' * 10_001}\tMarie\nT2\tX 0 2\tMa\n")
+    with pytest.raises(DataError, match="line 1: not a span") as problem:
+        examine_any(tmp_path / "a.ann", format="brat")
+    assert len(str(problem.value)) < 300
+    value = {"x": 1, "y": 1, "width": 2, "height": 2, "rotation": 10**400, "rectanglelabels": ["X"]}
+    result = {"from_name": "r", "to_name": "t", "type": "rectanglelabels", "value": value}
+    result |= {"original_width": 10, "original_height": 10}
+    annotation = {"completed_by": 1, "result": [result]}
+    write_json(tmp_path / "t.json", [{"id": 1, "data": {}, "annotations": [annotation]}])
+    with pytest.raises(DataError, match=r"a rotation of 1000\d+ degrees"):
+        examine_any(tmp_path / "t.json", format="label-studio")
+    frame = pl.DataFrame({"item": ["a"], "annotator": ["x"], "label": ["0"]})
+    wide = frame.with_columns(duration=pl.Series([2**100], dtype=pl.Int128))
+    assert examine(wide).annotations.columns["duration"].tolist() == [2.0**100]
+
+
+def test_long_names_do_not_make_an_error_long(tmp_path):
+    gold = "item,label\n" + f"{'i' * 999},{'x' * 999}\n{'i' * 999},{'y' * 999}\n"
+    (tmp_path / "gold.csv").write_text(gold)
+    with pytest.raises(DataError, match=r"two true labels, 'xxx.*…' and 'yyy.*…'") as problem:
+        read_truth(tmp_path / "gold.csv")
+    assert len(str(problem.value)) < 300 + len(str(tmp_path))
+
+
+def test_boxes_of_one_name_may_be_numbers(tmp_path):
+    body = (FIXTURES / "mturk_json.csv").read_text("utf-8")
+    changed = body.replace('""sure"": ""3""', '""sure"": 3').replace('""5""', '""5|4""')
+    (tmp_path / "t.csv").write_text(changed)
+    classes = examine(tmp_path / "t.csv", question="sure", missing="drop").annotations.classes
+    assert {"3", "4|5"} <= set(classes.tolist())

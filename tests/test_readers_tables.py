@@ -587,3 +587,13 @@ def test_apostrophes_are_part_of_a_name_in_files_that_are_no_downloads(tmp_path)
         assert {row["item"] for row in csv.DictReader(file)} == set(names)
     run("convert", "plain.csv", "again.csv", cwd=tmp_path)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+
+
+def test_items_that_come_twice_in_a_wide_table_are_no_annotator(tmp_path):
+    (tmp_path / "w.csv").write_text("item,p,q,r\ni1,x,y,x\ni2,x,x,x\ni3,y,y,y\ni1,y,y,x\n")
+    annotations = examine(tmp_path / "w.csv", format="wide").annotations
+    assert annotations.annotators.tolist() == ["p", "q", "r"]
+    assert annotations.classes.tolist() == ["x", "y"]
+    assert len(annotations) == 12
+    first = examine(tmp_path / "w.csv", format="wide", duplicates="first").annotations
+    assert (len(first), first.left_out.rows) == (9, {"repeated": 3})

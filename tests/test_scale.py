@@ -341,7 +341,10 @@ def test_matrices_that_do_not_fit_are_refused_with_their_size(shards):
 KILLED = textwrap.dedent(
     """
     import os, signal, sys
+    from contextlib import contextmanager
+    from pathlib import Path
     from dissensus.scale import aggregate_files
+    import dissensus.scale.checkpoints as checkpoints
     import dissensus.scale.disk as disk
 
     files, output, where = sys.argv[1:]
@@ -349,6 +352,18 @@ KILLED = textwrap.dedent(
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
 
+    if where == "note":
+        atomic_file = checkpoints.atomic_file
+
+        @contextmanager
+        def dying(path):
+            with atomic_file(path) as draft:
+                yield die()
+
+        checkpoints.atomic_file = dying
+    if where == "end":
+        unlink = Path.unlink
+        Path.unlink = lambda path, **how: (unlink(path, **how), path.suffix == ".npy" and die())
     if where == "spill":
         disk.append = lambda *_: die()
     if where == "sort":
@@ -362,14 +377,14 @@ KILLED = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("where", ["spill", "sort", "round"])
+@pytest.mark.parametrize("where", ["note", "spill", "sort", "round", "end"])
 def test_work_that_was_killed_is_taken_up_again(where, files, tmp_path):
     output = tmp_path / "l.parquet"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", KILLED, str(files), str(output), where]
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert not output.exists()
+    assert output.exists() == (where == "end")
     rounds = []
     again = aggregate_files(
         [str(files)],

@@ -226,8 +226,8 @@ def test_label_studio_gives_back_what_it_got(tmp_path):
 
 
 def test_results_are_predictions_and_suggestions(tmp_path):
-    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")])
-    result = aggregate(annotations, "majority[ties=abstain]")
+    rows = [("a", "x", "0"), ("a", "y", "1"), *(("b", annotator, "0") for annotator in "xyz")]
+    result = aggregate(relation(rows), "majority[ties=abstain]")
     write(result, tmp_path / "tasks.json", format="label-studio", texts={"b": "text of b"})
     undecided, decided = json.loads((tmp_path / "tasks.json").read_text())
     assert undecided["predictions"] == []
@@ -540,3 +540,19 @@ def test_bytes_that_are_no_text_are_refused_and_others_are_names(role, tmp_path)
 def write_frame(frame, path):
     way = {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "jsonl": frame.write_ndjson}
     way[path.suffix[1:]](path)
+
+
+def test_characters_that_readers_of_text_tables_leave_out_are_announced(tmp_path):
+    annotations = Annotations.from_columns(["a", "\ufeffb", "a"], "pqr", ["x\0", "x", "x"])
+    (sentence,) = losses(annotations, tmp_path / "a.csv")
+    assert sentence.startswith("2 names hold NUL characters or byte order marks")
+    assert losses(annotations, tmp_path / "a.parquet") == []
+    write(annotations, tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == annotations
+
+
+@pytest.mark.parametrize("row", [("item", "p", "p"), ("a", " ", "x")])
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_odd_names_in_a_wide_table_come_back(kind, row, tmp_path):
+    annotations = relation([row])
+    assert same_labels(there_and_back(annotations, "wide", kind, tmp_path), annotations)

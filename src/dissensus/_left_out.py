@@ -86,9 +86,15 @@ def first_names(names: Iterable[str]) -> str:
     'a, b c, d …'
     """
     every = list(names)
-    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in every]
-    visible = [name if name.isprintable() else repr(name) for name in short[:_SHOWN]]
+    visible = [
+        name if name.isprintable() else repr(name) for name in map(short_name, every[:_SHOWN])
+    ]
     return ", ".join(visible) + (" …" if len(every) > _SHOWN else "")
+
+
+def short_name(name: str) -> str:
+    """Return the beginning of a long name."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def with_left_out(answers: T, left_out: LeftOut) -> T:

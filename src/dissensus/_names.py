@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -135,10 +135,18 @@ def coded(
     return (table[codes] if len(found) else codes), names
 
 
+class Distinct(NamedTuple):
+    """Names that are texts, all different, and nobody else's array: there is nothing to check."""
+
+    names: Names
+
+
 def declared(names: Iterable[Any] | int, what: str) -> Names:
     """Return names, or the numbers up to a count; refuse a name that appears twice."""
     if isinstance(names, int):
         return numbered(names)
+    if isinstance(names, Distinct):
+        return names.names
     given = as_names(names)
     if len(set(given.tolist())) < len(given):
         twice = Counter(given.tolist()).most_common(1)[0][0]

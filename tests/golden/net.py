@@ -20,6 +20,8 @@ from .cases import Case
 RECORDS = Path(__file__).parent / "records"
 WIDTH = "100"  # of the terminal
 _CLOSE, _CLOSE_DEEP = 1e-7, 1e-6
+_CLOSE_LOOSE = 1e-3  # of what amplifies rounding: conjugate gradients stopped early, kernels
+_LOOSE = ("GLAD-CG", "kernel-ridge")
 _MOST_ROWS = 40  # of a table, or entries of a list in JSON, that are recorded
 # What differs from run to run, and the word that stands for it.
 _PASSING = (
@@ -226,4 +228,6 @@ def record(group: str, outcomes: dict[str, Any]) -> None:
 
 def tolerance(case: Case) -> float:
     """Return how far numbers of a case may be from what is recorded."""
+    if any(method in case.name for method in _LOOSE):
+        return _CLOSE_LOOSE
     return _CLOSE_DEEP if case.deep else _CLOSE

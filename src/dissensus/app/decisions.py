@@ -23,6 +23,7 @@ from .journal import VERDICTS, Entry
 
 OPEN, DECIDED, SPLIT, UNCLEAR, DISPUTED = range(5)
 STATUSES = ("open", "decided", "split", "unclear", "reviewers differ")
+_STATUS_OF = {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}
 _DIGITS = 8  # of the hash of a label in a fingerprint
 _MOST = 64  # hashes in a fingerprint
 
@@ -51,6 +52,7 @@ class Decisions:
         self.arbiter = ""
         self.annotations = annotations  # as in the file
         self._outdated: set[int] = set()  # numbers of decisions on labels that are gone
+        self._apart: set[int] = set()  # for classes that were merged of several, apart again
         self._all_changes = {0: Changes()}  # by number, also those taken back
         self._entries: dict[int, Entry] = {}  # that can be taken back
         self._by_item: dict[str, dict[str, tuple[Entry, ...]]] = {}
@@ -76,19 +78,25 @@ class Decisions:
                 self._all_changes[entry.number] = Changes.from_dict(json.loads(entry.value))
             self._entries[entry.number] = entry
             if entry.kind == "change":
-                self._changes = (*self._changes, entry)
+                self._keep((*self._changes, entry))
             else:
                 if self._is_gone(entry.item, entry.labels):
                     self._outdated.add(entry.number)
+                if self._is_apart(entry):
+                    self._apart.add(entry.number)
                 of_item = self._by_item.get(entry.item, {})
                 mine = (*of_item.get(entry.reviewer, ()), entry)
                 self._by_item[entry.item] = {**of_item, entry.reviewer: mine}
+
+    def _keep(self, changes: tuple[Entry, ...]) -> None:
+        self._changes = changes
+        self._apart = {one.number for one in self._entries.values() if self._is_apart(one)}
 
     def _take_back(self, entry: Entry | None) -> None:
         if entry is None:
             return
         if entry.kind == "change":
-            self._changes = tuple(one for one in self._changes if one is not entry)
+            self._keep(tuple(one for one in self._changes if one is not entry))
             return
         of_item = self._by_item[entry.item]
         mine = tuple(one for one in of_item[entry.reviewer] if one is not entry)
@@ -115,10 +123,12 @@ class Decisions:
     def of(self, item: str) -> dict[str, Entry]:
         """Return the decision of every reviewer of an item, if it counts."""
         last = {name: entries[-1] for name, entries in self._by_item.get(item, {}).items()}
+        if not self._outdated and not self._apart:  # all count
+            return last
         return {name: entry for name, entry in last.items() if self._counts(entry)}
 
     def _counts(self, entry: Entry) -> bool:
-        return entry.number not in self._outdated and not self._is_apart(entry)
+        return entry.number not in self._outdated and entry.number not in self._apart
 
     def _is_apart(self, entry: Entry) -> bool:
         """Return whether the class of a decision was merged of several that are apart again."""
@@ -163,12 +173,13 @@ class Decisions:
         of_item = self.of(item)
         if self.arbiter in of_item:
             of_item = {self.arbiter: of_item[self.arbiter]}
-        found = {(one.kind, self.changes.name(one.value)) for one in of_item.values()}
-        if not found:
+        if not of_item:
             return OPEN
-        if len(found) > 1:
-            return DISPUTED
-        return {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}[found.pop()[0]]
+        if len(of_item) > 1:
+            name = self.changes.name
+            if len({(one.kind, name(one.value)) for one in of_item.values()}) > 1:
+                return DISPUTED
+        return _STATUS_OF[next(iter(of_item.values())).kind]
 
     def label(self, item: str) -> str | None:
         """Return the class of the file that was decided; `None` where it is not gold."""
@@ -201,7 +212,7 @@ class Decisions:
     @property
     def apart(self) -> list[Entry]:
         """Decisions for a class that was merged of several which are apart again."""
-        return [one for one in self._last if self._is_apart(one)]
+        return [one for one in self._last if one.number in self._apart] if self._apart else []
 
     @property
     def _last(self) -> Iterable[Entry]:

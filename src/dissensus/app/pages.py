@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
@@ -251,6 +253,7 @@ class Pages:
             listed=[one for one in listed if one in set(names)],
             n_annotators=len(names),
             classes=original.classes.tolist(),
+            mark=_mark_of(original),
             methods=[aggregators.describe(aggregators.create(one)) for one in _METHODS],
             method=workbench.method,
         )
@@ -302,8 +305,7 @@ class Pages:
         for one in entries:
             counts[one.reviewer] = counts.get(one.reviewer, 0) + 1
         disputed = [item for item in decisions.items if decisions.status(item) == DISPUTED]
-        name = decisions.changes.name
-        alpha = _reviewer_alpha([one._replace(value=name(one.value)) for one in entries])
+        alpha = _reviewer_alpha(entries, decisions.changes)
         return {"counts": counts, "disputed": len(disputed), "alpha": alpha}
 
     def outdated(self) -> dict[str, Any]:
@@ -332,14 +334,15 @@ class Pages:
 _METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
 
 
-def _reviewer_alpha(entries: list[Entry]) -> float | None:
+def _reviewer_alpha(entries: list[Entry], changes: Changes) -> float | None:
     """Return the agreement of reviewers; `None` where no two decided on the same item."""
     by_item: dict[str, int] = {}
     for one in entries:
         by_item[one.item] = by_item.get(one.item, 0) + 1
     if not any(count > 1 for count in by_item.values()):
         return None
-    words = [one.value if one.kind == "label" else f"({one.kind})" for one in entries]
+    name = changes.name
+    words = [name(one.value) if one.kind == "label" else f"({one.kind})" for one in entries]
     items, people = [one.item for one in entries], [one.reviewer for one in entries]
     value = krippendorff_alpha(Annotations.from_columns(items, people, words))
     return None if np.isnan(value) else value
@@ -350,7 +353,14 @@ def _worst(fit: Fit) -> list[str]:
 
 
 def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Changes:
-    """Return the changes of a form: `leave` annotators, `class-k` new names, `method`."""
+    """Return the changes of a form: `leave` annotators, `class-k` new names, `method`.
+
+    A form whose `classes` are a mark of others was shown before the file changed, so its k-th
+    class may be another one now.
+    """
+    mark = _mark_of(annotations)
+    if lists.get("classes", [mark])[-1] != mark:
+        raise DataError("the classes in the file have changed since; open What if again")
     people = set(annotations.annotators.tolist())
     left_out = tuple(dict.fromkeys(as_named(who, people) for who in lists.get("leave", [])))
     renamed = {}
@@ -362,6 +372,11 @@ def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Cha
             renamed[name] = new
     method = lists.get("method", [""])[0]
     return Changes(left_out, renamed, method)
+
+
+def _mark_of(annotations: Annotations) -> str:
+    """Return what stands for the classes and their order."""
+    return sha256(json.dumps(annotations.classes.tolist()).encode()).hexdigest()
 
 
 def _query_of(changes: Changes) -> list[tuple[str, str]]:

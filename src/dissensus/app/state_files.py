@@ -31,7 +31,8 @@ from .decisions import Decisions
 from .journal import DAMAGE, KINDS, Entry, Journal
 
 _KEPT = 3  # backups
-_PAGE = 4096  # bytes of SQLite's first page, which has the schema
+_PAGE = 4096  # bytes of SQLite's pages; the first has the schema
+_LEAF = 13  # first byte of a page with rows
 _ROOM = 1000  # numbers beyond those that fit into the file, which repeated requests may have used
 _SECRET = re.compile(r"([0-9a-f]{2})+:([0-9a-f]{2})+")  # salt and hash of a password
 
@@ -334,7 +335,8 @@ def _rows_of(path: Path) -> Rows:
     """Return what can be read of a state, from a copy.
 
     Entries are looked up number by number, which leaves out only those on damaged pages. They are
-    looked up again with the first page of a new state, since all states have the same schema.
+    looked up again with the first page of a new state, since all states have the same schema, and
+    page by page where some are missing, since a damaged page may hide those below it.
     """
     found = [_looked_up(path, new_page) for new_page in (False, True)]
     entries = found[0].entries | found[1].entries
@@ -348,7 +350,10 @@ def _looked_up(path: Path, new_page: bool) -> Rows:
         if new_page:
             with copy.open("r+b") as file:
                 file.write(_first_page())
-        return _rows_in(copy)
+        rows = _rows_in(copy)
+        if not rows.entries or len(rows.entries) < rows.last:
+            rows = rows._replace(entries=_entries_on_pages(copy) | rows.entries)
+        return rows
 
 
 @lru_cache
@@ -363,7 +368,7 @@ def _first_page() -> bytes:
 
 def _rows_in(path: Path) -> Rows:
     rows = Rows({}, {}, 0)
-    most = path.stat().st_size // 16 + _ROOM
+    most = _most(path)
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             run = connection.execute
@@ -383,6 +388,34 @@ def _rows_in(path: Path) -> Rows:
             return rows._replace(last=last)
     except DAMAGE:
         return rows
+
+
+def _most(path: Path) -> int:
+    """Return a number that no entry of a state of this size can have passed."""
+    return path.stat().st_size // 16 + _ROOM
+
+
+def _entries_on_pages(path: Path) -> dict[int, dict[str, Any]]:
+    """Return the entries on every page of a copy, each taken for the whole table."""
+    entries: dict[int, dict[str, Any]] = {}
+    body, most = path.read_bytes(), _most(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        run = connection.execute
+        with suppress(*DAMAGE):
+            run("PRAGMA synchronous = OFF")
+            run("PRAGMA writable_schema = ON")
+        for page in range(2, len(body) // _PAGE + 1):
+            if body[(page - 1) * _PAGE] != _LEAF:
+                continue
+            with suppress(*DAMAGE):
+                run("UPDATE sqlite_master SET rootpage = ? WHERE name = 'entries'", (page,))
+                run(f"PRAGMA schema_version = {page}")  # so that SQLite reads it again
+                found = run("SELECT * FROM entries")
+                columns = [column[0] for column in found.description]
+                for row in (dict(zip(columns, values, strict=True)) for values in found):
+                    if _can_be_read(row) and row["number"] <= most:
+                        entries.setdefault(row["number"], row)
+    return entries
 
 
 def _last_number(connection: sqlite3.Connection, most: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from ._output import note, show_json
 from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
+    from ..annotations import Annotations
     from ..scale.stream import Stream
     from ..sharded.batches import Mark, NewRows
 
@@ -254,7 +256,10 @@ class Look:
         if before is None:  # a state of an older version
             return ", ".join(names[:3]) + (" …" if len(names) > 3 else "") or str(self.path)
         if before != str(self.path.resolve()):
-            return f"{_short(before)}, which is {self.path} now"
+            where = f"whose rows are in {self.path}, too"
+            if not Path(before).exists():
+                where = f"which is {self.path} now"
+            return f"{_short(before)}, {where}"
         is_empty = self.path.is_dir() and not any((self.path / name).exists() for name in names)
         return f"{self.path}" + (", whose files are gone" if is_empty else "")
 
@@ -294,9 +299,16 @@ class Look:
             if entry.is_file() and entry.resolve() != own and not entry.name.endswith(_UNFINISHED)
         ]
 
-    def _note_once(self, message: str) -> None:
-        if message not in self._noted:
-            self._noted.add(message)
+    def note_spellings(self, annotations: Annotations) -> None:
+        """Name spellings that look like one, again if there are others."""
+        from ..readers.spellings import spelling_notes
+
+        for sentence in spelling_notes(annotations, verb="aggregate"):
+            self._note_once(sentence, re.sub(r" \d+(?=[,;)])", "", sentence))
+
+    def _note_once(self, message: str, key: str | None = None) -> None:
+        if (key or message) not in self._noted:
+            self._noted.add(key or message)
             note(message)
 
 
@@ -315,6 +327,8 @@ def _report(file: Path, new: NewRows) -> None:
         )
     if new.gone:
         note(f"{file}: a line has gone on after its row was read; the row is replaced")
+    if new.swallowing is not None:
+        note(f"{file}: {new.swallowing}")
     if new.left_out:
         parts = [
             f"{count} {what.removesuffix('s') if count == 1 else what}"
@@ -343,6 +357,7 @@ def _write(look: Look, taken: int, as_json: bool) -> None:
     online, target = look.stream.online, look.output
     result = online.result()
     write(result, target)
+    look.note_spellings(result.annotations)
     summary: dict[str, Any] = {
         "new": taken,
         "n_labels": len(online),

@@ -100,7 +100,7 @@ class OtherResults:
             self.collected.left["rotations of boxes, which are read as upright hulls"] += 1
             try:
                 turned = rotated_hull((x, y, w, h), float(value.rotation))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise DataError(f"a rotation of {value.rotation!r:.20} degrees") from None
             return "boxes", box(turned, label)
         return "boxes", box((x, y, w, h), label, size)

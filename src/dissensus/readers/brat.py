@@ -18,7 +18,7 @@ from .annotator_files import AnnotatorFile
 from .exports import Export, Head
 from .sources import Source
 
-_SPAN = re.compile(r"T\d+\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t|$)")
+_SPAN = re.compile(r"T\d+\t(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)(?:\t|$)")
 _OTHER = {"R": "relations", "E": "events", "A": "attributes", "M": "attributes", "N": "links"}
 _OTHER |= {"*": "relations", "#": "notes of annotators"}
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from .._kinds import kind_of_word
 from .._left_out import LeftOut, with_left_out
-from .._names import NUMBER, Names, as_names, code, text
+from .._names import NUMBER, Distinct, Names, as_names, code, text
 from .._relation import Codes, smallest_dtype
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
@@ -66,8 +66,8 @@ def annotations_from(
         codes["item"][0],
         codes["annotator"][0],
         label,
-        items=codes["item"][1],
-        annotators=codes["annotator"][1],
+        items=Distinct(codes["item"][1]),
+        annotators=Distinct(codes["annotator"][1]),
         classes=known,
         **carried,
     )
@@ -232,6 +232,8 @@ def _code_values(column: pl.Series) -> tuple[Codes, Names]:
 
 def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
     """Return a column as an array: texts as numbers or times where all of them read so."""
+    if column.dtype in (pl.Int128, pl.UInt128):  # NumPy has no such integers
+        return column.cast(pl.Float64).to_numpy()
     if column.dtype != pl.String:
         return column.to_numpy()
     for kind in (pl.Int64, pl.Float64, pl.Datetime):

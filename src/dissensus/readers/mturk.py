@@ -238,4 +238,5 @@ def _split(answers: Sequence[Any]) -> Answered:
     lists = any(options_of(one) is not None for one in answers)
     if lists or not any(isinstance(one, str) and "|" in one for one in answers):
         return list(answers), None
-    return [chosen(one.split("|")) if as_label(one) else None for one in answers], True
+    labels = map(as_label, answers)
+    return [chosen(one.split("|")) if one else None for one in labels], True

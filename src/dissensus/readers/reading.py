@@ -629,4 +629,5 @@ def _choose(
     gold, texts = joined.gold(chosen.gold), joined.table(export.texts)
     found = (name, question, sizes, chosen.kind, gold, texts, notes)
     reading = Reading(annotations, *found, unread=export.unread)
-    return with_spelling_notes(reading, items=may_differ(rows["item"]))
+    items = 2 * annotations.n_items < rows.height or may_differ(rows["item"])  # the faster look
+    return with_spelling_notes(reading, items=items)

@@ -125,12 +125,15 @@ class _Role(NamedTuple):
     groups: Groups
 
 
-def spelling_notes(relation: Relation, *, items: bool = True) -> tuple[str, ...]:
+def spelling_notes(
+    relation: Relation, *, items: bool = True, verb: str | None = None
+) -> tuple[str, ...]:
     """Return a sentence about names that look like one and are counted apart, if there are any.
 
-    Without `items` these are not looked at: their reader knows that none of them is odd.
+    Without `items` these are not looked at: their reader knows that none of them is odd. `verb` is
+    one that joins them, if the one that asks cannot.
     """
-    return _sentence(list(_roles(relation, items=items)), len(relation))
+    return _sentence(list(_roles(relation, items=items)), len(relation), verb)
 
 
 def spelling_notes_of_counts(
@@ -142,7 +145,7 @@ def spelling_notes_of_counts(
     return _sentence([role for role in roles if role.groups], int(per_class.sum()))
 
 
-def _sentence(roles: Sequence[_Role], n_labels: int) -> tuple[str, ...]:
+def _sentence(roles: Sequence[_Role], n_labels: int, verb: str | None = None) -> tuple[str, ...]:
     roles = [role for role in roles if not _is_prose(role, n_labels)]
     if not roles:
         return ()
@@ -151,7 +154,8 @@ def _sentence(roles: Sequence[_Role], n_labels: int) -> tuple[str, ...]:
         shown = "; ".join(_written(role, group) for group in role.groups[:_GROUPS])
         more = "; …" if len(role.groups) > _GROUPS else ""
         parts.append(f"{_many(len(role.groups), role.word)} ({shown}{more})")
-    return (f"{_APART}{', '.join(parts)}; {_REMEDY}",)
+    remedy = f"{verb} {_REMEDY}" if verb else _REMEDY
+    return (f"{_APART}{', '.join(parts)}; {remedy}",)
 
 
 def about_spellings(notes: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from .._left_out import short_name
 from ..errors import DataError
 from .columns import TRUTH, find_columns, is_known, plain_name
 from .folders import load_array
@@ -65,7 +66,8 @@ def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:
     truth: dict[str, str] = {}
     for item, label in zip(items, labels, strict=True):
         if truth.setdefault(item, label) != label:
+            one, other = short_name(truth[item]), short_name(label)
             raise DataError(
-                f"{name}: item {item!r} has two true labels, {truth[item]!r} and {label!r}"
+                f"{name}: item {short_name(item)!r} has two true labels, {one!r} and {other!r}"
             )
     return truth

@@ -52,6 +52,7 @@ def read(source: Source) -> Export:
         raise source.fail("a wide table has a column for each annotator, and here is one column")
     named = source.format not in ("csv", "tsv")
     header, ids = _layout(first, named=named) or _header_and_ids(first, named)
+    ids |= header and plain_name(first[0][0] or "") in NEEDED["item"]  # though one comes twice
     names = [str(cell or "") for cell in frame.row(0)] if header else []
     if header:
         frame = without_headers(source, frame.slice(1), names)
@@ -95,7 +96,7 @@ def _annotators(names: Sequence[str]) -> list[str]:
     """Return names for columns; a repeated or empty one gets its number."""
     times = Counter(names)
     return [
-        name if name.strip() and times[name] == 1 else f"{name or 'column'} {position}"
+        name if name and times[name] == 1 else f"{name or 'column'} {position}"
         for position, name in enumerate(names, 1)
     ]
 

@@ -1,6 +1,6 @@
 """The work folder of a run that can be interrupted and resumed.
 
-    run.json        inputs and options; a run with others is not resumed
+    run.json        inputs and options; a run with others is not resumed, nor one without any
     rounds-0.npz    parameters and trace after the last round of the first start
     *               shards, see `scale/disk.py`
 
@@ -82,14 +82,14 @@ def working(folder: str | Path | None, run: Mapping[str, Any], *, resume: bool) 
             earlier = json.loads(note.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             earlier = None
-        if earlier is None and any(file.name != "run.lock" for file in path.iterdir()):
+        if earlier is None and any(not _is_ours(file.name) for file in path.iterdir()):
             raise OptionError(f"{path}: holds something else; name another folder with --work")
-        if resume and earlier is not None and earlier != run:
+        if resume and earlier and earlier != run:
             raise OptionError(
                 f"{path}: work on other files, or with other options; leave out --resume to start "
                 "again"
             )
-        if not resume or earlier is None:
+        if not resume or not earlier:
             _empty(path)
             with atomic_file(note) as draft:
                 draft.write_text(json.dumps(run), encoding="utf-8")
@@ -112,6 +112,11 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def _is_ours(name: str) -> bool:
+    """Return whether a file can be there before a run is noted: the lock, a killed run's draft."""
+    return name == "run.lock" or (name.startswith(".run.json.") and name.endswith(".part"))
+
+
 def _remove(folder: Path) -> None:
     _empty(folder)
     with suppress(OSError):
@@ -120,9 +125,14 @@ def _remove(folder: Path) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Remove all but the lock."""
+    """Remove all but the lock, so that a run that is killed on the way leaves nothing to resume."""
+    note = folder / "run.json"
+    if note.exists():
+        with atomic_file(note) as draft:
+            draft.write_text("{}", encoding="utf-8")
     for path in folder.iterdir():
         if path.is_dir():
             rmtree(path)
-        elif path.name != "run.lock":
+        elif path.name not in ("run.lock", note.name):
             path.unlink()
+    note.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from .._files import atomic_file
@@ -23,12 +24,14 @@ from .._serialization import damage
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.frames import names_of
+from ..readers.line_faults import faults_of
 from ..readers.long_tables import as_texts, without_gaps
 from ..readers.sources import Source, with_format
 from ..readers.tables import column_names, read_columns
 
 _TEXT = ("csv", "tsv")
 _ATTEMPTS = 20  # to read a file that changes meanwhile
+_SWALLOWED = "swallowed rows"  # lines within a quoted field that look like rows
 _MARKED = b"\n\xef\xbb\xbf"  # a byte order mark at the beginning of a line
 IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
@@ -95,6 +98,7 @@ class NewRows(NamedTuple):
     unfinished: str | None = None  # the last line, if it does not count
     is_unclear: bool = False  # whether it may be the beginning of a file that is elsewhere now
     left_out: Mapping[str, int] = {}
+    swallowing: str | None = None  # where quoted fields hold what looks like rows
 
 
 class _Table(NamedTuple):
@@ -105,7 +109,8 @@ class _Table(NamedTuple):
     texts: pl.DataFrame  # the same as names
     ended: int  # rows of lines that have ended
     last_line: str | None  # the line without an end, for messages
-    joints: Mapping[str, Sequence[int]]  # rows before which something was left out
+    joints: Mapping[str, Sequence[int]]  # rows before or within which something was left out
+    swallowing: str | None = None
 
     def counted(self, mark: Mark) -> int | None:
         """Return how many rows count already by a mark; `None` if it is that of another file."""
@@ -189,6 +194,7 @@ def new_rows(
         skipped=start - (own or 0),
         unfinished=unfinished,
         left_out=left_out,
+        swallowing=table.swallowing if _SWALLOWED in left_out else None,
     )
 
 
@@ -237,7 +243,10 @@ def _read(
     last_line = _shown(last, body.count(b"\n") + 1) if is_waiting else None
     if ended < texts.height and None in texts.row(-1)[: len(NEEDED)]:
         frame, texts = frame.head(ended), texts.head(ended)
-    return _Table(source, frame, texts, ended, last_line, joints)
+    swallowed, swallowing = _swallowed(source, joints.get("repeated headers", ()))
+    return _Table(
+        source, frame, texts, ended, last_line, joints | {_SWALLOWED: swallowed}, swallowing
+    )
 
 
 def _with_format(name: str, raw: bytes) -> Source:
@@ -293,6 +302,25 @@ def _without_joints(source: Source) -> tuple[bytes, dict[str, list[int]]]:
         "repeated headers": [n - first - bisect_left(again, n) for n in again],
     }
     return raw, joints
+
+
+def _swallowed(source: Source, headers: Sequence[int]) -> tuple[list[int], str | None]:
+    """Return the rows that hold lines which look like rows, once for each, and a note about them.
+
+    `headers` are the rows before which a header was taken out of the text.
+    """
+    faults = faults_of(source)
+    if not faults.swallowed or not isinstance(source.content, bytes):
+        return [], None
+    quotes = [line.count(b'"') for line in source.content.split(b"\n")]
+    is_end = np.cumsum(quotes) % 2 == 0  # of a row
+    rows, fields = list[int](), list[tuple[int, int]]()
+    for first, last in faults.swallowed:
+        row = int(is_end[: first - 1].sum()) - 1
+        before = bisect_right(headers, row)
+        rows += [row] * (last - first)
+        fields.append((first + before, last + before))
+    return rows, replace(faults, swallowed=tuple(fields)).swallowing
 
 
 def _header(raw: bytes) -> bytes:

@@ -252,12 +252,30 @@ def losses(
     return sentences
 
 
+def _lost_characters(annotations: Annotations, destination: Destination) -> Iterator[str]:
+    """Yield what readers of text tables take for damage."""
+    if destination.kind not in ("csv", "tsv"):
+        return
+    names = [
+        *(f"\n{name}" for name in annotations.items.tolist()),  # the first in its line
+        *annotations.annotators.tolist(),
+        *annotations.classes.tolist(),
+    ]
+    odd = sum("\0" in name or "\n\ufeff" in name for name in names)
+    if odd:
+        yield (
+            f"{odd} names hold NUL characters or byte order marks, which are left out when a "
+            f"{destination.kind} file is read"
+        )
+
+
 def _lost_answers(content: Content, target: Target, destination: Destination) -> Iterator[str]:
     annotations = content.annotations
     unlabelled = int((annotations.labels_per_item == 0).sum())
     if unlabelled and "unlabelled" not in target.holds:
         yield f"{unlabelled} items without labels are left out: a table has no row for them"
     if isinstance(annotations, Annotations):
+        yield from _lost_characters(annotations, destination)
         yield from _lost_scale(content, annotations, target)
     if isinstance(annotations, Annotations) and "unused" not in target.holds:
         unused = annotations.n_classes - len(np.unique(annotations.label))

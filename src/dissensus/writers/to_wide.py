@@ -30,7 +30,8 @@ def answers(content: Content) -> pl.DataFrame:
         )
     annotators = annotations.annotators.tolist()
     usual = chain(("item", "item_id", "task"), (f"item {position}" for position in count(2)))
-    key = next(name for name in usual if name not in annotators)
+    taken = {*annotators, *annotations.items.tolist()}  # no row may look like the header again
+    key = next(name for name in usual if name not in taken)
     long = content.what.to_polars().select(pl.col("item").alias(key), "annotator", "label")
     cells_of = long.pivot(on="annotator", index=key, values="label", aggregate_function="first")
     wide = pl.DataFrame({key: annotations.items.tolist()}, schema={key: pl.String}).join(
