@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -112,7 +112,8 @@ class Relation(Tabular, FrozenArrays):
         if not isinstance(other, Relation) or type(self) is not type(other):
             return NotImplemented
         mine, theirs = (
-            {**vars(one), **{f"columns.{name}": values for name, values in one.columns.items()}}
+            {field.name: getattr(one, field.name) for field in fields(one)}
+            | {f"columns.{name}": values for name, values in one.columns.items()}
             for one in (self, other)
         )
         for name in ("columns", "left_out"):
