@@ -1,6 +1,6 @@
 """What was saved by the release before is loaded: a result of every kind, and a model of each sort.
 
-The folders in `saved/` were written once, by `save` or by the command, from `../golden/inputs`; they
+The folders in `saved/` were written once, by `save` or the command, from `../golden/inputs`; they
 are not written again.
 """
 
