@@ -523,7 +523,7 @@ def test_a_chart_that_fills_a_page_stays_one_there(photos, tmp_path):
 
 
 def test_texts_come_from_a_table_of_their_own(tmp_path):
-    annotations = Annotations.from_columns("aab", "xyx", "010")
+    annotations = Annotations.from_columns("aaabbb", "xyzxyz", "010010")
     (tmp_path / "t.csv").write_text("task,split,text\na,train,Hello\nb,test,World\na,train,again\n")
     assert read_texts(str(tmp_path / "t.csv")).to_dicts() == [
         {"item": "a", "text": "Hello"},
@@ -690,7 +690,8 @@ def test_numbers_that_scatter_are_answered_again_with_the_expected_standard_erro
     assert now == pytest.approx((spread[wide] / 6**0.5).mean(), rel=0.15)
     assert now < 0.9 * (scatter[wide] / 6**0.5).mean()
     head, rows = data_of(summary.page())["downloads"]["relabel"]
-    assert head == ["item", "text", "answers", "value", "standard_error", "scatter"]
+    assert head[:6] == ["item", "text", "answers", "value", "standard_error", "scatter"]
+    assert head[6:] == ["added_apostrophes"]  # lists of answers begin with a minus
     assert [row[1] for row in rows] == [f"text {k}" for k in wide.tolist()]
     details = data_of(summary.page())["items"][0]
     assert details["text"] == f"text {wide[0]}"

@@ -115,10 +115,10 @@ class _Result(Tabular, FrozenArrays):
         if "params" in known:
             from .registry import aggregators
 
-            kind = params_type
-            if kind is None:
+            kind, packed = params_type, with_prefix("params", arrays)
+            if kind is None and packed:
                 kind = aggregators.find(aggregators.resolve(notes["method"])[0]).params_type
-            content["params"] = unpack_params(kind, with_prefix("params", arrays))
+            content["params"] = unpack_params(kind, packed)
         return cls(annotations=cls.relation_type(**relation), **content)
 
 

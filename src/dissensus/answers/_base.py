@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -141,7 +141,8 @@ class Relation(Tabular, FrozenArrays):
         if not isinstance(other, Relation) or type(self) is not type(other):
             return NotImplemented
         mine, theirs = (
-            {**vars(one), **{f"columns.{name}": values for name, values in one.columns.items()}}
+            {field.name: getattr(one, field.name) for field in fields(one)}
+            | {f"columns.{name}": values for name, values in one.columns.items()}
             for one in (self, other)
         )
         for name in ("columns", "left_out"):

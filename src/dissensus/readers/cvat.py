@@ -191,6 +191,8 @@ def _images(source: Source, collected: Collected) -> Iterator[ET.Element]:
                 done.clear()
                 if not chunk:
                     return
+    except DataError:
+        raise
     except (LookupError, ValueError):
         raise source.fail("XML in an encoding that is not known; save it as UTF-8") from None
     except expat.ExpatError as problem:
