@@ -7,7 +7,7 @@ _ON_TORCH = [
     "src/dissensus/meta/*",
     "src/dissensus/nn/*",
     "src/dissensus/recovery/*",
-    "src/dissensus/reporting/attention_maps.py",
+    "src/dissensus/deep/tendency/attention_page.py",
     "src/dissensus/tendency/*",
     "tests/crowd_net.py",
     "tests/deep_sets.py",

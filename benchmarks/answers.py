@@ -20,10 +20,10 @@ import polars as pl
 
 import dissensus as ds
 from dissensus.answers import Boxes, Masks, Spans
-from dissensus.consensus import Candidates, ConsensusContext, Objects, SpanPool
-from dissensus.consensus.soft_masks import soft_mask
-from dissensus.engine import Local
-from dissensus.metrics.answers import Found, found_marks, mask_overlaps
+from dissensus.aggregation.consensus_init import Candidates, ConsensusContext, Objects, SpanPool
+from dissensus.aggregation.masks import soft_mask
+from dissensus.base.engine import Local
+from dissensus.metrics.answer_scores import Found, found_marks, mask_overlaps
 from measure import fresh
 from pages import Section, Table
 

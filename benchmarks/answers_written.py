@@ -17,8 +17,8 @@ import polars as pl
 from dissensus.answers import Rankings, Sets, Texts
 from dissensus.answers._edits import edit_distances
 from dissensus.answers.texts import tokens_of
-from dissensus.consensus import consensus
-from dissensus.consensus.joint_sets import Profiles, held_out
+from dissensus.aggregation.consensus_init import consensus
+from dissensus.aggregation.joint_sets import Profiles, held_out
 from gold_sets import DATA
 from pages import Section, Table
 

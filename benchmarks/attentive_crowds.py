@@ -25,9 +25,9 @@ import numpy.typing as npt
 from annotated_types import Ge
 from scipy.special import softmax
 
-from dissensus.annotations import Annotations, Floats, Integers
+from dissensus.answers.annotations import Annotations, Floats, Integers
 from dissensus.errors import OptionError
-from dissensus.nn.sounds import RATE, sound_frames
+from dissensus.deep.nn.sounds import RATE, sound_frames
 from dissensus.params import Count, NonNegative, Positive, Probability, Settings, Size
 
 _SIDE = 8  # pixels of a patch

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from dissensus import Annotations, read
-from dissensus.identification import camps
+from dissensus.quality import camps
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dissensus.annotations import Annotations, Floats
+from dissensus.answers.annotations import Annotations, Floats
 from dissensus.errors import DataError, OptionError
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.nn.batches import Examples
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.nn.batches import Examples
 
 _BATCH = 1024  # items per batch
 

@@ -15,7 +15,7 @@ from scipy import stats
 import recomputed
 from claim_case import ENOUGH, Case, Checks, Groups, close, count, near, same
 from dissensus import read
-from dissensus.identification import camps as find_camps
+from dissensus.quality import camps as find_camps
 
 _VERDICTS = {  # the last words of a sentence about people, and the verdict
     "at random": "random",

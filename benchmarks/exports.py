@@ -121,7 +121,7 @@ def _annotation(
 
 def read_ours(path: str) -> Found:
     """Read an export into annotations, the recognition of its format included."""
-    from dissensus.readers import examine
+    from dissensus.formats import examine
 
     start, used = perf_counter(), process_time()
     found = examine(path)

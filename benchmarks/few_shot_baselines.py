@@ -20,12 +20,12 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from crowds import OUT
 from dissensus import Annotations
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.evaluation import score
-from dissensus.meta.learner import EpisodeLearner
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.nn import Training, train
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.meta.episodes import EpisodeSource, Sizes
+from dissensus.deep.meta.evaluation import score
+from dissensus.deep.meta.learner import EpisodeLearner
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.nn import Training, train
 from dissensus.registry import adapters, aggregators
 from few_shot_nets import net
 from kept import kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dissensus.reporting.charts import COLOURS, chart
+from dissensus.pages.charts import COLOURS, chart
 
 __all__ = ["accuracy_chart"]
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dissensus.meta.adapter import Adapter
-from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.items import Items
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.meta.tasks import Tasks
-from dissensus.meta.tuning import tune
+from dissensus.deep.meta.base import Adapter
+from dissensus.deep.meta.episodes import EpisodeSource, Sizes
+from dissensus.deep.meta.items import Items
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.tasks import Tasks
+from dissensus.deep.meta.tuning import tune
 from dissensus.registry import adapters
 from kept import kept
 from learning import Data, labelme, music
@@ -208,7 +208,7 @@ def validation_accuracy(name: str, spec: str) -> float:
     """Return the accuracy of an adapter on source classes with their own annotations; stored."""
 
     def measure() -> dict[str, Any]:
-        from dissensus.meta.evaluation import score
+        from dissensus.deep.meta.evaluation import score
 
         data = crowd_of(name)
         right = []

@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from dissensus.meta.adapter import AdaptedTasks
-from dissensus.meta.em import safe_log
-from dissensus.meta.em_full import EmFull
-from dissensus.meta.embedding import Embedding
-from dissensus.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.meta.evaluation import embedded, score
-from dissensus.meta.items import Items
-from dissensus.meta.learner import EpisodeLearner
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.meta.tasks import Tasks
-from dissensus.meta.tuning import tune
-from dissensus.nn import Training, encoder_for, train
+from dissensus.deep.meta.base import AdaptedTasks
+from dissensus.deep.meta.em import safe_log
+from dissensus.deep.meta.em_full import EmFull
+from dissensus.deep.meta.embedding import Embedding
+from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
+from dissensus.deep.meta.evaluation import embedded, score
+from dissensus.deep.meta.items import Items
+from dissensus.deep.meta.learner import EpisodeLearner
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.tasks import Tasks
+from dissensus.deep.meta.tuning import tune
+from dissensus.deep.nn import Training, encoder_for, train
 from dissensus.registry import adapters
 from kept import kept
 from omniglot import characters

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dissensus import Annotations
-from dissensus.meta.episodes import Sizes
-from dissensus.meta.few_shot import FewShotCrowd
+from dissensus.deep.meta.episodes import Sizes
+from dissensus.deep.meta.few_shot import FewShotCrowd
 from dissensus.registry import aggregators
 from few_shot_texts import CROWD, crowd_of, labels_of, regression
 from kept import kept

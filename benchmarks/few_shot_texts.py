@@ -16,10 +16,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from dissensus import Annotations, read
-from dissensus.meta.episodes import Sizes
-from dissensus.meta.few_shot import FewShotCrowd
-from dissensus.meta.pseudo_annotators import PseudoAnnotators, annotate
-from dissensus.nn import Training
+from dissensus.deep.meta.episodes import Sizes
+from dissensus.deep.meta.few_shot import FewShotCrowd
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators, annotate
+from dissensus.deep.nn import Training
 from dissensus.registry import aggregators
 from kept import kept
 from learning import DATA

@@ -261,8 +261,8 @@ def try_one(number: int, path: Path) -> tuple[str, str]:
 def try_file(number: int, path: Path) -> tuple[str, str]:
     """Return how reading the changed file ended, and the message."""
     from dissensus.errors import DataError
-    from dissensus.readers import examine
-    from dissensus.readers.exports import TOOLS
+    from dissensus.formats import examine
+    from dissensus.formats.format import TOOLS
 
     draw = np.random.default_rng([number, 1])
     _, body = make(number)
@@ -293,7 +293,7 @@ def try_file(number: int, path: Path) -> tuple[str, str]:
 def child(first: int, seconds: float) -> None:
     """Try one number after another, and write how each ended."""
     import dissensus.cli.aggregate
-    import dissensus.readers  # noqa: F401
+    import dissensus.formats  # noqa: F401
 
     fuzz_faults.saved_folders()
 

@@ -46,7 +46,7 @@ def refused(problem: Exception) -> Ended:
 def typed_values(draw: Draw, folder: Path) -> Ended:
     """Write a table of any types, read it, and count names: no two values may become one."""
     from dissensus.errors import DataError
-    from dissensus.readers import examine
+    from dissensus.formats import examine
 
     size = int(draw.integers(1, 30))
     frame = pl.DataFrame({role: _column(draw, size) for role in ("item", "annotator", "label")})
@@ -171,7 +171,7 @@ def saved_folders() -> dict[str, tuple[Path, Callable[[Path], Any]]]:
         aggregate,
         estimate,
     )
-    from dissensus.meta.episodes import Sizes
+    from dissensus.deep.meta.episodes import Sizes
     from dissensus.scale.stream import Stream
 
     home = Path(tempfile.mkdtemp(prefix="fuzz-saved-"))

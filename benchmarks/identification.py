@@ -17,7 +17,7 @@ from scipy.stats import rankdata, spearmanr
 import verdicts
 from crowds import SIZES, load, stored
 from dissensus import Annotations, aggregate, identify, simulate
-from dissensus.identification import copies, spam_interval, spam_score
+from dissensus.quality import copies, spam_interval, spam_score
 from measure import Found, fresh
 from pages import Section, Table
 

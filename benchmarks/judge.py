@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dissensus import read, read_truth
-from dissensus.identification.proportions import proportion
+from dissensus.base.proportions import proportion
 from dissensus.judging import (
     escalate,
     judge,
@@ -35,12 +35,12 @@ from dissensus.judging import (
     replacement,
     transport,
 )
-from dissensus.judging._mixed import Mixed, voices, weighted_votes
+from dissensus.judging.mixed import Mixed, voices, weighted_votes
 from dissensus.judging.pool import pooled
 from dissensus.judging.true_mean import powered_mean, stratified_mean
 from dissensus.judging.true_shares import rogan_gladen, stratified_share
-from dissensus.readers.side_tables import read_kinds
-from dissensus.simulation import simulate_judges
+from dissensus.formats.side_tables import read_kinds
+from dissensus.datasets.simulation import simulate_judges
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 EPSILON = {

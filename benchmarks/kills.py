@@ -255,7 +255,7 @@ if __name__ == "__main__":
 WORKERS = """
 import os, random, signal, sys, threading, time
 from contextlib import suppress
-from dissensus.engine.cluster import joined
+from dissensus.scale.cluster import joined
 from dissensus.scale import aggregate_files
 
 
@@ -317,11 +317,11 @@ def main() -> int:
     import torch
 
     import dissensus.cli.aggregate
-    import dissensus.learning.classifier
-    import dissensus.meta.few_shot
-    import dissensus.recovery.estimator
+    import dissensus.deep.learning.classifier
+    import dissensus.deep.meta.few_shot
+    import dissensus.deep.recovery.estimator
     import dissensus.scale.parquet
-    import dissensus.tendency.classifier  # noqa: F401
+    import dissensus.deep.tendency.classifier  # noqa: F401
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(given.seed)

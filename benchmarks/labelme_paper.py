@@ -25,9 +25,9 @@ import numpy as np
 from torch import Tensor
 
 from dissensus import read_truth
-from dissensus.learning.base import CrowdModel
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.nn import Batch, Training
+from dissensus.deep.learning.base import CrowdModel
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.nn import Batch, Training
 from kept import KEPT, kept
 from learning import DATA, STUDENT, Data, labelme, scores
 from pages import Section, Table

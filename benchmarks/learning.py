@@ -91,8 +91,8 @@ def music() -> Data:
 
 def sentiment() -> Data:
     """4999 sentences with labels of 203 annotators, 3999 to test; through MiniLM."""
-    from dissensus.nn.features import features_of
-    from dissensus.nn.inputs import Texts
+    from dissensus.deep.nn.features import features_of
+    from dissensus.deep.nn.inputs import Texts
 
     annotations, truth = _read("sentiment_polarity")
     with gzip.open(DATA / "sentiment_polarity" / "tasks.csv.gz", "rt", encoding="utf-8") as file:
@@ -123,7 +123,7 @@ SETS: dict[str, Callable[[], Data]] = {
 def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, Any]:
     """Train once, and look at the test set once."""
     from choosing import choose
-    from dissensus.learning.classifier import CrowdClassifier
+    from dissensus.deep.learning.classifier import CrowdClassifier
 
     annotations, summary = data.annotations, {}
     if spec == CEILING:

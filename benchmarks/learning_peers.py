@@ -31,10 +31,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dissensus.learning.base import BuildParts, CrowdModel, Method, PairBatch
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.learning.network import Classifier
-from dissensus.nn import Examples, Training, hold_out, train
+from dissensus.deep.learning.base import BuildParts, CrowdModel, Method, PairBatch
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.learning.network import Classifier
+from dissensus.deep.nn import Examples, Training, hold_out, train
 from dissensus.registry import learners
 from learning import SETS, STUDENT, Data, scores
 from pages import Section, Table

@@ -18,12 +18,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from dissensus.meta.adapter import Adapter
-from dissensus.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.meta.evaluation import Scores, embedded, score
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.meta.tasks import Tasks
-from dissensus.meta.tuning import choose
+from dissensus.deep.meta.base import Adapter
+from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
+from dissensus.deep.meta.evaluation import Scores, embedded, score
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.tasks import Tasks
+from dissensus.deep.meta.tuning import choose
 from dissensus.registry import adapters
 from few_shot_nets import NETS, net, trained_with
 from kept import KEPT, kept
@@ -171,7 +171,7 @@ class Known(torch.nn.Module):
         self.adapter = adapters.create("prototypes[labels=shares]").build(64, 5)
 
     def classify(self, network: Any, episodes: Episodes) -> Any:
-        from dissensus.meta.em import safe_log, squared_distance
+        from dissensus.deep.meta.em import safe_log, squared_distance
 
         u = network(episodes.x)
         n_classes = episodes.classes.shape[1]
@@ -348,7 +348,7 @@ def best_on(name: str, positions: dict[str, Any]) -> str:
 
 def curves() -> None:
     """Accuracy against the share of spammers, annotators, labels per item and steps."""
-    from dissensus.reporting.charts import save_chart
+    from dissensus.pages.charts import save_chart
     from few_shot_charts import accuracy_chart
 
     positions: dict[str, Any] = {}
@@ -606,8 +606,8 @@ def sources() -> None:
 
 def view() -> None:
     """Draw a task of test characters: its votes, and its classes after steps of EM."""
-    from dissensus.meta.few_shot import FewShotCrowd
-    from dissensus.meta.pseudo_annotators import annotate
+    from dissensus.deep.meta.few_shot import FewShotCrowd
+    from dissensus.deep.meta.pseudo_annotators import annotate
 
     valid, test = vectors("clean")
     model = FewShotCrowd(best_on("clean", {"clean": (valid, test)}), sizes=WIDE, tuning=100)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dissensus import Annotations, DissensusError, aggregators, evaluate
-from dissensus.engine import Local
+from dissensus.base.engine import Local
 from gold_sets import SETS, load
 from kept import KEPT, kept
 from pages import Section, Table

@@ -147,8 +147,8 @@ def seeds() -> dict[str, dict[str, bytes]]:
 def _written() -> dict[str, bytes]:
     """Return tables that this package writes: of classes, with times, and of every kind."""
     from dissensus import read
-    from dissensus.readers.any_kind import read as read_any
-    from dissensus.writers import write
+    from dissensus.formats.any_kind import read as read_any
+    from dissensus.formats.writers_init import write
 
     written: dict[str, bytes] = {}
     rows = [(f"item{n % 9}", f"w{n % 4}", "xyz"[n % 3 % 2]) for n in range(30)]
@@ -219,12 +219,12 @@ def place(number: int, folder: Path) -> Path:
 
 def try_one(number: int, folder: Path) -> tuple[str, str]:
     """Return how reading, checking and writing the files of a number ended, and the message."""
-    from dissensus import checking
+    from dissensus.quality import checks as checking
     from dissensus.errors import DissensusError
-    from dissensus.readers.any_kind import AnswerReading, examine_any
-    from dissensus.readers.exports import TOOLS
-    from dissensus.readers.truth import read_truth
-    from dissensus.writers import write
+    from dissensus.formats.any_kind import AnswerReading, examine_any
+    from dissensus.formats.format import TOOLS
+    from dissensus.formats.truth import read_truth
+    from dissensus.formats.writers_init import write
 
     draw = np.random.default_rng([number, 4])
     path = place(number, folder / "damaged")
@@ -268,7 +268,7 @@ def child(first: int, last: int) -> None:
         raise TimeoutError(f"took more than {PATIENCE} s")
 
     signal.signal(signal.SIGALRM, late)
-    import dissensus.writers  # noqa: F401
+    import dissensus.formats.writers_init  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as stderr:
         seeds()

@@ -26,7 +26,7 @@ from dissensus import Annotations, read, read_truth, simulate
 from dissensus.planning import plan
 from dissensus.planning._posterior_state import METHOD, fit
 from dissensus.registry import simulators
-from dissensus.simulation.strategy import Asked, Design
+from dissensus.datasets.strategy import Asked, Design
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from crowds import OUT
-from dissensus.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.meta.tasks import Tasks
+from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.tasks import Tasks
 
 __all__ = ["ANNOTATORS", "CONDITIONS", "RATIOS", "SHOTS", "Characters", "cells", "characters"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dissensus.reporting.charts import BLUE, GREY, ORANGE, save_chart
+from dissensus.pages.charts import BLUE, GREY, ORANGE, save_chart
 
 __all__ = ["Answer", "Rows", "Tables", "bars", "curves", "intervals", "value", "write_opening"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from dissensus import DataError
-from dissensus._relation import Floats, Integers
-from dissensus.nn import Features
-from dissensus.recovery.measures import jensen_shannon
+from dissensus.base.arrays import Floats, Integers
+from dissensus.deep.nn import Features
+from dissensus.deep.recovery.base import jensen_shannon
 
 
 class PairTest(NamedTuple):

@@ -33,10 +33,10 @@ from calibration import (
     weights,
 )
 from dissensus import Annotations, aggregate, aggregators, read
-from dissensus._content import content_sample
+from dissensus.answers.content import content_sample
 from dissensus.aggregation import auto
-from dissensus.calibration import EXPONENT, label_temperature, temper
-from dissensus.heldout import stopped_early
+from dissensus.base.calibration import EXPONENT, label_temperature, temper
+from dissensus.aggregation.held_out import stopped_early
 from gold_sets import DATA, SETS, load
 from kept import kept
 from pages import Section, Table

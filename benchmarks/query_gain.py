@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from crowds import OUT
-from dissensus.nn.features import Features
+from dissensus.deep.nn.features import Features
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
-from dissensus.tendency.auto import AutoTendency
+from dissensus.deep.tendency import FitOptions
+from dissensus.deep.tendency.auto import AutoTendency
 from pages import Section, Table
 from tendency import loaded, split
 

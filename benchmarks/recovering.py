@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dissensus.recovery import measures
-from dissensus.recovery.evaluation import ceiling_scores, soft_scores
+from dissensus.deep.recovery import base as measures
+from dissensus.deep.recovery.evaluation import ceiling_scores, soft_scores
 from kept import KEPT
 from pages import Section, Table
 from recovering_attention import attention, figures, spans

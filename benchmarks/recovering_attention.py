@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dissensus import Annotations
-from dissensus.nn.features import Features, features_of
-from dissensus.recovery.evaluation import soft_scores
+from dissensus.deep.nn.features import Features, features_of
+from dissensus.deep.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 from pages import Section, Table
 from pair_test import attention_of, pair_test
@@ -143,7 +143,7 @@ def attention_test(name: str, spec: str) -> dict[str, Any]:
 
 def figures() -> None:
     """Draw splits and reliability of one set, for the docs."""
-    from dissensus.reporting.recovery_figures import reliability_figure, splits_figure
+    from dissensus.deep.recovery.sections import reliability_figure, splits_figure
 
     folder = Path(__file__).parents[1] / "docs" / "images"
     data = soft_set_of("gwsd")

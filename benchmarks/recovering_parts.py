@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dissensus import Annotations
-from dissensus.nn.features import Features, RawInputs, features_of
-from dissensus.recovery import measures
-from dissensus.recovery.crossval import folds_of, majority
-from dissensus.recovery.evaluation import ceiling_scores, soft_scores
+from dissensus.deep.nn.features import Features, RawInputs, features_of
+from dissensus.deep.recovery import base as measures
+from dissensus.deep.recovery.cross_validation import folds_of, majority
+from dissensus.deep.recovery.evaluation import ceiling_scores, soft_scores
 from dissensus.registry import recoverers
 from kept import KEPT
 from pages import Section, Table
@@ -152,7 +152,7 @@ def _scaled(values: Any) -> Any:
 
 def perturbed(name: str, split: int, copies: int = 8) -> dict[str, Any]:
     """Return predictions of kernel ridge on perturbed test texts, and its expected surprise."""
-    from dissensus.recovery.kernel_ridge import KernelRidge, center_and_scale
+    from dissensus.deep.recovery.baselines import KernelRidge, center_and_scale
 
     data, features = loaded(name)
     parts = split_of(len(data.texts), split)
@@ -271,7 +271,7 @@ def cost() -> None:
     section = Section("cost", PAGE)
 
     def work() -> dict[str, Any]:
-        from dissensus.nn import as_inputs, encoder_for
+        from dissensus.deep.nn import as_inputs, encoder_for
 
         data = soft_set_of("hs_brexit")
         items = np.random.default_rng(0).permutation(len(data.texts))

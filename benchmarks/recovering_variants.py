@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from dissensus.nn.features import features_of
-from dissensus.recovery import measures
-from dissensus.recovery.crossval import folds_of, majority
-from dissensus.recovery.distances import class_distances
-from dissensus.recovery.evaluation import soft_scores
+from dissensus.deep.nn.features import features_of
+from dissensus.deep.recovery import base as measures
+from dissensus.deep.recovery.cross_validation import folds_of, majority
+from dissensus.deep.recovery.distances import class_distances
+from dissensus.deep.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 from pages import Section, Table
 from recovering_ground import PAGE, fitted, loaded, soft_set_of, stored

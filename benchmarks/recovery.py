@@ -18,7 +18,7 @@ from scipy import special, stats
 
 from dissensus import DissensusError, aggregate, aggregators, evaluate, read, read_truth, simulate
 from dissensus.result import Predictions
-from dissensus.simulation import Simulation
+from dissensus.datasets.simulation import Simulation
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dissensus.annotations import Annotations
+from dissensus.answers.annotations import Annotations
 from dissensus.errors import DataError
-from dissensus.readers import examine
-from dissensus.readers.scales import ordered_by, pair_counts
+from dissensus.formats import examine
+from dissensus.formats.scales import ordered_by, pair_counts
 
 UNORDERED = (
     *("cifar10n", "cifar10s", "dog", "face4", "labelme", "reuters_crowd", "weather_amt"),

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissensus import Annotations, aggregate
-from dissensus.label_errors import Checked, Spread, checked_errors, checks_needed
+from dissensus.planning.label_errors import Checked, Spread, checked_errors, checks_needed
 from dissensus.planning import DRAWN_EVERY, random_order
 
 SEED, TARGET, COVERAGE = 0, 0.95, 0.9

@@ -28,11 +28,11 @@ import numpy as np
 
 from crowds import OUT
 from dissensus import Annotations, read
-from dissensus.nn.features import Features, features_of
-from dissensus.nn.reading import read_inputs
+from dissensus.deep.nn.features import Features, features_of
+from dissensus.deep.nn.reading import read_inputs
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
-from dissensus.tendency.scores import score
+from dissensus.deep.tendency import FitOptions
+from dissensus.deep.tendency.scores import score
 from pages import Section, Table
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -19,8 +19,8 @@ import numpy as np
 
 import tendency
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
-from dissensus.tendency.maps import attention_maps
+from dissensus.deep.tendency import FitOptions
+from dissensus.deep.tendency.maps import attention_maps
 from pages import Section, Table
 from tendency_simulated import Drawn, Runs, with_interval, words_maps
 

@@ -23,15 +23,15 @@ import numpy as np
 from attentive_crowds import TendencySimulation, simulate_tendency
 from crowds import OUT
 from dissensus import Annotations
-from dissensus.nn.encoders import encoder_for
-from dissensus.nn.features import Features, features_of
-from dissensus.nn.inputs import Texts
+from dissensus.deep.nn.encoders import encoder_for
+from dissensus.deep.nn.features import Features, features_of
+from dissensus.deep.nn.inputs import Texts
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
-from dissensus.tendency.dic import dic, split_half
-from dissensus.tendency.faithfulness import deletion
-from dissensus.tendency.maps import Maps, attention_maps, word_maps
-from dissensus.tendency.qumatl import QueryTendency
+from dissensus.deep.tendency import FitOptions
+from dissensus.deep.tendency.dic import dic, split_half
+from dissensus.deep.tendency.faithfulness import deletion
+from dissensus.deep.tendency.maps import Maps, attention_maps, word_maps
+from dissensus.deep.tendency.qumatl import QueryTendency
 from pages import Section, Table
 
 QUERY = "query[layers=1,lr=0.003,epochs=25,patience=0,fits=1"

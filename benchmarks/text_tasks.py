@@ -113,8 +113,8 @@ def features_of(texts: list[str]) -> Any:
     """Return MiniLM's vectors: (item, 384), from the cache if they are there."""
     import torch
 
-    from dissensus.nn import Texts
-    from dissensus.nn.features import features_of as encoded
+    from dissensus.deep.nn import Texts
+    from dissensus.deep.nn.features import features_of as encoded
 
     return torch.from_numpy(encoded(Texts(tuple(texts)), "minilm").vectors)
 

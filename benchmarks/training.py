@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from dissensus import Annotations
-from dissensus.nn import Batch, Examples, Learner, Table, Training, train
+from dissensus.deep.nn import Batch, Examples, Learner, Table, Training, train
 from pages import Section
 from pages import Table as Page
 

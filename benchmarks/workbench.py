@@ -27,7 +27,7 @@ import numpy as np
 
 from defaults import labels
 from dissensus.app.journal import Journal
-from dissensus.label_errors import SPREAD
+from dissensus.planning.label_errors import SPREAD
 from gold_sets import SETS, load
 from pages import Section, Table
 from stopping import SPREADS, chosen_without, follow, stated

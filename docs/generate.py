@@ -15,12 +15,12 @@ from textwrap import dedent
 import click
 
 from dissensus.answers import KINDS
-from dissensus.catalogue import Entry, catalogue, outlines
+from dissensus.cli.catalogue import Entry, catalogue, outlines
 from dissensus.cli import VERBS, cli
-from dissensus.identification.scores import SCORES
-from dissensus.readers.exports import TOOL_KINDS, TOOLS, tool
+from dissensus.quality.scores import SCORES
+from dissensus.formats.format import TOOL_KINDS, TOOLS, tool
 from dissensus.registry import aggregators, split_spec
-from dissensus.writers.targets import ANSWER_TARGETS
+from dissensus.formats.targets import ANSWER_TARGETS
 from measurements import tables
 
 DOCS = Path(__file__).parent

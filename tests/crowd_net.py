@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from dissensus import Annotations
-from dissensus.nn import Examples, Learner, Table, Training, train
+from dissensus.deep.nn import Examples, Learner, Table, Training, train
 
 SETTINGS = Training(epochs=4, batch=16, lr=1e-2, clip=1.0, save_every=3, seed=5)
 
@@ -81,7 +81,7 @@ def fresh(annotations, dropout=0.3):
 
 def die_in_save(number):
     """Kill this process when checkpoint number so and so is half written."""
-    from dissensus.nn import checkpoints
+    from dissensus.deep.nn import checkpoints
 
     whole, done = checkpoints.save_file, []
 

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.meta.tasks import Tasks
+from dissensus.deep.meta.episodes import EpisodeSource, Sizes
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.tasks import Tasks
 
 FEW = Sizes(ways=(3,), shots=(3,), annotators=(4,), queries=4)
 QUICK = {"sizes": FEW, "tuning": 15, "episodes": 64}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, DataError, MethodError, Numbers, OptionError, agree
-from dissensus.agreement import (
+from dissensus.metrics.agreement_init import (
     cohen_kappa,
     conger_kappa,
     find_measure,
@@ -21,10 +21,10 @@ from dissensus.agreement import (
     pairwise,
     split_options,
 )
-from dissensus.agreement.differences import create_difference
-from dissensus.agreement.intervals import blocks, draws, interval_of
-from dissensus.agreement.joint import JointMeasures
-from dissensus.agreement.votes import count_votes
+from dissensus.metrics.statistics import create_difference
+from dissensus.metrics.intervals import blocks, draws, interval_of
+from dissensus.metrics.joint import JointMeasures
+from dissensus.metrics.votes import count_votes
 
 from .support import annotation_rows, rows_of, run, shared
 from .support import relation as from_rows
@@ -318,7 +318,7 @@ def test_many_pairs_are_refused_before_memory_is_full():
 
 
 def test_pairs_are_the_same_whether_looked_up_or_searched(monkeypatch):
-    from dissensus.agreement import co_annotation
+    from dissensus.metrics import co_annotation
 
     annotations = Annotations.from_matrix(crowd(0))
     before = pairwise(annotations, min_overlap=1)
@@ -434,7 +434,7 @@ def test_a_chart_is_drawn_and_needs_no_network(answers, ending, begin):
 
 
 def test_a_chart_has_a_cell_for_every_pair_with_a_value():
-    from dissensus.reporting.agreement_figures import pairs_chart
+    from dissensus.metrics.sections import pairs_chart
 
     annotations = Annotations.from_matrix(
         crowd(0, n_annotators=4), annotators=["</script>", "b" * 40, "c", "d"]
@@ -446,8 +446,8 @@ def test_a_chart_has_a_cell_for_every_pair_with_a_value():
 
 
 def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
-    from dissensus.reporting.agreement_figures import pairs_chart
-    from dissensus.reporting.charts import save_chart
+    from dissensus.metrics.sections import pairs_chart
+    from dissensus.pages.charts import save_chart
 
     names = ["</script><b>x", "<!--", "c<d", "d"]
     annotations = Annotations.from_matrix(crowd(0, n_annotators=4), annotators=names)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, Numbers, read
-from dissensus._names import code
-from dissensus.readers import as_annotations
-from dissensus.readers.long_tables import code_columns
-from dissensus.readers.text_codes import code_texts, rows_of_hash
+from dissensus.base.names import code
+from dissensus.formats import as_annotations
+from dissensus.formats.long_tables import code_columns
+from dissensus.formats.text_codes import code_texts, rows_of_hash
 from tests.support import annotation_rows, relation, rows_of
 
 ROWS = [("a", "x", "cat"), ("b", "x", "dog"), ("a", "y", "dog"), ("a", "x", "cat")]

@@ -10,8 +10,8 @@ import pytest
 
 import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Rankings, Sets, Spans, Texts
-from dissensus.readers.any_kind import examine_any
-from dissensus.reporting.answer_drawings import contour
+from dissensus.formats.any_kind import examine_any
+from dissensus.reporting.drawings import contour
 from dissensus.reporting.answer_report import report_answers
 
 from .answer_sets import drawn, made

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import dissensus as ds
 from dissensus import Annotations, DataError, MethodError
 from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
-from dissensus.consensus import Consensus, Objects
-from dissensus.consensus._chain import Chain
-from dissensus.consensus._schedule import schedule
-from dissensus.consensus.sequence import span_posterior, spans_of, tags_of
-from dissensus.consensus.soft_masks import soft_mask
-from dissensus.engine import Local
-from dissensus.metrics.answers import found_marks, mask_overlaps
+from dissensus.aggregation.consensus_init import Consensus, Objects
+from dissensus.aggregation.chain import Chain
+from dissensus.aggregation.schedule import schedule
+from dissensus.aggregation.sequence import span_posterior, spans_of, tags_of
+from dissensus.aggregation.masks import soft_mask
+from dissensus.base.engine import Local
+from dissensus.metrics.answer_scores import found_marks, mask_overlaps
 from dissensus.registry import aggregators, consensus_methods, registries
 
 from .answer_sets import drawn, made, span_rows

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
 from dissensus.answers import Rankings
-from dissensus.consensus import consensus
+from dissensus.aggregation.consensus_init import consensus
 from dissensus.errors import DataError
 from tests.support import shared_path
 

@@ -9,8 +9,8 @@ import pytest
 from dissensus import Annotations
 from dissensus.answers import Sets
 from dissensus.answers.sets import join_options, split_options
-from dissensus.consensus import Consensus, consensus
-from dissensus.consensus.joint_sets import JointSets, Profiles, held_out
+from dissensus.aggregation.consensus_init import Consensus, consensus
+from dissensus.aggregation.joint_sets import JointSets, Profiles, held_out
 from tests.support import shared_path
 
 PROFILES = ([0, 1, 2], [2, 3], [4, 5, 6, 7], [8], [9, 0])
@@ -115,7 +115,7 @@ def test_names_and_order_do_not_matter():
 
 
 def test_parts_make_no_difference():
-    from dissensus.engine import Local
+    from dissensus.base.engine import Local
 
     answers, _ = simulated(5, profiles=True, n_items=200)
     one, many = (consensus(answers, engine=Local(1, parts)) for parts in (1, 7))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissensus.answers import Texts
 from dissensus.answers.texts import plain_word, tokens_of
-from dissensus.consensus import consensus
+from dissensus.aggregation.consensus_init import consensus
 from tests.support import shared_path
 
 

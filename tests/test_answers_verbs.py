@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 import dissensus as ds
-from dissensus.agreement import agree
-from dissensus.agreement.distances import agree_on_answers
-from dissensus.agreement.gamma import disorder
+from dissensus.metrics.agreement_init import agree
+from dissensus.metrics.distances import agree_on_answers
+from dissensus.metrics.gamma import disorder
 from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans, Texts, kind_class
 from dissensus.errors import DataError, OptionError
 from dissensus.metrics import evaluate_answers
-from dissensus.readers.any_kind import AnswerReading, examine_any, read_known
+from dissensus.formats.any_kind import AnswerReading, examine_any, read_known
 
 from .support import run as run_command
 from .support import shared_path

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import aggregate, demo, read, write
-from dissensus.annotations import Annotations
+from dissensus.answers.annotations import Annotations
 from dissensus.app import exports
 from dissensus.app import workbench as workbench_module
 from dissensus.app.browse import Catalogue, Filter
@@ -35,9 +35,9 @@ from dissensus.app.sessions import is_password, set_password
 from dissensus.app.state_files import open_state
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
-from dissensus.label_errors import SPREAD, Checked, checked_errors
+from dissensus.planning.label_errors import SPREAD, Checked, checked_errors
 from dissensus.planning import plan_review
-from dissensus.readers import examine
+from dissensus.formats import examine
 
 from .support import run
 

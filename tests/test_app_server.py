@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from dissensus import read, read_truth
-from dissensus.annotations import Annotations
+from dissensus.answers.annotations import Annotations
 from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts
 from dissensus.app.journal import Journal
@@ -28,9 +28,9 @@ from dissensus.app.serving import serve
 from dissensus.app.sessions import Sessions, is_password, set_password
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError
-from dissensus.readers import examine
-from dissensus.readers.sources import open_source
-from dissensus.readers.tables import read_columns
+from dissensus.formats import examine
+from dissensus.formats.sources import open_source
+from dissensus.formats.tables import read_columns
 
 from .support import rows_of
 

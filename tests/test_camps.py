@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from dissensus import Annotations
-from dissensus._content import content_order
+from dissensus.answers.content import content_order
 from dissensus.errors import DataError, OptionError
-from dissensus.identification import camps, group_differences
-from dissensus.identification import camps as find
-from dissensus.identification._one_camp import fit_one_camp
-from dissensus.readers.side_tables import read_attributes
+from dissensus.quality import camps, group_differences
+from dissensus.quality import camps as find
+from dissensus.quality.camp_tests import fit_one_camp
+from dissensus.formats.side_tables import read_attributes
 
 from .support import relation, rows_of, run, shared, shared_path
 
@@ -53,7 +53,7 @@ def test_camps_are_found_with_their_members(n_classes):
 
 
 def test_correlations_are_kappas_of_pairs_who_give_labels_equally_often():
-    from dissensus.agreement import pairwise
+    from dissensus.metrics.agreement_init import pairwise
 
     annotations = crowd(1, own=0.5, n_items=1000)
     found, pairs = camps(annotations), pairwise(annotations)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, OptionError
-from dissensus.identification.cleaning import clean, read_rule
+from dissensus.quality.cleaning import clean, read_rule
 from tests.annotator_crowds import crowd, quick
 
 

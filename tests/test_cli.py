@@ -13,10 +13,11 @@ import click
 import numpy as np
 import pytest
 
-from dissensus import __version__, _progress
+from dissensus import __version__
+from dissensus.base import progress as _progress
 from dissensus import cli as command
 from dissensus.cli import OTHER_NAMES, VERBS, cli
-from dissensus.cli._output import echo
+from dissensus.pages.terminal import echo
 from tests.support import run, run_process
 
 ANSWERS = "task,worker,label\n" + "".join(

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import gammaln, logsumexp, psi
 
 from dissensus import Annotations, aggregate, simulate
-from dissensus._probability import normalize
+from dissensus.base.probability import normalize
 from dissensus.aggregation import cbcc
 from tests.support import shared
 from tests.test_latent_models import accuracy, answers, crowd, expected_log, table

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, OptionError, aggregate, aggregators, simulate
-from dissensus._pooling import mixture_weights
-from dissensus.comparison import compare
-from dissensus.diagnosis import data_warnings, groups, n_groups
-from dissensus.heldout import confusion_from_posterior, held_out, predicted_probability
-from dissensus.reporting.method_figures import methods_figure
-from dissensus.resampling import bootstrap
+from dissensus.base.pooling import mixture_weights
+from dissensus.aggregation.comparison import compare
+from dissensus.aggregation.diagnosis import data_warnings, groups, n_groups
+from dissensus.aggregation.held_out import confusion_from_posterior, held_out, predicted_probability
+from dissensus.aggregation.sections import methods_figure
+from dissensus.aggregation.resampling import bootstrap
 from tests.support import annotation_rows, relation, rows_of, run
 
 PAIR = ["majority", "dawid-skene"]

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dissensus import OptionError, aggregate
-from dissensus.identification.copying import copies, discoveries
-from dissensus.identification.leave_one_out import leave_one_out
+from dissensus.quality.copying import copies, discoveries
+from dissensus.quality.leave_one_out import leave_one_out
 from tests.annotator_crowds import crowd
 from tests.support import relation, rows_of
 

@@ -15,17 +15,17 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 
 from dissensus import Annotations, read
-from dissensus.cli._training import read_data
+from dissensus.cli.training import read_data
 from dissensus.errors import DataError, OptionError
-from dissensus.learning.base import BuildParts
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_folder
-from dissensus.learning.network import Classifier
-from dissensus.learning.outcome import top
-from dissensus.learning.two_stage import TwoStage
-from dissensus.nn import Examples, Training
-from dissensus.nn.reading import class_folders, read_input_index
-from dissensus.readers import examine
+from dissensus.deep.learning.base import BuildParts
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.learning.data_sets import aligned, labelled, open_data_set, open_folder
+from dissensus.deep.learning.network import Classifier
+from dissensus.deep.learning.outcome import top
+from dissensus.deep.learning.two_stage import TwoStage
+from dissensus.deep.nn import Examples, Training
+from dissensus.deep.nn.reading import class_folders, read_input_index
+from dissensus.formats import examine
 from dissensus.result import Predictions
 
 from .deep_sets import (  # noqa: F401

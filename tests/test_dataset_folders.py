@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dissensus import DataError, read
-from dissensus.readers import examine
+from dissensus.formats import examine
 from tests.support import rows_of, run
 
 TEXT = {"dtype": "string", "_type": "Value"}

@@ -22,14 +22,14 @@ from safetensors.torch import load_file
 
 from dissensus import read
 from dissensus._extras import install_command
-from dissensus.catalogue import catalogue, outlines
+from dissensus.cli.catalogue import catalogue, outlines
 from dissensus.errors import OptionError
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.nn import Training, as_inputs, encoder_for, read_inputs
-from dissensus.nn.encoders import encoder_spec
-from dissensus.nn.encoders._weights import weights_file
-from dissensus.nn.encoders.resnet import torchvision_name
-from dissensus.readers.side_tables import read_removed
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.nn import Training, as_inputs, encoder_for, read_inputs
+from dissensus.deep.nn.encoders import encoder_spec
+from dissensus.deep.nn.weights import weights_file
+from dissensus.deep.nn.resnet import torchvision_name
+from dissensus.formats.side_tables import read_removed
 
 from .deep_sets import (  # noqa: F401
     N_ANNOTATORS,

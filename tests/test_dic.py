@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.tendency.dic import dic, dic_interval, split_half
-from dissensus.tendency.scores import score, vote
+from dissensus.deep.tendency.dic import dic, dic_interval, split_half
+from dissensus.deep.tendency.scores import score, vote
 
 
 def labels(seed, n_items=60, n_annotators=4, n_classes=3, share=1.0):
@@ -135,7 +135,7 @@ def test_weighted_kappas_and_plain_agreement_can_be_asked_for():
 
 
 def test_alpha_is_krippendorffs():
-    from dissensus.agreement import krippendorff_alpha
+    from dissensus.metrics.agreement_init import krippendorff_alpha
 
     table = labels(4, n_annotators=2)
     found = dic(matrix(table), matrix(table), measure="alpha")

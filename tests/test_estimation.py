@@ -21,10 +21,10 @@ from dissensus import (
     simulate,
     write,
 )
-from dissensus.aggregation.numeric import Gaussian
-from dissensus.aggregation.numeric._base import NumericContext
+from dissensus.aggregation.numeric_init import Gaussian
+from dissensus.aggregation.numbers import NumericContext
 from dissensus.params import describe_fields
-from dissensus.readers import as_numbers, kind_of_labels, read
+from dissensus.formats import as_numbers, kind_of_labels, read
 from tests.support import run, shared, shared_path, shared_truth
 
 METHODS = list(estimators)

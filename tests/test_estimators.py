@@ -15,13 +15,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dissensus import Annotations, DataError, OptionError, OutputError
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.meta.episodes import Sizes
-from dissensus.meta.few_shot import FewShotCrowd
-from dissensus.nn.settings import Training
-from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.meta.episodes import Sizes
+from dissensus.deep.meta.few_shot import FewShotCrowd
+from dissensus.deep.nn.settings import Training
+from dissensus.deep.recovery.estimator import DistributionRecovery
 from dissensus.registry import adapters, learners, recoverers, tendencies
-from dissensus.tendency.classifier import TendencyClassifier
+from dissensus.deep.tendency.classifier import TendencyClassifier
 
 
 class Case(NamedTuple):

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import dissensus
-from dissensus import Aggregation, OutputError, _files, aggregate
-from dissensus._files import atomic_file, atomic_folder, check_folder
+from dissensus import Aggregation, OutputError, aggregate
+from dissensus.base import files as _files
+from dissensus.base.files import atomic_file, atomic_folder, check_folder
 from tests.support import relation, run, run_process
 
 ROWS = [(item, who, "xy"[(item + who) % 3 == 0]) for item in range(6) for who in range(4)]
@@ -190,7 +191,7 @@ def test_output_below_a_file_names_the_file(answers, tmp_path):
 
 WRITER = """
 import os, sys, time
-from dissensus._files import atomic_file, atomic_folder
+from dissensus.base.files import atomic_file, atomic_folder
 with atomic_file("out.csv") as file, atomic_folder("out") as folder:
     file.write_text("half")
     (folder / "inside").write_text("half")
@@ -364,7 +365,7 @@ def test_an_error_of_the_system_while_reading_is_one_line(tmp_path, monkeypatch)
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", "a.csv")
 
-    monkeypatch.setattr("dissensus.readers.reading.open_source", refused)
+    monkeypatch.setattr("dissensus.formats.reading.open_source", refused)
     done = run("aggregate", "a.csv", cwd=tmp_path)
     assert one_line(done) == "dissensus: a.csv: permission denied\n"
 

@@ -12,7 +12,7 @@ import pytest
 from dissensus import Annotations, DataError, check, report
 from dissensus._extras import install_command
 from dissensus.cli import VERBS, cli
-from dissensus.nn.reading import read_input_index
+from dissensus.deep.nn.reading import read_input_index
 from tests.support import run
 
 INCOMPLETE = "task,worker,label\na,x,1\na,y,\nb,x,1\nb,,0\nc,x,0\nc,y,1\nc,z,1\n"

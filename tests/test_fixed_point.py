@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from dissensus import aggregate, aggregators, estimate, estimators, simulate
-from dissensus._fixed_point import iterate, relative_change_below
+from dissensus.base.iteration import iterate, relative_change_below
 
 
 class Halved(NamedTuple):

@@ -17,13 +17,13 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install '.
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds
-from dissensus.learning._margins import MarginRecorder, margins
-from dissensus.learning._trainer import Trainer
-from dissensus.learning.aum import aum, aumc
-from dissensus.learning.hardness import at_most_quantile
-from dissensus.learning.network import Classifier
-from dissensus.learning.waum import trust, waum, weighted
-from dissensus.nn.batches import Examples
+from dissensus.deep.learning.margins import MarginRecorder, margins
+from dissensus.deep.learning.label_trainer import Trainer
+from dissensus.deep.learning.hard_items import aum, aumc
+from dissensus.deep.learning.hardness import at_most_quantile
+from dissensus.deep.learning.network import Classifier
+from dissensus.deep.learning.waum import trust, waum, weighted
+from dissensus.deep.nn.batches import Examples
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
@@ -120,7 +120,7 @@ def test_margins_of_logits_do_not_depend_on_a_constant(kind):
 
 
 def test_margins_are_added_up_epoch_by_epoch_for_every_label(monkeypatch):
-    monkeypatch.setattr("dissensus.learning._margins._BATCH", 7)  # several batches
+    monkeypatch.setattr("dissensus.deep.learning.margins._BATCH", 7)  # several batches
     rng = np.random.default_rng(0)
     x, annotations, *_ = gaussians(n_items=30)
     annotations = annotations.keep(annotations.item != 4)  # nobody is left on one item

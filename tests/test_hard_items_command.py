@@ -34,7 +34,7 @@ def pictures(tmp_path_factory):
     """A folder as peerannot has them: bars, crosses, discs, and noise."""
     from PIL import Image
 
-    from dissensus.writers.folders import write_folder
+    from dissensus.formats.tools.folders import write_folder
 
     folder = tmp_path_factory.mktemp("pictures")
     rng = np.random.default_rng(0)

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from dissensus import DataError, read
-from dissensus.readers import examine
-from dissensus.readers.exports import TOOLS
-from dissensus.readers.packing import unpacked
+from dissensus.formats import examine
+from dissensus.formats.format import TOOLS
+from dissensus.formats.packing import unpacked
 from tests.support import rows_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -225,8 +225,8 @@ def test_records_with_other_types_than_expected_end_well(tmp_path):
 MEASURE = """
 import resource, sys
 from dissensus import DataError
-from dissensus.readers import examine
-import dissensus.readers.label_studio, dissensus.readers.huggingface
+from dissensus.formats import examine
+import dissensus.formats.tools.label_studio, dissensus.formats.tools.huggingface
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:
     try:

@@ -8,8 +8,8 @@ import pytest
 
 import dissensus as ds
 from dissensus import Annotations, aggregators
-from dissensus._identifiability import identifiable_annotators, identifiable_items
-from dissensus.label_errors import Checked, checked_errors, label_errors
+from dissensus.answers.identifiability import identifiable_annotators, identifiable_items
+from dissensus.planning.label_errors import Checked, checked_errors, label_errors
 from dissensus.planning.review import plan_review
 from tests.support import run
 

@@ -22,11 +22,11 @@ from dissensus import (
     simulate,
     write,
 )
-from dissensus.readers import as_annotations, as_truth, read_predictions
-from dissensus.readers.exports import head_of, tool_of
-from dissensus.readers.sources import open_source
-from dissensus.writers import losses
-from dissensus.writers.folders import write_simulation
+from dissensus.formats import as_annotations, as_truth, read_predictions
+from dissensus.formats.format import head_of, tool_of
+from dissensus.formats.sources import open_source
+from dissensus.formats.writers_init import losses
+from dissensus.formats.tools.folders import write_simulation
 from tests.support import annotation_rows, relation
 
 TABLES = [
@@ -434,9 +434,9 @@ def test_a_plain_table_needs_no_reader_of_exports(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("item,annotator,label\na,x,1\na,y,2\n")
     code = (
-        "import sys; from dissensus import read; from dissensus.readers.exports import TOOLS\n"
+        "import sys; from dissensus import read; from dissensus.formats.format import TOOLS\n"
         f"read({str(path)!r})\n"
-        "print([name for name in TOOLS.values() if f'dissensus.readers.{name}' in sys.modules])"
+        "print([name for name in TOOLS.values() if f'dissensus.formats.{name}' in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout.strip() == b"[]", done.stdout

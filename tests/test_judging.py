@@ -28,8 +28,8 @@ from dissensus.judging.replacement import dependent_discoveries
 from dissensus.judging.sentences import too_few
 from dissensus.judging.true_mean import powered_mean, stratified_mean
 from dissensus.judging.true_shares import design_effect, rogan_gladen, stratified_share
-from dissensus.readers.side_tables import read_kinds
-from dissensus.simulation import simulate_judges
+from dissensus.formats.side_tables import read_kinds
+from dissensus.datasets.simulation import simulate_judges
 from tests.support import shared_path
 
 EPSILON = {
@@ -100,7 +100,7 @@ def test_a_model_at_random_fails():
 
 
 def test_benjamini_yekutieli_is_stricter_than_benjamini_hochberg():
-    from dissensus.identification.copying import discoveries
+    from dissensus.quality.copying import discoveries
 
     p_value = np.array([0.001, 0.012, 0.02, 0.9])
     assert discoveries(p_value, 0.05).sum() == 3
@@ -138,7 +138,7 @@ def test_clusters_of_equal_items_count_once():
 def test_intervals_of_shares_cover_the_truth_and_are_narrower_than_people_alone(
     name, label, n_labelled
 ):
-    from dissensus.identification.proportions import proportion
+    from dissensus.base.proportions import proportion
 
     data = mixed(shared_set(name))
     code = data.classes.tolist().index(label)
@@ -338,7 +338,7 @@ def test_prompts_of_one_model_are_one_family():
 @pytest.mark.parametrize("seen", [1, 2])
 @pytest.mark.parametrize("name", ["alt_wax", "alt_cebab_aspects", "alt_framing"])
 def test_the_pool_is_no_worse_than_people_and_better_calibrated(name, seen):
-    from dissensus.judging._mixed import voices, weighted_votes
+    from dissensus.judging.mixed import voices, weighted_votes
 
     data = mixed(shared_set(name))
     people, rng = data.people, np.random.default_rng(0)
@@ -587,7 +587,7 @@ def test_a_judge_that_drifts_raises_an_alarm_in_later_periods():
 
 def test_published_errors_of_transport():
     path = shared_path("cje_arena")
-    from dissensus.readers.side_tables import read_items
+    from dissensus.formats.side_tables import read_items
 
     systems = {item: row["system"] for item, row in read_items(path / "tasks.csv.gz").items()}
     data = mixed(shared_set("cje_arena"), by=systems)
@@ -714,7 +714,7 @@ def test_hostile_names_and_labels_are_only_names():
         (f"i{k}", who, ("=1+1", "constructor")[rng.integers(2)]) for k in range(80) for who in names
     ]
     item, who, label = zip(*rows, strict=True)
-    from dissensus.reporting.judging_report import JudgingReport
+    from dissensus.judging.sections import JudgingReport
 
     found = judge(Annotations.from_columns(item, who, label).with_kinds(), resamples=10)
     page = JudgingReport(found, "<b>").page()
@@ -755,7 +755,7 @@ def test_the_sentence_for_too_few_labels():
 
 
 def test_sentences_of_a_published_set():
-    from dissensus.readers.side_tables import read_items
+    from dissensus.formats.side_tables import read_items
 
     path = shared_path("alt_framing")
     cluster = {item: row["cluster"] for item, row in read_items(path / "tasks.csv.gz").items()}

@@ -13,16 +13,16 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
-from dissensus.learning._confusion import count_confusion, trusting
-from dissensus.learning.base import BuildParts, at_label
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.learning.geo_crowdnet import log_volume
-from dissensus.learning.madl import weights
-from dissensus.learning.max_mig import DIVERGENCES
-from dissensus.learning.network import Classifier
-from dissensus.learning.raykar import expect
-from dissensus.nn.batches import Examples
-from dissensus.nn.settings import Training
+from dissensus.deep.learning.confusion import count_confusion, trusting
+from dissensus.deep.learning.base import BuildParts, at_label
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.learning.geo_crowdnet import log_volume
+from dissensus.deep.learning.annotator_networks import weights
+from dissensus.deep.learning.max_mig import DIVERGENCES
+from dissensus.deep.learning.network import Classifier
+from dissensus.deep.learning.raykar import expect
+from dissensus.deep.nn.batches import Examples
+from dissensus.deep.nn.settings import Training
 from dissensus.registry import learners
 
 from .support import benchmark

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, aggregate, aggregators
-from dissensus.identification.leave_one_out import has_other_labels, leave_one_out
+from dissensus.quality.leave_one_out import has_other_labels, leave_one_out
 from dissensus.result import gold_codes
 from tests.annotator_crowds import crowd, quick
 from tests.support import annotation_rows, relation, rows_of

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dissensus as ds
-from dissensus._left_out import LeftOut
+from dissensus.answers.left_out import LeftOut
 from dissensus.errors import DataError
-from dissensus.readers import examine
-from dissensus.readers.reading import KindReading, examine_question
+from dissensus.formats import examine
+from dissensus.formats.reading import KindReading, examine_question
 from tests.support import run
 
 FIXTURES = Path(__file__).parent / "fixtures"

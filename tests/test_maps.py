@@ -11,16 +11,16 @@ from numpy.testing import assert_allclose
 from safetensors.numpy import load_file
 
 from dissensus import Annotations
-from dissensus._names import as_names
+from dissensus.base.names import as_names
 from dissensus.errors import MethodError, OptionError, OutputError
-from dissensus.nn import Texts, as_inputs, encoder_for
-from dissensus.nn.features import Features, features_of
-from dissensus.reporting.attention_images import heat
-from dissensus.reporting.attention_maps import attention_report
-from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_correlation
-from dissensus.tendency.maps import attention_maps, query_model, word_maps, word_spans
-from dissensus.tendency.own_majority import OwnMajority
-from dissensus.tendency.query import Query
+from dissensus.deep.nn import Texts, as_inputs, encoder_for
+from dissensus.deep.nn.features import Features, features_of
+from dissensus.deep.tendency.attention_images import heat
+from dissensus.deep.tendency.attention_page import attention_report
+from dissensus.deep.tendency.faithfulness import faithfulness, gradient_maps, rank_correlation
+from dissensus.deep.tendency.maps import attention_maps, query_model, word_maps, word_spans
+from dissensus.deep.tendency.own_majority import OwnMajority
+from dissensus.deep.tendency.query import Query
 
 from .support import benchmark
 
@@ -336,8 +336,8 @@ def test_videos_go_from_files_to_maps(tmp_path):
     from click.testing import CliRunner
 
     from dissensus.cli._attention_maps import map_
-    from dissensus.nn import read_inputs
-    from dissensus.tendency.classifier import TendencyClassifier
+    from dissensus.deep.nn import read_inputs
+    from dissensus.deep.tendency.classifier import TendencyClassifier
 
     from .test_videos import BLUE, GREEN, RED, write_video
 

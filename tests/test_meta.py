@@ -9,12 +9,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 
 from dissensus import Annotations
-from dissensus.meta.em import Em
-from dissensus.meta.em_full import EmFull
-from dissensus.meta.em_item_confusion import EmItemConfusion
-from dissensus.meta.em_kinds import EmKinds
-from dissensus.meta.em_one_coin import EmOneCoin
-from dissensus.meta.items import Items
+from dissensus.deep.meta.em import Em
+from dissensus.deep.meta.em_full import EmFull
+from dissensus.deep.meta.em_variants import EmItemConfusion
+from dissensus.deep.meta.em_kinds import EmKinds
+from dissensus.deep.meta.em_one_coin import EmOneCoin
+from dissensus.deep.meta.items import Items
 from dissensus.registry import aggregators
 
 ADAPTERS = [EmFull, EmOneCoin, EmKinds, EmItemConfusion]

@@ -15,20 +15,20 @@ pytest.importorskip("sklearn", reason="FewShotCrowd needs scikit-learn")
 
 from dissensus import Annotations
 from dissensus.errors import OptionError
-from dissensus.meta.adapter import Adapter
-from dissensus.meta.embedding import Embedding
-from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.evaluation import Scores, embedded, score
-from dissensus.meta.items import Items
-from dissensus.meta.learner import ClassLearner, EpisodeLearner
-from dissensus.meta.maml import Maml
-from dissensus.meta.prototypes import Prototypes
-from dissensus.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.meta.ridge import Ridge
-from dissensus.meta.sources import labelled
-from dissensus.meta.tasks import Tasks
-from dissensus.meta.tuning import choose, tune
-from dissensus.nn import Training, train
+from dissensus.deep.meta.base import Adapter
+from dissensus.deep.meta.embedding import Embedding
+from dissensus.deep.meta.episodes import EpisodeSource, Sizes
+from dissensus.deep.meta.evaluation import Scores, embedded, score
+from dissensus.deep.meta.items import Items
+from dissensus.deep.meta.learner import ClassLearner, EpisodeLearner
+from dissensus.deep.meta.maml import Maml
+from dissensus.deep.meta.baselines import Prototypes
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.ridge import Ridge
+from dissensus.deep.meta.sources import labelled
+from dissensus.deep.meta.tasks import Tasks
+from dissensus.deep.meta.tuning import choose, tune
+from dissensus.deep.nn import Training, train
 from dissensus.registry import adapters, aggregators
 
 from .few_shot_support import FEW, gaussian, source_of

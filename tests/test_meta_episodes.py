@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[de
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
-from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.pseudo_annotators import PseudoAnnotators, annotate
-from dissensus.meta.splitting import split
-from dissensus.meta.tasks import Tasks
+from dissensus.deep.meta.episodes import EpisodeSource, Sizes
+from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators, annotate
+from dissensus.deep.meta.splitting import split
+from dissensus.deep.meta.tasks import Tasks
 
 
 def tasks_of(n_classes=12, per_class=15, n_tasks=None, seed=0):

@@ -16,10 +16,10 @@ from sklearn.base import clone
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError, OptionError
-from dissensus.meta.active import information
-from dissensus.meta.few_shot import FewShotCrowd
-from dissensus.meta.sources import join_sources, read_source
-from dissensus.nn import Training
+from dissensus.deep.meta.active import information
+from dissensus.deep.meta.few_shot import FewShotCrowd
+from dissensus.deep.meta.sources import join_sources, read_source
+from dissensus.deep.nn import Training
 from dissensus.registry import adapters
 
 from .few_shot_support import QUICK, gaussian, source_of

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Aggregation, Annotations, aggregate, aggregators, simulate
-from dissensus.engine import Local
+from dissensus.base.engine import Local
 from dissensus.params import describe_fields
 from dissensus.result import pack_params
 from tests.support import annotation_rows, relation, rows_of, run

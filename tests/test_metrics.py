@@ -18,9 +18,9 @@ from dissensus import (
     evaluate,
     write,
 )
-from dissensus._names import as_names, numbered
+from dissensus.base.names import as_names, numbered
 from dissensus.metrics import _classes, _numbers
-from dissensus.readers import as_numbers, read_predictions
+from dissensus.formats import as_numbers, read_predictions
 from dissensus.result import Predictions, Values
 from tests.support import run, shared, shared_truth
 

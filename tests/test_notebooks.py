@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import dissensus as ds
-from dissensus._tables import Drawable, Tabular
+from dissensus.base.tables import Drawable, Tabular
 from dissensus.answers import KINDS, kind_class
-from dissensus.meta.view import EmbeddingView, Stage
+from dissensus.deep.meta.sections import EmbeddingView, Stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "notebooks.md"
 HOSTILE = ["<script>alert(1)</script>", "\"&'</svg><img src=x onerror=alert(2)>", "__proto__"]

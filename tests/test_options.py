@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from dissensus.cli import VERBS, cli, options
+from dissensus.cli import VERBS, cli, verb as options
 
 ROOT = Path(__file__).parents[1]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, Numbers, demo, report, report_groups, report_numbers
-from dissensus.reporting.charts import save_chart
+from dissensus.pages.charts import save_chart
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

@@ -9,7 +9,7 @@ from .deep_sets import shapes, torch  # noqa: F401
 
 pd = pytest.importorskip("pandas", reason="their tables are pandas'")
 
-from dissensus import models  # noqa: E402
+from dissensus.peerannot import models  # noqa: E402
 
 
 class Images:

@@ -19,11 +19,11 @@ from dissensus import (
     policies,
     simulate,
 )
-from dissensus.label_errors import label_errors
+from dissensus.planning.label_errors import label_errors
 from dissensus.planning import Curve, Point
 from dissensus.planning._choose import choose
-from dissensus.planning._constraints import Constraints
-from dissensus.planning._information import (
+from dissensus.planning.choosing import Constraints
+from dissensus.planning.information import (
     Lookahead,
     entropy,
     expected_accuracy,
@@ -33,7 +33,7 @@ from dissensus.planning._information import (
 )
 from dissensus.planning._posterior_state import fit, posterior_state
 from dissensus.planning.policy import NoiseModel, noise_model_of
-from dissensus.reporting.method_figures import curve_chart
+from dissensus.aggregation.sections import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
 POLICIES = [name for name in policies if name != "active-lab"]

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, OptionError, OutputError, aggregate, read, write
-from dissensus._files import locked
-from dissensus.readers import Reading, examine
-from dissensus.writers import Card, losses, pseudonymise
-from dissensus.writers.cards import _yaml
-from dissensus.writers.pseudonyms import read_key, write_key
+from dissensus.base.files import locked
+from dissensus.formats import Reading, examine
+from dissensus.formats.writers_init import Card, losses, pseudonymise
+from dissensus.formats.tools.cards import _yaml
+from dissensus.formats.pseudonyms import read_key, write_key
 from tests.support import relation, rows_of, run
 
 HEADER = "item,annotator,label,reviewer,split\n"

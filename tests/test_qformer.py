@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch", reason="networks need torch")
 from safetensors.torch import save_file
 
 from dissensus.errors import DataError
-from dissensus.nn.features import Features
-from dissensus.tendency.pretrained import load_qformer
-from dissensus.tendency.qformer import QFormer, Shape
-from dissensus.tendency.qumatl import Qumatl
+from dissensus.deep.nn.features import Features
+from dissensus.deep.tendency.pretrained import load_qformer
+from dissensus.deep.tendency.qformer import QFormer, Shape
+from dissensus.deep.tendency.qumatl import Qumatl
 
 from .support import benchmark
 

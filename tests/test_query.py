@@ -11,11 +11,11 @@ from torch.nn import functional
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
-from dissensus.nn import Examples, Training
-from dissensus.nn.features import Features, Layout, features_of
+from dissensus.deep.nn import Examples, Training
+from dissensus.deep.nn.features import Features, Layout, features_of
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions
-from dissensus.tendency._heads import (
+from dissensus.deep.tendency import FitOptions
+from dissensus.deep.tendency.heads import (
     OrdinalHeads,
     OwnHeads,
     SharedHeads,
@@ -23,10 +23,10 @@ from dissensus.tendency._heads import (
     gaps_of,
     slots,
 )
-from dissensus.tendency._net import QueryNet, Sizes
-from dissensus.tendency.qformer import QFormer, Shape
-from dissensus.tendency.query import Query
-from dissensus.tendency.qumatl import Qumatl, vote_shares
+from dissensus.deep.tendency.net import QueryNet, Sizes
+from dissensus.deep.tendency.qformer import QFormer, Shape
+from dissensus.deep.tendency.query import Query
+from dissensus.deep.tendency.qumatl import Qumatl, vote_shares
 
 from .support import benchmark
 from .test_qformer import filled

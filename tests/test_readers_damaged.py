@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 from dissensus import DataError
-from dissensus._panics import without_panics
-from dissensus.readers import examine
-from dissensus.readers.any_kind import examine_any
-from dissensus.readers.truth import read_truth
+from dissensus.base.panics import without_panics
+from dissensus.formats import examine
+from dissensus.formats.any_kind import examine_any
+from dissensus.formats.truth import read_truth
 from tests.test_readers_json import FIXTURES, OURS, READABLE, task, write_json
 
 

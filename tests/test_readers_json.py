@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from dissensus import DataError
 from dissensus.answers import KINDS
-from dissensus.readers import examine
-from dissensus.readers._answers import joined
-from dissensus.readers.exports import TOOLS, head_of, tool
-from dissensus.readers.list_texts import parse_list
-from dissensus.readers.reading import examine_question
-from dissensus.readers.sources import open_source
+from dissensus.formats import examine
+from dissensus.formats.collecting import joined
+from dissensus.formats.format import TOOLS, head_of, tool
+from dissensus.formats.cells import parse_list
+from dissensus.formats.reading import examine_question
+from dissensus.formats.sources import open_source
 from tests.support import rows_of, run
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -585,7 +585,7 @@ def test_any_text_is_a_choice(annotations, tmp_path_factory):
 
 @given(st.lists(options, unique=True))
 def test_joined_options_come_apart_again(chosen):
-    from dissensus.writers.content import chosen_options
+    from dissensus.formats.content import chosen_options
 
     assert chosen_options(joined(chosen) or "(none)") == sorted(chosen, key=lambda o: joined([o]))
 

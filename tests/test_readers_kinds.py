@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from dissensus import DataError
 from dissensus.answers import kind_class
-from dissensus.consensus import consensus
+from dissensus.aggregation.consensus_init import consensus
 from dissensus.errors import OptionError
-from dissensus.readers import _shapes as shapes
-from dissensus.readers.annotator_files import read_files
-from dissensus.readers.exports import TOOL_KINDS, TOOLS, head_of, tool, tool_of
-from dissensus.readers.reading import examine, examine_question
-from dissensus.readers.sources import open_source
-from dissensus.writers import write_answers
+from dissensus.formats import shapes as shapes
+from dissensus.formats.annotator_files import read_files
+from dissensus.formats.format import TOOL_KINDS, TOOLS, head_of, tool, tool_of
+from dissensus.formats.reading import examine, examine_question
+from dissensus.formats.sources import open_source
+from dissensus.formats.writers_init import write_answers
 from tests.support import run
 
 FIXTURES = Path(__file__).parent / "fixtures_kinds"

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from dissensus import DataError
-from dissensus.readers import examine
-from dissensus.readers.exports import TOOLS, Head, head_of, tool
-from dissensus.readers.sources import Source, open_source
+from dissensus.formats import examine
+from dissensus.formats.format import TOOLS, Head, head_of, tool
+from dissensus.formats.sources import Source, open_source
 from tests.support import rows_of, run
 
 ANSWERS = {  # user → item → scheme → option → value

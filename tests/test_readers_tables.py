@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, read, write
-from dissensus._formulas import guarded_frame
-from dissensus.readers import examine
-from dissensus.readers.columns import NEEDED
-from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
-from dissensus.readers.sources import Source, open_source
-from dissensus.readers.tables import read_columns
+from dissensus.base.formulas import guarded_frame
+from dissensus.formats import examine
+from dissensus.formats.columns import NEEDED
+from dissensus.formats.format import TOOLS, head_of, tool, tool_of
+from dissensus.formats.sources import Source, open_source
+from dissensus.formats.tables import read_columns
 from tests.support import annotation_rows, relation, rows_of, run, shared_files
 
 FIXTURES = Path(__file__).parent / "fixtures"

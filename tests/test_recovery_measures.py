@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.recovery import measures
-from dissensus.recovery._temperature import vote_slope
-from dissensus.recovery.distances import class_distances, distances_from_table, soft_labels
-from dissensus.recovery.evaluation import (
+from dissensus.deep.recovery import base as measures
+from dissensus.deep.recovery.temperature import vote_slope
+from dissensus.deep.recovery.distances import class_distances, distances_from_table, soft_labels
+from dissensus.deep.recovery.evaluation import (
     ceiling_scores,
     evaluate_named,
     evaluate_shares,

@@ -26,16 +26,16 @@ from dissensus import (
     simulate,
     summarise,
 )
-from dissensus.aggregation._base import Aggregator
+from dissensus.method import Aggregator
 from dissensus.cli.report import _distinct_names
 from dissensus.pages.wording import amount, listed, percent
-from dissensus.readers import Reading
-from dissensus.readers.side_tables import read_texts
-from dissensus.reporting import embedding
-from dissensus.reporting.charts import save_chart
-from dissensus.reporting.embedding import embedded_image
+from dissensus.formats import Reading
+from dissensus.formats.side_tables import read_texts
+from dissensus.pages import embedding
+from dissensus.pages.charts import save_chart
+from dissensus.pages.embedding import embedded_image
 from dissensus.reporting.group_report import split_by
-from dissensus.reporting.method_figures import annotators_figure
+from dissensus.aggregation.sections import annotators_figure
 
 from .support import annotation_rows, relation, run, shared, shared_truth
 
@@ -320,7 +320,7 @@ def test_annotators_are_judged_by_known_items_first():
 
 
 def test_all_wrong_known_items_are_on_the_page_however_many_items_there_are(monkeypatch):
-    monkeypatch.setattr("dissensus.reporting.class_tables.MAX_ITEMS", 20)
+    monkeypatch.setattr("dissensus.reporting.details.MAX_ITEMS", 20)
     annotations, truth = crowd_of([0.8] * 5)
     summary = report(annotations, "majority", truth=truth)
     shown = data_of(summary.page())["items"]

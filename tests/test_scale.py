@@ -23,13 +23,13 @@ from dissensus import (
     agree,
     simulate,
 )
-from dissensus._names import numbered
+from dissensus.base.names import numbered
 from dissensus.scale import aggregate_files, agree_shards, fit_shards, quality_intervals, shard_rows
 from dissensus.scale.disk import Disk
 from dissensus.scale.parquet import fits
-from dissensus.sharded import shard_files
-from dissensus.sharded.chunks import chunks_of, read_all
-from dissensus.sharded.parquet_files import find_files
+from dissensus.scale import shard_files
+from dissensus.scale.chunks import chunks_of, read_all
+from dissensus.scale.parquet_files import find_files
 from tests.support import run
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +101,7 @@ def shards(files, tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
-    from dissensus.engine.dask import Dask
+    from dissensus.scale.dask import Dask
 
     with (
         distributed.LocalCluster(
@@ -155,7 +155,7 @@ def test_a_dask_dataframe_is_aggregated_where_it_is(files, cluster, tmp_path):
         }
     )
     table = frames.from_pandas(table.sample(frac=1, random_state=1), npartitions=3)
-    from dissensus.engine.cluster import frame_chunks
+    from dissensus.scale.cluster import frame_chunks
 
     annotations = shard_rows(frame_chunks(cluster, table), cluster, n_shards=3)
     fit_shards(annotations, "dawid-skene", cluster).write(tmp_path)
@@ -424,7 +424,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(files, tmp_path):
 @pytest.mark.parametrize("at_once", [1, 2], ids=["one", "all of them"])
 def test_workers_that_are_killed_change_nothing(at_once, files, tmp_path):
     pytest.importorskip("distributed")
-    from dissensus.engine.cluster import joined
+    from dissensus.scale.cluster import joined
 
     killed = []
     with joined(workers=2) as engine:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from dissensus import DataError, MethodError, OptionError, aggregate, simulate
-from dissensus.engine import add
+from dissensus.base.engine import add
 from dissensus.scale import OnlineAggregation, Stream, online
 from tests.support import relation, rows_of, run
 
@@ -164,7 +164,7 @@ def test_a_stream_is_written_by_one_process_and_kept_in_one_way(tmp_path):
 KILLED = textwrap.dedent(
     """
     import os, random, signal, sys
-    import dissensus._files
+    import dissensus.base.files
     from dissensus.cli import main
     from dissensus.scale import online
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Aggregation, Annotations, DataError, OptionError, aggregate, agree, compare
-from dissensus.agreement import krippendorff_alpha
-from dissensus.annotations import SCALES
+from dissensus.metrics.agreement_init import krippendorff_alpha
+from dissensus.answers.annotations import SCALES
 from dissensus.metrics import evaluate
 from dissensus.planning import plan
-from dissensus.readers import examine, read, read_predictions
-from dissensus.readers.scales import in_a_row
+from dissensus.formats import examine, read, read_predictions
+from dissensus.formats.scales import in_a_row
 from dissensus.reporting.report import report
 from dissensus.scale.disk import Disk
 from dissensus.scale.shards import shard_rows
-from dissensus.sharded.chunks import chunks_of
+from dissensus.scale.chunks import chunks_of
 
 from .support import annotation_rows, relation, run, shared_path
 
@@ -210,7 +210,7 @@ def test_a_saved_result_has_its_scale(scale, tmp_path):
 
 @pytest.mark.parametrize(("columns", "scale"), [(ratings(), "ordinal"), (codes(), "nominal")])
 def test_shards_have_the_scale_of_annotations_in_memory(columns, scale, tmp_path):
-    from dissensus.writers import write
+    from dissensus.formats.writers_init import write
 
     write(read(columns), tmp_path / "a.parquet")
     files = [str(tmp_path / "a.parquet")]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, demo, identify, report
-from dissensus.identification.scores import Scored, find_score, score
-from dissensus.reporting.score_pairs import annotator_pair, item_pair, score_pair
+from dissensus.quality.scores import Scored, find_score, score
+from dissensus.quality.score_pairs import annotator_pair, item_pair, score_pair
 
 
 def rows(figure):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dissensus import DataError, MethodError, OptionError
-from dissensus.identification.score_context import ScoreContext
-from dissensus.identification.scores import SCORES, find_score, score
+from dissensus.quality.score_context import ScoreContext
+from dissensus.quality.scores import SCORES, find_score, score
 from tests.annotator_crowds import crowd
 
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissensus.annotations import Annotations
+from dissensus.answers.annotations import Annotations
 from dissensus.answers.numbers import Numbers
 from dissensus.registry import simulators
-from dissensus.simulation import _all_at_once, simulate
-from dissensus.simulation._assign import assign_loads, drawn, loads
+from dissensus.datasets import draws as _all_at_once
+from dissensus.datasets.simulation import simulate
+from dissensus.datasets.assign import assign_loads, drawn, loads
 
 STRATEGIES = list(simulators)
 WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric", "peer-grading")]

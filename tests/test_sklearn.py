@@ -18,12 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from dissensus import DataError
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.meta.episodes import Sizes
-from dissensus.meta.few_shot import FewShotCrowd
-from dissensus.nn.settings import Training
-from dissensus.recovery.estimator import DistributionRecovery
-from dissensus.tendency.classifier import TendencyClassifier
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.meta.episodes import Sizes
+from dissensus.deep.meta.few_shot import FewShotCrowd
+from dissensus.deep.nn.settings import Training
+from dissensus.deep.recovery.estimator import DistributionRecovery
+from dissensus.deep.tendency.classifier import TendencyClassifier
 
 FAST = Training(epochs=30, lr=0.02, held_out=0.0)
 ESTIMATORS = [

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dissensus._names import as_names
+from dissensus.base.names import as_names
 from dissensus.errors import DataError
-from dissensus.nn import Sounds, Videos, VideosWithSound, as_inputs, encoder_for, read_inputs
-from dissensus.nn.inputs import empty_inputs
-from dissensus.nn.sounds import RATE, log_mel, sound_frames, wave_of
-from dissensus.nn.videos import frames_of
+from dissensus.deep.nn import Sounds, Videos, VideosWithSound, as_inputs, encoder_for, read_inputs
+from dissensus.deep.nn.inputs import empty_inputs
+from dissensus.deep.nn.sounds import RATE, log_mel, sound_frames, wave_of
+from dissensus.deep.nn.media import frames_of
 
 from .support import benchmark
 from .test_videos import BLUE, RED, write_video
@@ -125,9 +125,9 @@ def test_image_encoders_take_sounds_and_videos_with_sound(tmp_path):
 
 
 def test_annotators_who_listen_to_other_moments_have_different_maps():
-    from dissensus.nn.features import features_of
+    from dissensus.deep.nn.features import features_of
     from dissensus.registry import tendencies
-    from dissensus.tendency.maps import attention_maps
+    from dissensus.deep.tendency.maps import attention_maps
 
     drawn = benchmark("attentive_crowds").simulate_tendency(
         kind="video with sound", n_items=240, n_annotators=2, groups=2, positions=4, seed=1

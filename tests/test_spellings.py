@@ -18,9 +18,9 @@ from dissensus.app.journal import Journal
 from dissensus.app.pages import Pages
 from dissensus.app.sessions import Session
 from dissensus.app.workbench import Workbench
-from dissensus.readers import examine
-from dissensus.readers.any_kind import examine_any
-from dissensus.readers.spellings import items_alike, may_differ, spelling_notes, strictly
+from dissensus.formats import examine
+from dissensus.formats.any_kind import examine_any
+from dissensus.formats.spellings import items_alike, may_differ, spelling_notes, strictly
 from tests.support import relation, rows_of, run
 
 ROWS = [

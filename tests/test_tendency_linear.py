@@ -10,14 +10,14 @@ from scipy.special import log_softmax
 pytest.importorskip("torch", reason="features need torch")
 
 from dissensus import Annotations
-from dissensus.nn.features import Features
+from dissensus.deep.nn.features import Features
 from dissensus.registry import tendencies
-from dissensus.tendency._components import KERNELS, Components, fit_components
-from dissensus.tendency._cross_validation import random_folds
-from dissensus.tendency._pairs import Pairs
-from dissensus.tendency._shrunk import Priors, _Model, fit_shrunk
-from dissensus.tendency.classifier import TendencyClassifier
-from dissensus.tendency.linear import Linear
+from dissensus.deep.tendency.components import KERNELS, Components, fit_components
+from dissensus.deep.tendency.cross_validation import random_folds
+from dissensus.deep.tendency.pairs import Pairs
+from dissensus.deep.tendency.shrunk import Priors, _Model, fit_shrunk
+from dissensus.deep.tendency.classifier import TendencyClassifier
+from dissensus.deep.tendency.linear import Linear
 
 from .test_tendency import crowd
 

@@ -12,12 +12,12 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install '.
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError, OptionError
-from dissensus.nn.features import features_of
+from dissensus.deep.nn.features import features_of
 from dissensus.registry import tendencies
-from dissensus.tendency import FitOptions, qumatl
-from dissensus.tendency.classifier import TendencyClassifier
-from dissensus.tendency.maps import attention_maps
-from dissensus.tendency.qumatl import QuestionTendency
+from dissensus.deep.tendency import FitOptions, qumatl
+from dissensus.deep.tendency.classifier import TendencyClassifier
+from dissensus.deep.tendency.maps import attention_maps
+from dissensus.deep.tendency.qumatl import QuestionTendency
 
 from .support import run
 

@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 from dissensus import Annotations
-from dissensus._names import as_names
+from dissensus.base.names import as_names
 from dissensus.errors import DataError, OptionError
-from dissensus.learning.classifier import CrowdClassifier
-from dissensus.nn import (
+from dissensus.deep.learning.classifier import CrowdClassifier
+from dissensus.deep.nn import (
     Arrays,
     Batch,
     Examples,
@@ -24,10 +24,10 @@ from dissensus.nn import (
     read_inputs,
     train,
 )
-from dissensus.nn.inputs import LoadedFiles
-from dissensus.nn.optimizers import optimizers_for
-from dissensus.nn.reading import items_of
-from dissensus.nn.videos import frames_of
+from dissensus.deep.nn.inputs import LoadedFiles
+from dissensus.deep.nn.optimizers import optimizers_for
+from dissensus.deep.nn.reading import items_of
+from dissensus.deep.nn.media import frames_of
 
 av = pytest.importorskip("av", reason="PyAV is not installed: pip install '.[video]'")
 

@@ -35,7 +35,7 @@ from typing import (
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from ._names import text
+from .base.names import text
 from .errors import MethodError
 
 Positive = Annotated[float, Gt(0)]

@@ -28,15 +28,15 @@ from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
     from .aggregation import Aggregator
-    from .aggregation.numeric import Estimator
-    from .consensus import ConsensusMethod
-    from .learning.base import Method
-    from .meta.adapter import AdapterSettings
+    from .aggregation.numeric_init import Estimator
+    from .aggregation.consensus_init import ConsensusMethod
+    from .deep.learning.base import Method
+    from .deep.meta.base import AdapterSettings
     from .planning.policy import Policy
-    from .recovery.method import RecoveryMethod
-    from .simulation.answer_strategy import AnswerStrategy
-    from .simulation.strategy import Strategy
-    from .tendency import TendencyMethod
+    from .deep.recovery.method import RecoveryMethod
+    from .datasets.answer_strategy import AnswerStrategy
+    from .datasets.strategy import Strategy
+    from .deep.tendency import TendencyMethod
 
 Kind = TypeVar("Kind", bound=Settings)
 Found = TypeVar("Found")
@@ -215,11 +215,11 @@ aggregators: Registry[Aggregator] = Registry(
     _table(
         "aggregation",
         """
-        auto majority naive-soft two-thirds weighted gold-majority wawa iwmv log-odds zbs
-        plantnet kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc one-coin diagonal
-        fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
-        minimax-entropy crossed-effects vi-mf vi-bp multidimensional lfc ordinal-distance
-        ordinal-split ordinal-latent
+        auto majority naive-soft two-thirds weighted gold-majority weighted_votes:wawa iwmv log-odds
+        zbs plantnet message_passing:kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc
+        one-coin diagonal fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc
+        dswc-vb cbcc minimax-entropy crossed-effects vi-mf vi-bp multidimensional lfc
+        ordinal-distance ordinal-split ordinal-latent
         """,
     )
     | _table("judging", "judge-pool"),
@@ -276,7 +276,10 @@ _CONSENSUS = {
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
     "consensus",
-    _table("consensus", " ".join(dict.fromkeys(" ".join(_CONSENSUS.values()).split()))),
+    _table("aggregation", """
+        span-pool spans:candidates objects sequence medoid weighted-masks staple joint-sets
+        per-option bradley-terry plackett-luce borda consensus_auto:auto rover
+        """),
     {},
 )
 
@@ -294,7 +297,10 @@ registries: Mapping[str, KindRegistry] = {
 estimators: Registry[Estimator] = Registry(
     "estimate",
     _table(
-        "aggregation.numeric", "mean median trimmed-mean lfc-n gaussian peer-grading catd crh pm"
+        "aggregation", """
+        mean median trimmed-mean lfc-n gaussian peer-grading numeric_catd:catd numeric_crh:crh
+        numeric_pm:pm
+        """
     ),
     {
         "student-t": "gaussian[freedom=4]",
@@ -306,28 +312,28 @@ estimators: Registry[Estimator] = Registry(
 simulators: Registry[Strategy] = Registry(
     "simulate",
     _table(
-        "simulation",
+        "datasets",
         """
-        hammer-spammer independent-confusion given-matrices student-teacher discrete-difficulty
-        glad mace one-coin community ordinal numeric peer-grading
+        hammer-spammer independent-confusion given-matrices student-teacher discrete-difficulty glad
+        mace one-coin confusions:community ordinal raters:numeric peer-grading
         """,
     ),
     {"matrix-independent": "given-matrices"},
 )
 
 answer_simulators: Registry[AnswerStrategy] = Registry(
-    "simulate", _table("simulation", "objects comparisons masks sets"), {}
+    "simulate", _table("datasets", "objects answer_crowds:comparisons masks sets"), {}
 )
 
 learners: Registry[Method] = Registry(
     "aggregate-deep",
     _table(
-        "learning",
+        "deep.learning",
         """
         two-stage raykar crowd-layer crowd_layer:crowd-layer-vw crowd_layer:crowd-layer-vw-b
-        crowd_layer:crowd-layer-vb crowd_layer:crowd-layer-sw conal confusion-layer trace-reg
-        geo_crowdnet:geo-crowdnet-f geo_crowdnet:geo-crowdnet-w union-net madl annot-mix crowd-ar
-        max-mig doctor-net global-noise
+        crowd_layer:crowd-layer-vb crowd_layer:crowd-layer-sw conal confusion_layers:confusion-layer
+        trace-reg geo_crowdnet:geo-crowdnet-f geo_crowdnet:geo-crowdnet-w union-net
+        annotator_networks:madl annot-mix crowd-ar max-mig doctor-net global-noise
         """,
     ),
     {
@@ -343,9 +349,10 @@ learners: Registry[Method] = Registry(
 adapters: Registry[AdapterSettings] = Registry(
     "meta",
     _table(
-        "meta",
+        "deep.meta",
         """
-        em-full em-one-coin em-kinds em-item-confusion prototypes ridge cnp maml
+        em-full em-one-coin em-kinds em_variants:em-item-confusion baselines:prototypes ridge cnp
+        maml
         """,
     ),
     {
@@ -360,16 +367,16 @@ adapters: Registry[AdapterSettings] = Registry(
 )
 
 policies: Registry[Policy] = Registry(
-    "next", _table("planning", "joint bald uncertainty active-lab random"), {}
+    "next", _table("planning", "joint bald uncertainty policies:active-lab random"), {}
 )
 
 recoverers: Registry[RecoveryMethod] = Registry(
     "recover fit",
     _table(
-        "recovery",
+        "deep.recovery",
         """
-        auto seedbert=SeedBert single heads=EnsembleOfHeads attention-heads deep-ensemble mc-dropout
-        bayes-head kernel-ridge marginal ldl multi-task
+        auto seedbert=SeedBert single recovery_heads:heads=EnsembleOfHeads attention-heads
+        deep-ensemble mc-dropout bayes-head baselines:kernel-ridge marginal ldl multi-task
         """,
     ),
     {
@@ -384,11 +391,11 @@ recoverers: Registry[RecoveryMethod] = Registry(
 tendencies: Registry[TendencyMethod] = Registry(
     "tendency fit",
     _table(
-        "tendency",
+        "deep.tendency",
         """
-        auto linear sim-label own-majority consensus confused-consensus independent
+        auto linear sim-label own-majority baselines:consensus confused-consensus independent
         multi-task annotator-embedding hubi:hubi-simple hubi:hubi-medium hubi:hubi-formula d-lema
-        padl crowd=CrowdMethod query qumatl
+        padl published:crowd=CrowdMethod query qumatl
         """,
     ),
     {

@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._identifiability import (
+from .answers.identifiability import (
     Unidentifiable,
     identifiable_annotators,
     identifiable_items,
     why_unidentifiable,
 )
-from ._names import Names, decode, text
-from ._relation import Floats, FrozenArrays, Integers
-from ._serialization import State, loading_state, relation_of, save_state, with_prefix
-from ._tables import Drawable, Tabular
-from ._tables import Table as Table
-from .annotations import Annotations
-from .answers._base import Relation
+from .base.names import Names, decode, text
+from .base.arrays import Floats, FrozenArrays, Integers
+from .base.storage import State, loading_state, relation_of, save_state, with_prefix
+from .base.tables import Drawable, Tabular
+from .base.tables import Table as Table
+from .answers.annotations import Annotations
+from .answers.base import Relation
 from .answers.numbers import Numbers
-from .calibration import temper
+from .base.calibration import temper
 from .errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from .engine import Engine
-    from .reporting.charts import Figure
+    from .base.engine import Engine
+    from .pages.charts import Figure
 
 _ROUNDING = 1e-12  # tolerance of a sum of probabilities
 
@@ -248,7 +248,7 @@ class Aggregation(Drawable, _Result):
         }
 
     def _chart(self) -> tuple[Figure | None, str]:
-        from .reporting.method_figures import confidence_figure
+        from .aggregation.sections import confidence_figure
 
         why = " ".join(self.unidentifiable or ())
         return confidence_figure(self), f"there is nothing to draw: {why}"
@@ -315,7 +315,7 @@ class Aggregation(Drawable, _Result):
         parameters are fitted. Features describe the other items, (item, feature), for methods that
         use them.
         """
-        from .readers import as_annotations
+        from .formats import as_annotations
         from .registry import aggregators
 
         method = aggregators.create(self.method)
@@ -331,7 +331,7 @@ class Aggregation(Drawable, _Result):
         progress: Callable[[int, float], None] | None = None,
     ) -> Aggregation:
         """Return the result of a fit to these and more annotations, started from this result."""
-        from .readers import as_annotations, as_truth
+        from .formats import as_annotations, as_truth
         from .registry import aggregators
 
         method = aggregators.create(self.method)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 import dissensus as ds
-from dissensus.readers.any_kind import read_known
+from dissensus.formats.any_kind import read_known
 
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 KINDS = ("classes", "numbers", "sets", "rankings", "texts", "spans", "boxes", "points", "masks")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dissensus as ds
-from dissensus.readers.any_kind import read_known
+from dissensus.formats.any_kind import read_known
 
 from .cases import ANSWERS
 from .net import plain_text, plain_value, words_of
@@ -68,7 +68,7 @@ def workbench_outcomes(inputs: Path, folder: Path) -> dict[str, Any]:
     from dissensus.app.server import make_app
     from dissensus.app.sessions import Sessions
     from dissensus.app.workbench import Workbench
-    from dissensus.readers import examine
+    from dissensus.formats import examine
 
     path = inputs / "classes.csv"
     bench = Workbench(

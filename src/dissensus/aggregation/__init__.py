@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..authors import without_own
+from ..answers.selections import without_own
 from ..errors import MethodError, OptionError
-from ..readers import as_annotations, as_truth
+from ..formats import as_annotations, as_truth
 from ..registry import aggregators
-from ._base import (
+from ..method import (
     MACHINE_MEMORY,
     Aggregator,
     Checkpoints,
@@ -23,12 +23,12 @@ from ._base import (
     check_size,
     no_progress,
 )
-from ._em import EMAggregator, Expected
+from .em import EMAggregator, Expected
 
 if TYPE_CHECKING:
-    from .._relation import Floats
-    from ..annotations import Annotations
-    from ..engine import Engine
+    from ..base.arrays import Floats
+    from ..answers.annotations import Annotations
+    from ..base.engine import Engine
     from ..result import Aggregation
     from .auto import Auto as Auto
     from .bcc import Bcc as Bcc
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .hierarchical import Hierarchical as Hierarchical
     from .hybrid_dawid_skene import HybridDawidSkene as HybridDawidSkene
     from .iwmv import Iwmv as Iwmv
-    from .kos import Kos as Kos
+    from .message_passing import Kos as Kos
     from .lfc import Lfc as Lfc
     from .log_odds import LogOdds as LogOdds
     from .m_msr import MMsr as MMsr
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from .two_thirds import TwoThirds as TwoThirds
     from .vi_bp import ViBp as ViBp
     from .vi_mf import ViMf as ViMf
-    from .wawa import Wawa as Wawa
+    from .weighted_votes import Wawa as Wawa
     from .wds import Wds as Wds
     from .weighted import Weighted as Weighted
     from .zbs import Zbs as Zbs
@@ -99,7 +99,7 @@ def as_method(method: str | Aggregator) -> Aggregator:
     if not isinstance(chosen, Aggregator):
         raise MethodError(f"a method is a name or an Aggregator, not {chosen!r}")
     if chosen.side_tables:
-        from ..readers.side_tables import read_side_tables
+        from ..formats.side_tables import read_side_tables
 
         return read_side_tables(chosen, chosen.side_tables)
     return chosen
@@ -162,7 +162,7 @@ def aggregate(
     annotations.check_classes("aggregate", "`estimate` takes numbers")
     chosen = as_method(method)
     if authors is not None:
-        from ..readers.side_tables import read_authors
+        from ..formats.side_tables import read_authors
 
         check_authors(chosen)
         known = authors if isinstance(authors, Mapping) else read_authors(authors)

@@ -14,12 +14,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._fixed_point import iterate, relative_change_below
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats
-from ..annotations import Part
+from ..base.iteration import iterate, relative_change_below
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats
+from ..answers.annotations import Part
 from ..params import Count, NonNegative
-from ._base import Aggregator, FitContext, Fitted
+from ..method import Aggregator, FitContext, Fitted
 
 Params = TypeVar("Params")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import expit, ndtr
 
-from .._relation import Floats
+from ..base.arrays import Floats
 
 _CELLS = 2**16  # floats in the arrays of one block of annotators
 _LEAST = 1e-300

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations
 
 
 class Edges(NamedTuple):

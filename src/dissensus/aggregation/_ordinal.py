@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._probability import TIE, most_probable
-from .._relation import Floats, Integers
-from ._base import Aggregator, FitContext
+from ..base.probability import TIE, most_probable
+from ..base.arrays import Floats, Integers
+from ..method import Aggregator, FitContext
 
 Decision = Literal["class", "median", "mean"]
 

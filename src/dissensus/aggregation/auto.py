@@ -9,19 +9,19 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._content import content_sample
-from .._pooling import mixture_weights
-from .._probability import most_probable
-from .._relation import Floats, Integers
-from .._serialization import with_prefix
-from ..annotations import Annotations
-from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
-from ..engine import Engine, Local
-from ..heldout import confusion_from_posterior, held_out, stopped_early
+from ..answers.content import content_sample
+from ..base.pooling import mixture_weights
+from ..base.probability import most_probable
+from ..base.arrays import Floats, Integers
+from ..base.storage import with_prefix
+from ..answers.annotations import Annotations
+from ..base.calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
+from ..base.engine import Engine, Local
+from .held_out import confusion_from_posterior, held_out, stopped_early
 from ..params import Folds
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
-from ._base import Aggregator, FitContext, Fitted
+from ..method import Aggregator, FitContext, Fitted
 
 # One or two of every kind: votes, hard items, spamming, confusion matrices of clusters, of
 # individuals with equally frequent classes and with others, for easy and hard items, of annotators

@@ -9,10 +9,10 @@ import numpy as np
 from annotated_types import Gt, Lt
 from scipy.special import betaincinv
 
-from .._dirichlet import expected_log, log_beta
-from .._probability import normalize
-from .._relation import Floats, Integers
-from ..annotations import Part
+from ..base.dirichlet import expected_log, log_beta
+from ..base.probability import normalize
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Part
 from ..params import Positive
 from .dawid_skene import ConfusionModel, Counts
 from .dawid_skene_map import pseudo_counts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._base import FitContext
-from ._truth_discovery import CatdWeights, DiscoveryVote
-from ._votes import Record
+from ..method import FitContext
+from .truth_discovery import CatdWeights, DiscoveryVote
+from .votes import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import psi, zeta
 
-from .._dirichlet import expected_log, log_beta, negative_kl
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.dirichlet import expected_log, log_beta, negative_kl
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..params import Count, NonNegative, Positive
 from .dawid_skene import ConfusionModel, Counts
 from .dswc import Dswc, pooled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._truth_discovery import CrhWeights, DiscoveryVote
+from .truth_discovery import CrhWeights, DiscoveryVote
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,13 +39,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._probability import log_normalize, normalize
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations, Part
-from ..engine import add
+from ..base.probability import log_normalize, normalize
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations, Part
+from ..base.engine import add
 from ..params import Count, NonNegative, Positive
 from ._alternating import AlternatingAggregator, State, start_posterior
-from ._base import FitContext
+from ..method import FitContext
 from .dawid_skene_map import pseudo_counts
 
 _CELLS = 2**18  # floats to work on at once

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._probability import normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.probability import normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..params import NonNegative
-from ._em import EMAggregator
+from .em import EMAggregator
 
 Params = TypeVar("Params", bound=Any)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._probability import normalize, safe_log
-from .._relation import Floats
+from ..base.probability import normalize, safe_log
+from ..base.arrays import Floats
 from ..params import NonNegative, Probability
 from .dawid_skene import Confusion, ConfusionAggregator, Counts
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._probability import normalize, safe_log
+from ..base.probability import normalize, safe_log
 from ..params import NonNegative, Probability
 from .dawid_skene import Confusion, ConfusionAggregator, Counts
 

@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..params import Count, NonNegative
 from .dawid_skene import ConfusionModel, Counts
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._dirichlet import expected_log, negative_kl
-from .._probability import normalize
-from .._relation import Floats
+from ..base.dirichlet import expected_log, negative_kl
+from ..base.probability import normalize
+from ..base.arrays import Floats
 from ..params import Count, NonNegative, Positive
 from .dawid_skene import Counts
 from .dswc import Clusters, Dswc, member_bound, membership, pooled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .._probability import harden
-from .._relation import Floats
-from ..annotations import Part
+from ..base.probability import harden
+from ..base.arrays import Floats
+from ..answers.annotations import Part
 from ..params import NonNegative
 from .dawid_skene import Confusion, DawidSkene
 

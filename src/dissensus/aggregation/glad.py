@@ -25,15 +25,15 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from .._fixed_point import relative_change_below
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Part
-from ..engine import add
+from ..base.iteration import relative_change_below
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Part
+from ..base.engine import add
 from ..params import Positive
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
-from ._base import FitContext
-from ._newton import Derivatives, add_normal_prior, derivatives, logistic, newton_step
+from ..method import FitContext
+from ..base.newton import Derivatives, add_normal_prior, derivatives, logistic, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats
-from ..annotations import Part
+from ..base.arrays import Floats
+from ..answers.annotations import Part
 from ..params import NonNegative, Positive
-from ._base import FitContext, Fitted
-from ._votes import Record, WeightedVote, Weights
+from ..method import FitContext, Fitted
+from .votes import Record, WeightedVote, Weights
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import psi
 
-from .._probability import normalize, safe_log
-from .._relation import Floats
+from ..base.probability import normalize, safe_log
+from ..base.arrays import Floats
 from ..params import NonNegative, Probability
 from .bcc import Bcc, DirichletPosterior
 from .dawid_skene import Counts

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from ..annotations import Part
+from ..answers.annotations import Part
 from ..params import NonNegative
-from ._base import FitContext
-from ._em import Step
+from ..method import FitContext
+from .em import Step
 from .dawid_skene import Confusion, Counts, DawidSkene
 from .fast_dawid_skene import FastDawidSkene
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .._relation import Floats
-from ._votes import IteratedVote, Record
+from ..base.arrays import Floats
+from .votes import IteratedVote, Record
 
 
 @dataclass(frozen=True, kw_only=True)

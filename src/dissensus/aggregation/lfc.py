@@ -24,14 +24,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
-from ..engine import add
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
+from ..base.engine import add
 from ..errors import DataError
 from ..params import NonNegative
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
-from ._base import FitContext
+from ..method import FitContext
 from .dawid_skene import Confusion
 
 _STEPS = (1, 10)  # Newton steps in an iteration, with features and with the intercept alone

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import xlogy
 
-from .._relation import Floats
+from ..base.arrays import Floats
 from ..params import Positive
-from ._votes import IteratedVote, Record
+from .votes import IteratedVote, Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,11 +31,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations
 from ..params import Count, NonNegative
-from ._base import FitContext, Fitted
-from ._votes import WeightedVote, Weights
+from ..method import FitContext, Fitted
+from .votes import WeightedVote, Weights
 
 _ZERO = 1e-9  # smaller values are rounding errors
 _BOUNDS = 1e-4, 1e4  # of factors, which agreement by chance could drive apart

@@ -24,12 +24,12 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from .._dirichlet import expected_log, negative_kl
-from .._probability import normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.dirichlet import expected_log, negative_kl
+from ..base.probability import normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..params import NonNegative, Positive
-from ._em import EMAggregator, Expected
+from .em import EMAggregator, Expected
 
 _LEAST = -690.0  # no label is less probable than this, in logarithms
 

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._probability import TIE, normalize
-from .._relation import Floats, Integers
-from ..annotations import Part
-from ._base import FitContext
-from ._votes import VoteAggregator
+from ..base.probability import TIE, normalize
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Part
+from ..method import FitContext
+from .votes import VoteAggregator
 
 
 @dataclass(frozen=True, kw_only=True)

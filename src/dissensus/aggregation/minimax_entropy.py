@@ -33,14 +33,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
-from ..engine import add
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
+from ..base.engine import add
 from ..params import Count, NonNegative, Positive
 from ..result import Aggregation
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
-from ._base import FitContext, Fitted
+from ..method import FitContext, Fitted
 from ._graph import group_sum
 
 _STEPS = 3  # of both kinds in every iteration

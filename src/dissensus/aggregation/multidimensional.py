@@ -35,15 +35,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from .._probability import log_normalize, normalize
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations, Part
-from ..engine import add
+from ..base.probability import log_normalize, normalize
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations, Part
+from ..base.engine import add
 from ..params import Count, NonNegative, Positive
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
-from ._base import FitContext
+from ..method import FitContext
 from ._graph import group_sum
-from ._newton import Derivatives, add_normal_prior, newton_step
+from ..base.newton import Derivatives, add_normal_prior, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 _SETTLING = 20  # steps for items with known annotators

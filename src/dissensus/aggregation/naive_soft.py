@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._votes import VoteAggregator
+from .votes import VoteAggregator
 
 
 @dataclass(frozen=True, kw_only=True)

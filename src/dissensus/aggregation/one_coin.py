@@ -7,11 +7,11 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from .._probability import normalize, safe_log
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.probability import normalize, safe_log
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..params import NonNegative, Probability
-from ._em import EMAggregator
+from .em import EMAggregator
 
 _EDGE = 1e-10  # no accuracy is exactly 0 or 1
 

@@ -9,9 +9,9 @@ import numpy as np
 from annotated_types import Interval
 from scipy.special import log_softmax
 
-from .._probability import normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Part
+from ..base.probability import normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Part
 from ..params import NonNegative
 from ._cuts import blocks
 from ._ordinal import OrdinalAggregator

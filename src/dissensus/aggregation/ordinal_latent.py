@@ -10,13 +10,13 @@ import numpy as np
 from annotated_types import Interval
 from scipy.special import ndtri
 
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..result import Aggregation
-from ._base import FitContext
+from ..method import FitContext
 from ._cuts import blocks, cuts_of, label_probabilities, offsets, update_annotators, update_cuts
-from ._em import EMAggregator, Expected
+from .em import EMAggregator, Expected
 from ._ordinal import OrdinalAggregator
 
 _REACH = 4.0  # the grid of positions goes from minus this to this

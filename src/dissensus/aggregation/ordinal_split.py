@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from .._names import numbered
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..base.names import numbered
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations
 from ..params import Count, NonNegative
-from ._base import FitContext, Fitted
+from ..method import FitContext, Fitted
 from ._ordinal import OrdinalAggregator
 from .dawid_skene import Confusion, DawidSkene
 

@@ -9,14 +9,14 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._probability import TIE, normalize
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations
-from ..authors import author_codes
+from ..base.probability import TIE, normalize
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations
+from ..answers.selections import author_codes
 from ..errors import MethodError
 from ..params import Count, NonNegative, Probability, table_of
-from ._base import Aggregator, FitContext, Fitted
-from ._votes import record_against
+from ..method import Aggregator, FitContext, Fitted
+from .votes import record_against
 
 Truths = npt.NDArray[np.bool_]
 

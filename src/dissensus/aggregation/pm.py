@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._truth_discovery import DiscoveryVote, PmWeights
+from .truth_discovery import DiscoveryVote, PmWeights
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from .._probability import log_normalize, normalize
-from .._relation import Array, Floats
-from ..annotations import Annotations, Part
+from ..base.probability import log_normalize, normalize
+from ..base.arrays import Array, Floats
+from ..answers.annotations import Annotations, Part
 from ..result import Aggregation
-from ._base import FitContext
+from ..method import FitContext
 from .bcc import Bcc, DirichletPosterior, Fraction
 from .dawid_skene import Counts
 from .dawid_skene_map import pseudo_counts

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._probability import TIE, most_probable
-from .._relation import Floats, Integers
+from ..base.probability import TIE, most_probable
+from ..base.arrays import Floats, Integers
 from ..params import Count, Probability
-from ._base import FitContext
-from ._votes import VoteAggregator
+from ..method import FitContext
+from .votes import VoteAggregator
 
 
 @dataclass(frozen=True, kw_only=True)

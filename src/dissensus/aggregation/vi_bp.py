@@ -9,13 +9,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from .._fixed_point import iterate
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..base.iteration import iterate
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations, Part
 from ..params import Count, NonNegative, Positive
 from ..result import Aggregation
-from ._base import Aggregator, FitContext, Fitted
+from ..method import Aggregator, FitContext, Fitted
 from ._graph import Edges, group_sum
 from .dawid_skene import Confusion
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._dirichlet import expected_log, negative_kl
-from .._relation import Floats
+from ..base.dirichlet import expected_log, negative_kl
+from ..base.arrays import Floats
 from ..params import Positive
 from .bcc import DirichletModel, DirichletPosterior
 from .dawid_skene import Counts

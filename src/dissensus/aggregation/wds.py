@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats
-from ..annotations import Part
-from ._votes import weighted_shares
+from ..base.arrays import Floats
+from ..answers.annotations import Part
+from .votes import weighted_shares
 from .dawid_skene import Confusion, DawidSkene
 
 

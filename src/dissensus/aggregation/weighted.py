@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..params import table_of
-from ._base import FitContext, Fitted
-from ._votes import WeightedVote
+from ..method import FitContext, Fitted
+from .votes import WeightedVote
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..params import Count, Positive, Probability
-from ._base import FitContext, Fitted
-from ._votes import WeightedVote, Weights
+from ..method import FitContext, Fitted
+from .votes import WeightedVote, Weights
 
 _TOLERANCE = 1e-12
 

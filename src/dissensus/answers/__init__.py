@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._base import Answers, Candidates, Ragged
+from .base import Answers, Candidates, Ragged
 
 if TYPE_CHECKING:
     from .marks import Boxes as Boxes

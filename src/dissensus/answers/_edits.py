@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._relation import Floats, Integers, count_up
+from ..base.arrays import Floats, Integers, count_up
 
 _CELLS = 2**22  # of a batch
 

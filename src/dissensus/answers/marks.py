@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Names, abbreviate, absent, as_array, as_names, code, coded, indices_of, text
-from .._relation import Array, Codes, Floats, Integers, check_lengths, count_up
-from .._tables import Table, as_column
+from ..base.names import Names, abbreviate, absent, as_array, as_names, code, coded, indices_of, text
+from ..base.arrays import Array, Codes, Floats, Integers, check_lengths, count_up
+from ..base.tables import Table, as_column
 from ..errors import DataError
-from ._base import Candidates, Ragged, coded_rows, long_frame
+from .base import Candidates, Ragged, coded_rows, long_frame
 from .matching import Pairs, best_match, match_marks, overlapping, span_candidates
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._names import as_names, text
-from .._relation import Array, Floats, Integers, check_lengths, count_up, ragged_take
-from .._tables import Table
+from ..base.names import as_names, text
+from ..base.arrays import Array, Floats, Integers, check_lengths, count_up, ragged_take
+from ..base.tables import Table
 from ..errors import DataError
-from ._base import Ragged, coded_rows
+from .base import Ragged, coded_rows
 
 _BATCH = 2**22  # intervals to compare at once
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._names import Names, as_names
-from .._relation import Codes, Floats, Integers, count_up
-from ..annotations import Annotations
-from ._base import Candidates
+from ..base.names import Names, as_names
+from ..base.arrays import Codes, Floats, Integers, count_up
+from .annotations import Annotations
+from .base import Candidates
 
 if TYPE_CHECKING:
     from .marks import Marks, Spans

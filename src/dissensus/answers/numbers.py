@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._names import checked_codes, coded, declared
-from .._relation import Array, Floats, check_lengths, tally
-from .._tables import as_column
+from ..base.names import checked_codes, coded, declared
+from ..base.arrays import Array, Floats, check_lengths, tally
+from ..base.tables import as_column
 from ..errors import DataError
-from ._base import Relation
+from .base import Relation
 
 if TYPE_CHECKING:
     import polars as pl

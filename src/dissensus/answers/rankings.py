@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .._names import Names, as_names, coded
-from .._relation import Array, Codes, Floats, Integers, count_up
-from .._tables import Table
+from ..base.names import Names, as_names, coded
+from ..base.arrays import Array, Codes, Floats, Integers, count_up
+from ..base.tables import Table
 from ..errors import DataError
-from ._base import SPECIAL, Ragged, coded_rows
+from .base import SPECIAL, Ragged, coded_rows
 
 TIE = "tie"
 TIES = ("tie", "equal", "same", "both", "neither", "draw")  # names of a tie in comparisons

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from .._names import Names, as_names, coded, text
-from .._relation import Array, Codes, Floats, Integers, count_up
-from .._tables import Table
-from ..annotations import Annotations
-from ._base import SPECIAL, Candidates, Ragged, coded_rows
+from ..base.names import Names, as_names, coded, text
+from ..base.arrays import Array, Codes, Floats, Integers, count_up
+from ..base.tables import Table
+from .annotations import Annotations
+from .base import SPECIAL, Candidates, Ragged, coded_rows
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Names, as_names, code
-from .._relation import Array, Floats, Integers
-from .._tables import Table
-from ._base import Answers, coded_rows
+from ..base.names import Names, as_names, code
+from ..base.arrays import Array, Floats, Integers
+from ..base.tables import Table
+from .base import Answers, coded_rows
 from ._edits import edit_distances, normalized
 
 Unit = Literal["word", "character"]

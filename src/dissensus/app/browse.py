@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._relation import Integers
-from ..reporting.class_tables import votes_of
-from ..reporting.tables import shortened
+from ..base.arrays import Integers
+from ..reporting.details import votes_of
+from ..quality.sections import shortened
 from .decisions import STATUSES
 from .fits import Fit, Present
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._relation import Integers
+from ..base.arrays import Integers
 from ..aggregation import aggregate
-from ..agreement import krippendorff_alpha
-from ..annotations import Annotations
+from ..metrics.agreement_init import krippendorff_alpha
+from ..answers.annotations import Annotations
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation

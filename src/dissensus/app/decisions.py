@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
 
-from ..annotations import Annotations
+from ..answers.annotations import Annotations
 from .changes import Changes
 from .journal import VERDICTS, Entry
 

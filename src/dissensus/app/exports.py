@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from .._formulas import guarded_frame
-from ..annotations import Annotations
+from ..base.formulas import guarded_frame
+from ..answers.annotations import Annotations
 from ..errors import OptionError
-from ..reporting.class_tables import downloads
-from ..writers import write
-from ..writers.targets import TARGETS
+from ..reporting.details import downloads
+from ..formats.writers_init import write
+from ..formats.targets import TARGETS
 from .decisions import Decisions
 from .fits import Fit
 from .journal import Entry

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
-from ..label_errors import Checked
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations
+from ..planning.label_errors import Checked
 from ..planning import Review, plan_review, random_order
-from ..readers import Reading
+from ..formats import Reading
 from ..reporting.report import Report, report_labels
 from .changes import Changes
 from .decisions import OPEN, Decisions

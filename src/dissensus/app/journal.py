@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from .._files import reason
+from ..base.files import reason
 from ..errors import DataError, OutputError
 
 VERDICTS = ("label", "split", "unclear")  # of a decision

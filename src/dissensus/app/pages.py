@@ -16,14 +16,14 @@ from urllib.parse import urlencode
 import numpy as np
 
 from .._version import __version__
-from ..agreement import krippendorff_alpha
-from ..annotations import Annotations
+from ..metrics.agreement_init import krippendorff_alpha
+from ..answers.annotations import Annotations
 from ..errors import DataError, DissensusError
 from ..pages.wording import amount, percent
-from ..readers.spellings import about_spellings
+from ..formats.spellings import about_spellings
 from ..registry import aggregators
-from ..reporting import embedding
-from ..reporting.tables import MAX_ANNOTATORS
+from ..pages import embedding
+from ..quality.sections import MAX_ANNOTATORS
 from . import exports
 from .browse import SORTS, VOTES, Catalogue, Filter, detail
 from .changes import Changes

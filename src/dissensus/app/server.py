@@ -25,9 +25,9 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from .._files import reason
+from ..base.files import reason
 from ..errors import DissensusError
-from ..reporting import embedding
+from ..pages import embedding
 from . import exports
 from .decisions import is_fingerprint
 from .guard import Guard, Hosts

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from .._files import reason
+from ..base.files import reason
 from ..errors import DataError, DissensusError, OutputError
 from .decisions import Decisions
 from .journal import DAMAGE, KINDS, Entry, Journal

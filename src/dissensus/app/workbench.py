@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._relation import Floats
+from ..base.arrays import Floats
 from ..errors import DataError, DissensusError, OptionError
-from ..label_errors import Checked, LabelErrors
+from ..planning.label_errors import Checked, LabelErrors
 from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
-from ..readers import Reading
+from ..formats import Reading
 from ..registry import aggregators
 from .changes import Changes, Effect, effect
 from .decisions import DECIDED, DISPUTED, Decisions, as_meant, fingerprint

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from .._version import __version__
 from ._group import Group
 
@@ -42,7 +42,7 @@ VERBS = {
     "check": ("check", "Report what a file holds and what is wrong with it."),
     "cache": ("cache", "Show or remove cached features of inputs."),
     "methods": ("methods", "List the methods and their settings."),
-    "completion": ("completion", "Print a script for completion in bash, zsh or fish."),
+    "completion": ("shell", "Print a script for completion in bash, zsh or fish."),
     "agginfo": ("methods", "List the methods of aggregation."),
     "identificationinfo": ("identify", "List the scores of annotators and items."),
     "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
@@ -74,7 +74,7 @@ class Verbs(Group):
         module = import_module(f".{VERBS[name][0]}", __name__)
         command = getattr(module, name.replace("-", "_"))
         if "_DISSENSUS_COMPLETE" in os.environ:
-            from .completion import complete_values
+            from .shell import complete_values
 
             complete_values(command)
         return command
@@ -105,7 +105,7 @@ def cli(ctx: click.Context) -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command; errors of input end in one line and exit code 2."""
-    from .._files import reason
+    from ..base.files import reason
     from ..errors import DissensusError
 
     # Imports make many objects that stay: looking for garbage among them takes a fifth of a start.
@@ -168,7 +168,7 @@ def _silence() -> None:
 
 
 def _end(message: str, code: int) -> None:
-    from ._output import echo
+    from ..pages.terminal import echo
 
     echo(f"dissensus: {' '.join(message.split())}", err=True)
     sys.exit(code)

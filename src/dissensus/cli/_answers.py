@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._plain import as_plain, as_rows
-from .._progress import iterations, progress_bar
+from ..base.plain import as_plain, as_rows
+from ..base.progress import iterations, progress_bar
 from ..errors import OptionError
-from ._output import interval, note, number, print_scores, print_table, print_text, show_json
-from ._reading import read_known_answers
+from ..pages.terminal import interval, note, number, print_scores, print_table, print_text, show_json
+from .files import read_known_answers
 
 if TYPE_CHECKING:
-    from ..agreement.distances import AnswerAgreement
+    from ..metrics.distances import AnswerAgreement
     from ..answers import Answers
-    from ..consensus import Consensus, ConsensusMethod
+    from ..aggregation.consensus_init import Consensus, ConsensusMethod
 
 SCORES = {
     "f1": "F1",
@@ -99,8 +99,8 @@ def aggregate(
     threads: int | None,
 ) -> None:
     """Write the items table of a consensus."""
-    from ..engine import Local
-    from ..writers import write
+    from ..base.engine import Local
+    from ..formats.writers_init import write
 
     known = read_known_answers(gold, answers, inputs)
     if isinstance(known, dict):
@@ -123,7 +123,7 @@ def agree(
     answers: Answers, *, per: str | None, output: str | None, as_json: bool, **settings: Any
 ) -> list[dict[str, Any]]:
     """Print how much annotators agree; return the rows to write."""
-    from ..agreement import agree as measure
+    from ..metrics.agreement_init import agree as measure
 
     if per == "class":
         raise OptionError(f"--per class is for classes, and these are {answers.kind}")
@@ -164,7 +164,7 @@ def evaluate(
 ) -> None:
     """Score a consensus in a file against known answers."""
     from ..metrics import evaluate_answers
-    from ..readers.any_kind import read_known
+    from ..formats.any_kind import read_known
 
     given, known = (read_known(path, kind, inputs) for path in (pred, truth))
     if isinstance(given, dict) and not isinstance(known, dict):
@@ -205,7 +205,7 @@ def compare(
     seed: int,
 ) -> None:
     """Compare methods by answers left out, and by known ones."""
-    from ..comparison import compare as compare_methods
+    from ..aggregation.comparison import compare as compare_methods
 
     known, learned = (read_known_answers(path, answers, inputs) for path in (truth, gold))
     with progress_bar("comparing") as progress:
@@ -259,8 +259,8 @@ def identify(
     seed: int,
 ) -> None:
     """Write or print the table of annotators or of items."""
-    from ..identification import identify as score
-    from ._reading import write_table
+    from ..quality import identify as score
+    from .files import write_table
 
     known = read_known_answers(gold, answers, inputs)
     result = fit(answers, method_of(answers, strategy), gold=known, seed=seed)
@@ -295,7 +295,7 @@ _SHOWN = (
 def _print_annotators(found: Any, top: int) -> None:
     import numpy as np
 
-    from ..identification.answers import FEW, LIKE_OTHERS
+    from ..quality.answers import FEW, LIKE_OTHERS
 
     table, verdict = found.annotators, found.verdict
     rank = {LIKE_OTHERS: 1, FEW: 2}
@@ -336,7 +336,7 @@ def _print_rest(rows: int, top: int) -> None:
 def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json: bool) -> None:
     """Print which items to show again."""
     from ..planning import plan as make_plan
-    from ._reading import write_table
+    from .files import write_table
 
     found = make_plan(answers, **most)
     write_table(found.table, output)

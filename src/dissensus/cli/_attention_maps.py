@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from .._progress import progress_bar
-from ._output import echo, note, show_json
-from ._reading import asked, read_annotations, split_names
-from .options import READING, Computed, options
+from ..base.progress import progress_bar
+from ..pages.terminal import echo, note, show_json
+from .files import asked, read_annotations, split_names
+from .verb import READING, Computed, options
 
 
 @click.command("map")
@@ -54,13 +54,13 @@ def map_(
     """
     import numpy as np
 
-    from .._names import as_names
-    from ..nn.encoders import encoder_for
-    from ..nn.features import features_of
-    from ..nn.reading import items_of, read_inputs
-    from ..reporting.attention_maps import attention_report
-    from ..tendency.classifier import TendencyClassifier
-    from ..tendency.maps import query_model
+    from ..base.names import as_names
+    from ..deep.nn.encoders import encoder_for
+    from ..deep.nn.features import features_of
+    from ..deep.nn.reading import items_of, read_inputs
+    from ..deep.tendency.attention_page import attention_report
+    from ..deep.tendency.classifier import TendencyClassifier
+    from ..deep.tendency.maps import query_model
 
     estimator = asked(TendencyClassifier.load(model), question)
     query_model(estimator.model_)  # before anything is read

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..readers import Reading
-    from ..writers import Card
+    from ..formats import Reading
+    from ..formats.writers_init import Card
 
 _MEASURES = ("percent", "alpha")
 _RESAMPLES = 500
@@ -14,9 +14,9 @@ _RESAMPLES = 500
 
 def card_for(found: Reading, license_: str | None, *, pseudonyms: bool) -> Card:
     """Return the license, if one is given, and how much annotators agree."""
-    from .. import agreement
-    from ..writers import Card
-    from ._output import interval, number
+    from ..metrics import agreement_init as agreement
+    from ..formats.writers_init import Card
+    from ..pages.terminal import interval, number
 
     if not len(found.annotations):
         return Card(license_ or "", (), pseudonyms)

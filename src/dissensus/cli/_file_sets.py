@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._left_out import LeftOut
-from .._progress import iterations, progress_bar
-from ._output import note, note_reading, show_json
-from ._reading import examine_annotations, with_kinds
+from ..answers.left_out import LeftOut
+from ..base.progress import iterations, progress_bar
+from ..pages.terminal import note, note_reading, show_json
+from .files import examine_annotations, with_kinds
 
 if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..readers import Reading
+    from ..base.engine import Engine
+    from ..formats import Reading
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class FileSet:
     def exceeds_memory(self, in_parts: bool) -> bool:
         """Return whether these are Parquet files that are too large, or to be done in parts."""
         from ..scale.parquet import fits
-        from ..sharded.parquet_files import find_files, holds_parquet, is_many, rows_in
+        from ..scale.parquet_files import find_files, holds_parquet, is_many, rows_in
 
         if not is_many(self.paths) and not holds_parquet(self.paths[0]):
             return False
@@ -35,11 +35,11 @@ class FileSet:
 
     def read(self) -> Reading:
         """Return all rows."""
-        from ..readers import Reading
-        from ..readers.reading import with_scale, with_spelling_notes
-        from ..readers.spellings import Joined
-        from ..sharded.chunks import chunks_of, read_all
-        from ..sharded.parquet_files import find_files, is_many
+        from ..formats import Reading
+        from ..formats.reading import with_scale, with_spelling_notes
+        from ..formats.spellings import Joined
+        from ..scale.chunks import chunks_of, read_all
+        from ..scale.parquet_files import find_files, is_many
 
         if not is_many(self.paths):
             return examine_annotations(self.paths[0], **self.reading)
@@ -59,8 +59,8 @@ class FileSet:
         """Return which of these are items of the table."""
         import polars as pl
 
-        from ..sharded.chunks import chunks_of
-        from ..sharded.parquet_files import find_files
+        from ..scale.chunks import chunks_of
+        from ..scale.parquet_files import find_files
 
         columns, _ = self._columns_and_classes()
         asked = pl.Series(list(names), dtype=pl.String).implode()
@@ -79,9 +79,9 @@ class FileSet:
         **settings: Any,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
-        from ..readers.spellings import spelling_notes_of_counts
+        from ..formats.spellings import spelling_notes_of_counts
         from ..scale.parquet import aggregate_files
-        from ..sharded.parquet_files import find_files, rows_in
+        from ..scale.parquet_files import find_files, rows_in
 
         if strategy is None:
             strategy = "dawid-skene"
@@ -128,7 +128,7 @@ class FileSet:
             )
 
     def _columns_and_classes(self) -> tuple[dict[str, str], list[str] | None]:
-        from ..readers.columns import parse_columns
+        from ..formats.columns import parse_columns
 
         classes = self.reading["classes"]
         names = [name.strip() for name in classes.split(",")] if classes else None

@@ -7,19 +7,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._progress import progress_bar
-from ._identify_output import print_score, score_json
-from ._output import is_first, note, show_json
-from ._reading import write_table
-from ._training import read_data
+from ..base.progress import progress_bar
+from ..quality.identify_output import print_score, score_json
+from ..pages.terminal import is_first, note, show_json
+from .files import write_table
+from .training import read_data
 
 if TYPE_CHECKING:
-    from ..identification.score_context import ScoreContext
-    from ..identification.scores import Score
-    from ..learning.data_sets import DataSet
-    from ..learning.hardness import Hardness
-    from ..nn import Inputs
-    from ..readers import Reading
+    from ..quality.score_context import ScoreContext
+    from ..quality.scores import Score
+    from ..deep.learning.data_sets import DataSet
+    from ..deep.learning.hardness import Hardness
+    from ..deep.nn import Inputs
+    from ..formats import Reading
     from ..reporting.hardest import HardItem
     from ._network import Network
 
@@ -52,9 +52,9 @@ class HardItems:
         as_json: bool,
     ) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
-        from .._names import indices_of
-        from ..identification.scores import Scored, score
-        from ..readers.sources import format_for
+        from ..base.names import indices_of
+        from ..quality.scores import Scored, score
+        from ..formats.sources import format_for
 
         if output and output != "-":
             format_for(output)  # before anything is computed
@@ -95,7 +95,7 @@ class HardItems:
         )
 
     def _train(self, asked: ScoreContext, run: Path) -> Hardness:
-        from ..nn.runs import clear_ended
+        from ..deep.nn.runs import clear_ended
 
         network, name = self.network, self.score.name
         if is_first() and not network.resume:
@@ -125,7 +125,7 @@ class HardItems:
     def _single_labels(self, asked: ScoreContext, data: DataSet) -> dict[str, str] | None:
         """Return one label per item for AUM: from a file, gold, or the folders of the images."""
         if self.hard_labels:
-            from ..readers.predictions import read_predictions
+            from ..formats.predictions import read_predictions
 
             given: Any = read_predictions(self.hard_labels, scale="nominal")
             known = given.label >= 0
@@ -137,9 +137,9 @@ class HardItems:
         """Write the files, and return their paths."""
         import numpy as np
 
-        from .._names import indices_of
-        from ..writers.hard_items import samples_of, write_aum, write_too_hard, write_waum
-        from ..writers.writing import save_array
+        from ..base.names import indices_of
+        from ..formats.tools.hard_items import samples_of, write_aum, write_too_hard, write_waum
+        from ..formats.writing import save_array
 
         rest = data.others.inputs if data.others is not None else None
         images = [getattr(inputs, "paths", ()) for inputs in (data.inputs, rest)]
@@ -163,7 +163,7 @@ class HardItems:
 
     def _picture(self, hard: Hardness, inputs: Inputs, folder: Path) -> Path:
         """Write the hardest items: images as a contact sheet, anything else as a page."""
-        from .._files import atomic_file
+        from ..base.files import atomic_file
         from ..reporting.hardest import contact_sheet, hard_page, is_picture
 
         items = _hardest(hard, inputs, self._class_names(hard.annotations.classes.tolist()))
@@ -178,7 +178,7 @@ class HardItems:
 
     def _class_names(self, classes: list[str]) -> list[str]:
         """Return the names of classes; the metadata of a folder may have better ones."""
-        from ..readers.folders import read_metadata
+        from ..formats.tools.peerannot import read_metadata
 
         if self.is_folder:
             names = read_metadata(self.path, self.metadata).get("label_names")
@@ -190,7 +190,7 @@ class HardItems:
 def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardItem]:
     import numpy as np
 
-    from ..nn import Arrays, Images, Texts
+    from ..deep.nn import Arrays, Images, Texts
     from ..reporting.hardest import HardItem
 
     annotations = hard.annotations

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DataError, DissensusError
-from ._output import note, show_json
+from ..pages.terminal import note, show_json
 
 if TYPE_CHECKING:
-    from ..live import LabelStudioProject, WebhookReceiver
-    from ..live.current_labels import CurrentLabels
-    from ..readers import Reading
+    from ..scale.live_init import LabelStudioProject, WebhookReceiver
+    from ..scale.current_labels import CurrentLabels
+    from ..formats import Reading
 
 _RELOAD = 60  # looks after which the whole project is read again, though events arrive
 
@@ -38,7 +38,7 @@ class Follower:
 
     def write(self) -> None:
         """Update the labels, and write whatever has changed."""
-        from ..writers import write
+        from ..formats.writers_init import write
 
         reading = self.project.reading(self.question, self.classes)
         if reading is None and self._first:
@@ -60,7 +60,7 @@ class Follower:
         self._first = reading is None and self._first
 
     def _report(self, reading: Reading | None, changes: dict[str, int], written: int) -> None:
-        from ..agreement import krippendorff_alpha
+        from ..metrics.agreement_init import krippendorff_alpha
 
         annotations = None if reading is None else reading.annotations
         alpha = math.nan if annotations is None else float(krippendorff_alpha(annotations))
@@ -81,7 +81,7 @@ class Follower:
 
 def connect(url: str, number: int, key: str | None) -> LabelStudioProject:
     """Return a project; report what endangers the key, or the independence of annotators."""
-    from ..live import LabelStudioApi, LabelStudioProject, read_api_key
+    from ..scale.live_init import LabelStudioApi, LabelStudioProject, read_api_key
 
     api = LabelStudioApi(url, read_api_key(key))
     if api.is_exposed:
@@ -96,7 +96,7 @@ def connect(url: str, number: int, key: str | None) -> LabelStudioProject:
 
 def follow(follower: Follower, port: int | None, *, once: bool, every: float) -> None:
     """Follow a project: by events, if there is a port for them, or else by looking again."""
-    from ..live import WebhookReceiver
+    from ..scale.live_init import WebhookReceiver
 
     project, reload, changed, first, loaded = follower.project, True, False, True, 0.0
     with nullcontext() if port is None or once else WebhookReceiver(port) as receiver:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Computed, options
+from .verb import Computed, options
 
 if TYPE_CHECKING:
-    from ..nn import Inputs, Training
+    from ..deep.nn import Inputs, Training
 
 _ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
 _TRAINING: dict[str, Any] = {
@@ -67,7 +67,7 @@ class Network:
 
     def training(self, seed: int) -> Training:
         """Return how the network is trained."""
-        from ..nn import Training
+        from ..deep.nn import Training
 
         return Training(seed=seed, **self.settings)
 
@@ -77,7 +77,7 @@ class Network:
         return re.sub(r"[^\w.-]+", "-", spec.partition("[")[0].lower()).strip("-.") or "network"
 
     def _spec(self, inputs: Inputs) -> str:
-        from ..nn.encoders import encoder_spec
+        from ..deep.nn.encoders import encoder_spec
 
         return encoder_spec(self.encoder, inputs, size=self.img_size, pretrained=self.pretrained)
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import DissensusError, OutputError
-from ._output import note
+from ..pages.terminal import note
 
 
 def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
@@ -40,7 +40,7 @@ def replace_converted(
     It is our own if reading it and writing that gives the same file. Where nothing would change,
     there is nothing to report.
     """
-    from ..readers.any_kind import AnswerReading, examine_any
+    from ..formats.any_kind import AnswerReading, examine_any
 
     path = Path(target)
     if target == "-" or not (path.is_file() or path.is_dir()):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import iterations, progress_bar
+from ..base.progress import iterations, progress_bar
 from ..errors import OptionError
-from ._output import note, show_json
-from ._reading import (
+from ..pages.terminal import note, show_json
+from .files import (
     class_options,
     examine_annotations,
     examine_answers,
@@ -21,11 +21,11 @@ from ._reading import (
     read_known,
     without_removed,
 )
-from .options import ANSWERS, KINDS, READING, Computed, options
+from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
-    from ..engine import Engine
+    from ..answers.annotations import Annotations
+    from ..base.engine import Engine
     from ..result import Aggregation
     from ._file_sets import FileSet
 
@@ -116,7 +116,7 @@ def aggregate(
     if resume:
         raise OptionError("--resume is for Parquet files; nothing else is left unfinished")
     if output and output != "-" and to is None:
-        from ..readers.sources import format_for
+        from ..formats.sources import format_for
 
         format_for(output)  # before anything is computed
     folder = files is None and is_data_folder(paths[0], answers)
@@ -161,7 +161,7 @@ def aggregate(
     if folder:
         _write_folder_labels(paths[0], result, typed or strategy, hard, metadata)
     if output or (not as_json and (to or not folder)):
-        from ..writers import write
+        from ..formats.writers_init import write
 
         write(result, output or "-", format=to, reading=found)
     if as_json:
@@ -177,8 +177,8 @@ def _file_set(
     path = Path(paths[0])
     if len(paths) == 1 and (path.suffix.lower() in _TEXT or (path / answers).exists()):
         return None
-    from ..readers.dataset_folders import is_dataset
-    from ..sharded.parquet_files import is_many
+    from ..formats.dataset_folders import is_dataset
+    from ..scale.parquet_files import is_many
     from ._file_sets import FileSet
 
     if path.is_dir() and ((len(paths) == 1 and is_dataset(path)) or not is_many(paths)):
@@ -209,7 +209,7 @@ def _cluster(
 ) -> AbstractContextManager[Engine | None]:
     """Return the context of a Dask cluster; nothing for this machine."""
     if engine == "dask":
-        from ..engine.cluster import joined
+        from ..scale.cluster import joined
 
         return joined(address, threads)
     if address is not None:
@@ -226,7 +226,7 @@ def _aggregate_classes(
     cluster: Engine | None,
 ) -> Aggregation:
     from ..aggregation import as_method
-    from ..engine import Local
+    from ..base.engine import Local
 
     method, engine = as_method(strategy), cluster or Local(threads)
     with progress_bar("aggregating") as progress:
@@ -250,8 +250,8 @@ def _without_own(
 ) -> tuple[Annotations, dict[str, str]]:
     """Return annotations without those on own work, and the authors."""
     from ..aggregation import as_method, check_authors
-    from ..authors import without_own
-    from ..readers.side_tables import read_authors
+    from ..answers.selections import without_own
+    from ..formats.side_tables import read_authors
 
     if not annotations.numeric:
         check_authors(as_method(strategy))
@@ -274,9 +274,9 @@ def _aggregate_numbers(
     authors: dict[str, str] | None,
     seed: int,
 ) -> None:
-    from ..aggregation.numeric import estimate
-    from ..readers import as_numbers
-    from ..writers import write
+    from ..aggregation.numeric_init import estimate
+    from ..formats import as_numbers
+    from ..formats.writers_init import write
 
     known = {item: float(value) for item, value in gold.items()} if gold else None
     numbers = as_numbers(annotations, path)
@@ -303,9 +303,9 @@ def _write_folder_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
-    from ..readers.folders import read_metadata
+    from ..formats.tools.peerannot import read_metadata
     from ..registry import split_spec
-    from ..writers.folders import write_glad, write_labels, write_undecided
+    from ..formats.tools.folders import write_glad, write_labels, write_undecided
 
     name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
     as_numbers = hard or method in _ALWAYS_HARD

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from ._network import Network, network_options
-from ._reading import examine_folder, without_removed
-from ._training import data_options, fit_classifier, output_files, read_data, show_outcome
-from .options import READING, Computed, options
+from .files import examine_folder, without_removed
+from .training import data_options, fit_classifier, output_files, read_data, show_outcome
+from .verb import READING, Computed, options
 
 
 @click.command("aggregate-deep")

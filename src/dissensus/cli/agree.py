@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._plain import as_plain
-from .._progress import progress_bar
+from ..base.plain import as_plain
+from ..base.progress import progress_bar
 from ..errors import OptionError
-from ._output import echo, interval, note, number, print_table, print_text, show_json
-from ._reading import class_options, examine_answers, read_annotations
-from .options import ANSWERS, KINDS, READING, Computed, options
+from ..pages.terminal import echo, interval, note, number, print_table, print_text, show_json
+from .files import class_options, examine_answers, read_annotations
+from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement, KindAgreement, Pairs
-    from ..identification import Camps
+    from ..metrics.agreement_init import Agreement, KindAgreement, Pairs
+    from ..quality import Camps
 
 _MOST = 15  # rows on a screen
 _WIDE = 8  # annotators whose matrix fits a screen
@@ -69,10 +69,10 @@ def agree(
     Example:
       dissensus agree answers.csv --measure alpha --per annotator
     """
-    from .. import agreement
-    from ..identification import camps
-    from ..reporting.agreement_figures import pairs_chart
-    from ..reporting.charts import check_chart, save_chart
+    from ..metrics import agreement_init as agreement
+    from ..quality import camps
+    from ..metrics.sections import pairs_chart
+    from ..pages.charts import check_chart, save_chart
 
     if chart:
         check_chart(chart)
@@ -139,7 +139,7 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
     import io
     import json
 
-    from .._files import atomic_file
+    from ..base.files import atomic_file
 
     if output.lower().endswith(".json"):
         body = json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -158,7 +158,7 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
 
 
 def _print(found: Agreement) -> None:
-    from ..agreement import measures
+    from ..metrics.agreement_init import measures
 
     rows = []
     for one in found.estimates:
@@ -192,7 +192,7 @@ def _print_kinds(kinds: tuple[KindAgreement, ...]) -> None:
 
 
 def _print_parts(found: Agreement) -> None:
-    from ..agreement import ClassAgreement
+    from ..metrics.agreement_init import ClassAgreement
 
     if not found.parts:
         return

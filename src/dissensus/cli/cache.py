@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ._output import note, print_table, show_json
-from .options import options
+from ..pages.terminal import note, print_table, show_json
+from .verb import options
 
 
 @click.command()
@@ -21,7 +21,7 @@ def cache(empty: bool, as_json: bool) -> None:
       dissensus cache
       dissensus cache --empty
     """
-    from .._feature_store import empty_store, feature_folder, store_sizes
+    from ..base.feature_store import empty_store, feature_folder, store_sizes
 
     folder, sizes = feature_folder(), store_sizes()
     n_bytes = sum(each.n_bytes for each in sizes)

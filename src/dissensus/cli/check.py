@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import OptionError
-from ._output import cell, print_table, print_text, show, show_json
-from ._reading import class_options, examine_annotations, examine_answers, read_known
-from .options import ANSWERS, KINDS, READING, options
+from ..pages.terminal import cell, print_table, print_text, show, show_json
+from .files import class_options, examine_annotations, examine_answers, read_known
+from .verb import ANSWERS, KINDS, READING, options
 
 if TYPE_CHECKING:
-    from ..checking import Check
+    from ..quality.checks import Check
 
 _MOST_CLASSES = 12
 _FEW, _MOST_NAMES = 3, 200  # names in a sentence, and on the terminal
@@ -36,7 +36,7 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     Example:
       dissensus check answers.csv --gold truth.csv
     """
-    from .. import checking
+    from ..quality import checks as checking
 
     given = examine_answers(path, **reading)
     if given is not None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
-from ._output import note, number, print_table, print_text, show_json
-from ._reading import class_options, examine_answers, read_annotations, read_known
-from .options import ANSWERS, READING, Computed, options
+from ..base.progress import progress_bar
+from ..pages.terminal import note, number, print_table, print_text, show_json
+from .files import class_options, examine_answers, read_annotations, read_known
+from .verb import ANSWERS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
+    from ..aggregation.comparison import Comparison
 
 _WIDE = 100  # columns of a terminal with room for everything
 
@@ -48,9 +48,9 @@ def compare(
     Example:
       dissensus compare answers.csv -s majority -s dawid-skene --truth truth.csv
     """
-    from .. import comparison
-    from ..reporting.charts import check_chart
-    from ..reporting.method_figures import methods_figure
+    from ..aggregation import comparison
+    from ..pages.charts import check_chart
+    from ..aggregation.sections import methods_figure
 
     if chart:
         check_chart(chart)

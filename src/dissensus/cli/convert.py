@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import OptionError
 from ._cards import card_for
-from ._output import note, show_json
-from ._reading import (
+from ..pages.terminal import note, show_json
+from .files import (
     class_options,
     examine_annotations,
     examine_answers,
@@ -20,11 +20,11 @@ from ._reading import (
     reading_arguments,
 )
 from ._replacing import replace_converted
-from .options import ANSWERS, READING, options
+from .verb import ANSWERS, READING, options
 
 if TYPE_CHECKING:
     from ..answers import Answers
-    from ..readers import Reading
+    from ..formats import Reading
 
 
 @click.command()
@@ -61,9 +61,9 @@ def convert(
     """
     from contextlib import nullcontext
 
-    from .._files import locked
-    from ..writers import losses, pseudonymise, write
-    from ..writers.pseudonyms import check_key_place, read_key, write_key
+    from ..base.files import locked
+    from ..formats.writers_init import losses, pseudonymise, write
+    from ..formats.pseudonyms import check_key_place, read_key, write_key
 
     other = _answers_of(source, reading)
     if other is not None:
@@ -127,8 +127,8 @@ def _first_of_repeats(
 
     Annotations do not know which label was first, so they are read again; a stream cannot be.
     """
-    from .._files import is_stream
-    from ..readers.reading import examine
+    from ..base.files import is_stream
+    from ..formats.reading import examine
 
     repeats = int(found.annotations.repeats.sum())
     if to != "wide" or not repeats or source == "-" or is_stream(source):
@@ -144,7 +144,7 @@ def _first_of_repeats(
 def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
     """Return answers of other kinds in a file, or those of a saved consensus."""
     if (Path(source) / "result.json").is_file():
-        from ..consensus import Consensus
+        from ..aggregation.consensus_init import Consensus
 
         return Consensus.load(source).consensus
     found = examine_answers(source, **reading)
@@ -152,7 +152,7 @@ def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
 
 
 def _convert(answers: Answers, target: str, to: str | None, *, as_json: bool, force: bool) -> None:
-    from ..writers import write
+    from ..formats.writers_init import write
 
     def save(what: Any, path: str | Path, layout: str | None) -> None:
         with progress_bar("writing"):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._progress import progress_bar
-from ._output import note, print_table, print_text, show_json
+from ..base.progress import progress_bar
+from ..pages.terminal import note, print_table, print_text, show_json
 from ._replacing import replacing
-from .options import options
+from .verb import options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from ..answers.annotations import Annotations
     from ..reporting.summary import RankedAnnotator, Summary
 
 
@@ -33,11 +33,11 @@ def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
     Example:
       dissensus demo
     """
-    from .. import _demo
+    from ..datasets import demo as _demo
     from ..reporting.report import report
     from ..reporting.summary import summarise
-    from ..writers import write
-    from ..writers.writing import write_truth
+    from ..formats.writers_init import write
+    from ..formats.writing import write_truth
 
     annotations, truth = _demo.demo()
     target = Path(folder)
@@ -64,7 +64,7 @@ def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
 def _is_demo(path: Path, annotations: Annotations) -> bool:
     """Return whether a file holds the annotations of the demo."""
     from ..errors import DataError
-    from ..readers import read
+    from ..formats import read
 
     try:
         return read(path) == annotations
@@ -76,7 +76,7 @@ def _print(summary: Summary) -> None:
     """Print a summary, the most important first."""
     from rich.bar import Bar
 
-    from ..reporting.sections import CONFIDENT
+    from ..pages.sections import CONFIDENT
 
     spread = summary.labels_per_item
     print_text(

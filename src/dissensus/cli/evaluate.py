@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._plain import as_plain
-from .._progress import progress_bar
+from ..base.plain import as_plain
+from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import interval, note, number, print_scores, print_table, print_text, show_json
-from ._reading import read_annotations, read_known
-from .options import options
+from ..pages.terminal import interval, note, number, print_scores, print_table, print_text, show_json
+from .files import read_annotations, read_known
+from .verb import options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
-    from ..recovery.evaluation import SoftEvaluation
+    from ..answers.annotations import Annotations
+    from ..deep.recovery.evaluation import SoftEvaluation
 
 _SCORES = {
     "accuracy": "accuracy (expected over ties)",
@@ -114,8 +114,8 @@ def evaluate(
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
         _evaluate_annotators(pred, crowd, repeats, as_json, seed, options)
     elif annotations is not None:
-        from ..readers import read_predictions
-        from ..recovery.evaluation import evaluate_named
+        from ..formats import read_predictions
+        from ..deep.recovery.evaluation import evaluate_named
 
         given = read_predictions(pred, scale="nominal")
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
@@ -134,8 +134,8 @@ def evaluate(
         _answers.evaluate(pred, truth, other, inputs=inputs, as_json=as_json, **resampling)
     else:
         from .. import metrics
-        from ..readers import read_predictions
-        from ..readers.spellings import truth_spelled
+        from ..formats import read_predictions
+        from ..formats.spellings import truth_spelled
         from ..result import Predictions
 
         given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
@@ -157,8 +157,8 @@ def _other_kind(pred: str, truth: str, kind: str | None) -> str | None:
     """Return the kind of predictions that are neither classes nor numbers."""
     from pathlib import Path
 
-    from ..readers.any_kind import kind_of_known
-    from ..readers.layouts import CLASSES, as_kind
+    from ..formats.any_kind import kind_of_known
+    from ..formats.layouts import CLASSES, as_kind
 
     chosen = as_kind(kind)
     if chosen is None and Path(pred).is_file() and Path(truth).is_file():
@@ -197,9 +197,9 @@ def _evaluate_annotators(
     pred: str, crowd: Annotations, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
 ) -> None:
     from ..metrics import Score
-    from ..readers.predictions import read_annotator_predictions
-    from ..tendency.dic import dic_interval
-    from ..tendency.scores import score
+    from ..formats.predictions import read_annotator_predictions
+    from ..deep.tendency.dic import dic_interval
+    from ..deep.tendency.scores import score
 
     given = read_annotator_predictions(pred)
     crowd.check_classes("evaluate --dic")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._plain import as_rows
-from .._progress import progress_bar
+from ..base.plain import as_rows
+from ..base.progress import progress_bar
 from ..errors import OptionError
 from ._hard_items import HardItems
-from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
+from ..quality.identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
-from ._output import note, print_table, show_json
-from ._reading import (
+from ..pages.terminal import note, print_table, show_json
+from .files import (
     class_options,
     examine_answers,
     examine_folder,
@@ -23,11 +23,11 @@ from ._reading import (
     read_probabilities,
     write_table,
 )
-from .options import KINDS, READING, Computed, options
+from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..identification.score_context import ScoreContext
-    from ..identification.scores import Score, Scored
+    from ..quality.score_context import ScoreContext
+    from ..quality.scores import Score, Scored
     from ..result import Table
 
 
@@ -96,7 +96,7 @@ def identify(
       dissensus identify answers.csv --drop "verdict == random" -o kept.csv
       dissensus identify answers.csv -s waum --inputs texts.csv --chart waum.svg
     """
-    from ..identification import scores
+    from ..quality import scores
 
     given = _other_answers(path, answers, reading | {"inputs": network.inputs})
     if given is not None:
@@ -178,7 +178,7 @@ def identify(
 @options("json")
 def identificationinfo(as_json: bool) -> None:
     """List the scores of annotators, items and the crowd."""
-    from ..identification.scores import SCORES
+    from ..quality.scores import SCORES
 
     if as_json:
         names = ("name", "of", "text", "aliases")
@@ -203,14 +203,14 @@ def _chart(
     """Return what draws a figure to a path; nothing without one."""
     if path is None:
         return lambda _figure: None
-    from ..reporting.charts import check_chart
+    from ..pages.charts import check_chart
 
     check_chart(path)
     if rules or (chosen and chosen.of == "crowd"):
         raise OptionError("--chart draws scores of annotators or items; leave it out")
 
     def draw(figure: Callable[[Any], Any]) -> None:
-        from ..reporting import score_pairs
+        from ..quality import score_pairs
 
         drawn = figure(score_pairs)
         if drawn is None:
@@ -232,14 +232,14 @@ def _partner(score: Score) -> str:
 def _read_matrices(file: str | None) -> Any:
     if file is None:
         return None
-    from ..readers.folders import read_matrices
+    from ..formats.tools.peerannot import read_matrices
 
     return read_matrices(file)
 
 
 def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
-    from ..identification.cleaning import clean
-    from ..writers import write
+    from ..quality.cleaning import clean
+    from ..formats.writers_init import write
 
     given = {"result": asked.result, "gold": asked.gold, "seed": asked.seed}
     with progress_bar("cleaning"):
@@ -254,7 +254,7 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
 
 def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext) -> None:
     """Write a score to the file of peerannot, if it has one."""
-    from ..writers.folders import write_glad, write_score
+    from ..formats.tools.folders import write_glad, write_score
 
     score = scored.score
     if score.file is None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import OptionError
-from ._output import note, show_json
-from .options import Computed, options
+from ..pages.terminal import note, show_json
+from .verb import Computed, options
 
 
 @click.command()

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import echo, note, number, print_table, show_json
-from ._reading import examine_annotations, read_known, split_patterns, write_table
-from .options import KINDS, READING, Computed, options
+from ..pages.terminal import echo, note, number, print_table, show_json
+from .files import examine_annotations, read_known, split_patterns, write_table
+from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from ..answers.annotations import Annotations
     from ..judging import Judging
 
 _LENGTHS = (("chars_1", "chars_2"), ("length_1", "length_2"), ("words_1", "words_2"))
@@ -120,7 +120,7 @@ def judge(
             raise DataError("nothing to check: every item has a human label, or none has")
         write_table(found.escalation.table, check)
     if output is not None:
-        from ..reporting.judging_report import JudgingReport
+        from ..judging.sections import JudgingReport
 
         page = JudgingReport(found, "standard input" if path == "-" else Path(path).name)
         if output == "-":
@@ -150,7 +150,7 @@ def _read(
     path: str, annotators: str | None, carried: list[str | None], reading: dict[str, Any]
 ) -> Annotations:
     """Return annotations with the kinds of a table, and with further columns of theirs."""
-    from ..readers.side_tables import read_kinds
+    from ..formats.side_tables import read_kinds
 
     wanted = [name for name in carried if name and name != "time"]
     present = _columns(path) if wanted else []
@@ -163,8 +163,8 @@ def _read(
 
 def _columns(path: str) -> list[str]:
     """Return the columns of a table; none of anything else."""
-    from ..readers.sources import open_source
-    from ..readers.tables import column_names
+    from ..formats.sources import open_source
+    from ..formats.tables import column_names
 
     if path == "-" or Path(path).is_dir():
         return []
@@ -176,7 +176,7 @@ def _read_items(inputs: str | None) -> dict[str, dict[str, Any]]:
     """Return item → column → value of a table about items."""
     if inputs is None:
         return {}
-    from ..readers.side_tables import read_items
+    from ..formats.side_tables import read_items
 
     return read_items(inputs)
 

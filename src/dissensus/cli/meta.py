@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._plain import as_rows
-from .._progress import progress_bar
+from ..base.plain import as_rows
+from ..base.progress import progress_bar
 from ..errors import OptionError
 from ._group import Group
-from ._output import class_columns, note, print_table, print_text, show_json
-from ._reading import examine_annotations, read_known, write_table
-from .options import READING, REQUIRED, options
+from ..pages.terminal import class_columns, note, print_table, print_text, show_json
+from .files import examine_annotations, read_known, write_table
+from .verb import READING, REQUIRED, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
-    from ..meta.target import FewShotTask
-    from ..readers import Reading
+    from ..answers.annotations import Annotations
+    from ..deep.meta.target import FewShotTask
+    from ..formats import Reading
 
 _SHOWN = 10  # annotators on the terminal
 
@@ -87,10 +87,10 @@ def fit(
     """
     from dataclasses import replace
 
-    from ..meta.episodes import Sizes
-    from ..meta.few_shot import TRAINING, FewShotCrowd
-    from ..meta.pseudo_annotators import PseudoAnnotators
-    from ..meta.sources import join_sources, read_source
+    from ..deep.meta.episodes import Sizes
+    from ..deep.meta.few_shot import TRAINING, FewShotCrowd
+    from ..deep.meta.pseudo_annotators import PseudoAnnotators
+    from ..deep.meta.sources import join_sources, read_source
 
     source = join_sources(
         [read_source(path, column=column, label=label, task=task) for path in sources]
@@ -167,9 +167,9 @@ def adapt(
     """
     import numpy as np
 
-    from ..learning.outcome import confusion_columns
-    from ..meta.few_shot import FewShotCrowd
-    from ..reporting.charts import check_chart
+    from ..deep.learning.outcome import confusion_columns
+    from ..deep.meta.few_shot import FewShotCrowd
+    from ..pages.charts import check_chart
 
     if plan and not budget:
         raise OptionError("--plan is the file of labels to request; --budget says how many")
@@ -200,7 +200,7 @@ def adapt(
 
 def _inputs(found: Reading, path: str | None, column: str | None) -> tuple[Any, list[str], Any]:
     """Return the inputs of the items with labels, and names and inputs of the others."""
-    from ..nn.reading import read_inputs, read_others
+    from ..deep.nn.reading import read_inputs, read_others
 
     annotations: Annotations = found.annotations
     if path is not None:
@@ -219,7 +219,7 @@ def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
     """Return labels of all items as columns."""
     import numpy as np
 
-    from .._names import as_names
+    from ..base.names import as_names
 
     posterior = np.concatenate([task.posterior, new])
     columns = {

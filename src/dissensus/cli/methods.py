@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._output import print_table, print_text, show_json
-from .options import options
+from ..pages.terminal import print_table, print_text, show_json
+from .verb import options
 
 if TYPE_CHECKING:
-    from ..catalogue import Entry
+    from .catalogue import Entry
 
 
 @click.command()
@@ -23,7 +23,7 @@ def methods(name: str | None, as_json: bool) -> None:
     Example:
       dissensus methods dawid-skene
     """
-    from ..catalogue import catalogue, entries, outlines
+    from .catalogue import catalogue, entries, outlines
 
     if name:
         show_entries(entries(name), as_json, settings=True)
@@ -35,7 +35,7 @@ def methods(name: str | None, as_json: bool) -> None:
 @options("json")
 def agginfo(as_json: bool) -> None:
     """List the methods of aggregation."""
-    from ..catalogue import entries_of
+    from .catalogue import entries_of
     from ..registry import aggregators
 
     show_entries(entries_of(aggregators), as_json)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
-from ._output import note, print_table, print_text, show_json
-from ._reading import (
+from ..base.progress import progress_bar
+from ..pages.terminal import note, print_table, print_text, show_json
+from .files import (
     class_options,
     examine_answers,
     read_annotations,
@@ -17,7 +17,7 @@ from ._reading import (
     split_names,
     write_table,
 )
-from .options import ANSWERS, KINDS, READING, Computed, options
+from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..planning import Plan
@@ -70,8 +70,8 @@ def next(  # noqa: A001
       dissensus next answers.csv --budget 200 --target 0.95 -o plan.csv
     """
     from ..planning import plan
-    from ..reporting.charts import check_chart, save_chart
-    from ..reporting.method_figures import curve_chart
+    from ..pages.charts import check_chart, save_chart
+    from ..aggregation.sections import curve_chart
 
     if chart:
         check_chart(chart)
@@ -125,7 +125,7 @@ def _amounts(given: str | None, role: str) -> Any:
     try:
         return float(given)
     except ValueError:
-        from ..readers.side_tables import read_amounts
+        from ..formats.side_tables import read_amounts
 
         return read_amounts(given, role)
 

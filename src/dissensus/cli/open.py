@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import note
-from ._reading import class_options, examine_annotations, examine_answers, split_names
-from .options import ANSWERS, KINDS, READING, Computed, options
+from ..pages.terminal import note
+from .files import class_options, examine_annotations, examine_answers, split_names
+from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..readers import Reading
+    from ..formats import Reading
 
 
 @click.command("open")
@@ -125,7 +125,7 @@ def _folder(path: Path, inputs: str | None) -> Path:
 
 def _with_inputs(found: Reading, inputs: str, show: list[str] | None) -> Reading:
     """Return a reading with the texts or files of its items."""
-    from ..readers.side_tables import read_texts
+    from ..formats.side_tables import read_texts
 
     if not Path(inputs).is_dir():
         return replace(found, texts=read_texts(inputs, show))

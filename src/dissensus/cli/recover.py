@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
 from ._group import Group
-from ._output import class_columns, note, print_table, show_json
-from ._reading import read_annotations, read_known, write_table
+from ..pages.terminal import class_columns, note, print_table, show_json
+from .files import read_annotations, read_known, write_table
 from .evaluate import show_soft
-from .options import REQUIRED, Computed, options
+from .verb import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
-    from .._names import Names
-    from ..annotations import Annotations
-    from ..nn import Inputs
-    from ..recovery.crossval import CrossValidation
+    from ..base.names import Names
+    from ..answers.annotations import Annotations
+    from ..deep.nn import Inputs
+    from ..deep.recovery.cross_validation import CrossValidation
 
 _SHOWN = {
     "Manh.\ndist.": "manhattan",
@@ -79,10 +79,10 @@ def fit(
     Example:
       dissensus recover fit labels.csv --vote-count 5 -o model
     """
-    from .._names import as_names, code
+    from ..base.names import as_names, code
     from ..metrics import ranks
-    from ..readers import kind_of_labels
-    from ..recovery.estimator import DistributionRecovery
+    from ..formats import kind_of_labels
+    from ..deep.recovery.estimator import DistributionRecovery
 
     known = read_known(labels) or {}
     items, given = as_names(list(known)), list(known.values())
@@ -134,9 +134,9 @@ def predict(
     Example:
       dissensus recover predict model more.csv -o shares.csv
     """
-    from .._names import as_names
-    from ..nn.reading import items_of
-    from ..recovery.estimator import DistributionRecovery
+    from ..base.names import as_names
+    from ..deep.nn.reading import items_of
+    from ..deep.recovery.estimator import DistributionRecovery
 
     fitted, items = DistributionRecovery.load(model), items_of(inputs, column=column)
     with progress_bar("encoding"):
@@ -187,9 +187,9 @@ def evaluate(
     Example:
       dissensus recover evaluate answers.csv --inputs texts.csv -s auto -s single
     """
-    from ..recovery.estimator import DistributionRecovery
-    from ..recovery.evaluation import evaluate_shares
-    from ..reporting.charts import check_chart
+    from ..deep.recovery.estimator import DistributionRecovery
+    from ..deep.recovery.evaluation import evaluate_shares
+    from ..pages.charts import check_chart
 
     for path in filter(None, (chart, reliability)):
         check_chart(path)
@@ -225,7 +225,7 @@ def evaluate(
 
 def _inputs(path: str, features: str | None, items: Names, column: str | None) -> Inputs:
     """Return the inputs of items, with features beside them if there are any."""
-    from ..nn import Several, read_inputs
+    from ..deep.nn import Several, read_inputs
 
     inputs = read_inputs(path, items, column=column)
     if features is None:
@@ -235,14 +235,14 @@ def _inputs(path: str, features: str | None, items: Names, column: str | None) -
 
 def _distance(given: str | None, scale: str, names: list[str]) -> Any:
     """Return the distance between classes: its name, or a matrix read from a table."""
-    from ..recovery.distances import DISTANCES, distances_from_table
+    from ..deep.recovery.distances import DISTANCES, distances_from_table
 
     if given is None:
         return "linear" if scale == "ordinal" else None
     if given in DISTANCES:
         return given
-    from ..readers.sources import open_source
-    from ..readers.tables import column_names, read_columns
+    from ..formats.sources import open_source
+    from ..formats.tables import column_names, read_columns
 
     if not Path(given).exists():
         raise OptionError(f"--distance {given}: no such table; or one of {', '.join(DISTANCES)}")
@@ -259,7 +259,7 @@ def _distances(given: str | None, crowd: Annotations) -> dict[str, Any]:
 
 def _in_order(path: str, items: Names) -> Annotations:
     """Return the annotations of these items, in this order."""
-    from .._names import indices_of
+    from ..base.names import indices_of
 
     annotations = read_annotations(path)
     annotations.check_classes("recover")
@@ -274,8 +274,8 @@ def _in_order(path: str, items: Names) -> Annotations:
 def _cross_validate(
     x: Any, annotations: Annotations, specs: tuple[str, ...], encoder: str, **settings: Any
 ) -> CrossValidation:
-    from ..nn.features import features_of
-    from ..recovery.crossval import cross_validate
+    from ..deep.nn.features import features_of
+    from ..deep.recovery.cross_validation import cross_validate
     from ..registry import recoverers
 
     methods = [recoverers.create(spec) for spec in specs]
@@ -298,7 +298,7 @@ def _print(found: CrossValidation) -> None:
 def _draw(
     recovered: dict[str, Any], annotations: Annotations, chart: str | None, reliability: str | None
 ) -> None:
-    from ..reporting.recovery_figures import reliability_figure, splits_figure
+    from ..deep.recovery.sections import reliability_figure, splits_figure
 
     votes = annotations.votes()
     if chart:

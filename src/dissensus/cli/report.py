@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import OptionError
-from ._output import echo, note, show_json
-from ._reading import (
+from ..pages.terminal import echo, note, show_json
+from .files import (
     class_options,
     examine_annotations,
     examine_answers,
@@ -22,11 +22,11 @@ from ._reading import (
     read_known_answers,
     split_names,
 )
-from .options import KINDS, READING, Computed, options
+from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
-    from ..readers.any_kind import AnswerReading
+    from ..answers.annotations import Annotations
+    from ..formats.any_kind import AnswerReading
     from ..reporting.answer_report import AnswerReport
     from ..reporting.group_comparison import GroupComparison
     from ..reporting.number_report import NumberReport
@@ -115,7 +115,7 @@ def report(
             note_unknown(settings["truth"], found.annotations.items.tolist(), truth)
         settings["name"] = _title(title, path)
         if found.annotations.numeric:
-            from ..readers import as_numbers
+            from ..formats import as_numbers
             from ..reporting.number_report import report_numbers
 
             _refuse(for_classes, "needs classes")
@@ -156,7 +156,7 @@ def _texts_of(inputs: str | None, show: str | None) -> str | None:
     """Return the table of texts or images, unless it only has sizes or things to compare."""
     if inputs is None or show is not None:
         return inputs
-    from ..readers.side_tables import has_texts
+    from ..formats.side_tables import has_texts
 
     return inputs if has_texts(inputs) else None
 

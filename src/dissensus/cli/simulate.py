@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import note, show_json
+from ..pages.terminal import note, show_json
 from ._replacing import replacing
-from .options import options
+from .verb import options
 
 _FILES = ("metadata.json", "ground_truth.npy", "matrices.npy")
 _FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
@@ -55,9 +55,9 @@ def simulate(
       dissensus simulate --n-annotators 30 --n-items 200 -K 5 -s independent-confusion -fb 10
     """
     from ..registry import simulators, split_spec
-    from ..simulation import is_of_answers
-    from ..simulation import simulate as run
-    from ..writers.folders import write_simulation
+    from ..datasets.simulation import is_of_answers
+    from ..datasets.simulation import simulate as run
+    from ..formats.tools.folders import write_simulation
 
     if len(n_annotators) != 1:
         raise OptionError("--n-annotators is one number here")
@@ -104,11 +104,11 @@ def _simulate_answers(
     """Write simulated answers and their truth, and every option."""
     import numpy as np
 
-    from .._names import as_names
+    from ..base.names import as_names
     from ..answers import Answers
-    from ..simulation import simulate_answers
-    from ..writers import write
-    from ..writers.writing import write_columns, write_json
+    from ..datasets.simulation import simulate_answers
+    from ..formats.writers_init import write
+    from ..formats.writing import write_columns, write_json
 
     ending = "csv" if to == "peerannot" else to
     if ending not in _FORMATS:
@@ -135,7 +135,7 @@ def _simulate_answers(
 
 def _metadata(folder: str) -> dict[str, Any]:
     """Return the metadata of a folder; nothing if they cannot be read."""
-    from ..readers.folders import read_metadata
+    from ..formats.tools.peerannot import read_metadata
 
     with suppress(DataError):
         return read_metadata(folder)

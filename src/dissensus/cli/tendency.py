@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import progress_bar
+from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
 from ._attention_maps import map_
 from ._group import Group
-from ._output import class_columns, note, number, print_table, print_text, show_json
-from ._reading import asked, read_annotations, read_questions, split_names, write_table
-from .options import READING, REQUIRED, Computed, options
+from ..pages.terminal import class_columns, note, number, print_table, print_text, show_json
+from .files import asked, read_annotations, read_questions, split_names, write_table
+from .verb import READING, REQUIRED, Computed, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
-    from ..tendency.classifier import TendencyClassifier
+    from ..answers.annotations import Annotations
+    from ..deep.tendency.classifier import TendencyClassifier
 
 # Scores of the summary, and their heads in a table.
 _SHOWN = {
@@ -81,7 +81,7 @@ def fit(
       dissensus tendency fit answers.csv --inputs texts.csv -o model
       dissensus tendency fit export.json --inputs photos --question safe,lively -o model
     """
-    from ..nn.reading import read_inputs
+    from ..deep.nn.reading import read_inputs
     from ..registry import tendencies
 
     several = question is not None and "," in question
@@ -153,10 +153,10 @@ def predict(
     """
     import numpy as np
 
-    from .._names import as_names
-    from ..nn.reading import items_of, read_inputs
-    from ..readers.sources import format_for
-    from ..tendency.classifier import TendencyClassifier
+    from ..base.names import as_names
+    from ..deep.nn.reading import items_of, read_inputs
+    from ..formats.sources import format_for
+    from ..deep.tendency.classifier import TendencyClassifier
 
     if output != "-":
         format_for(output)  # before anything is computed
@@ -220,8 +220,8 @@ def evaluate(
     Example:
       dissensus tendency evaluate answers.csv --inputs texts.csv -s auto -s linear
     """
-    from ..nn.features import features_of
-    from ..nn.reading import read_inputs
+    from ..deep.nn.features import features_of
+    from ..deep.nn.reading import read_inputs
     from ..registry import tendencies
 
     if load and strategies:
@@ -255,7 +255,7 @@ def evaluate(
 
 
 def _read_annotators(path: str | None) -> dict[str, dict[str, Any]] | None:
-    from ..readers.side_tables import read_annotators
+    from ..formats.side_tables import read_annotators
 
     return None if path is None else read_annotators(path)
 
@@ -269,7 +269,7 @@ def _fit(
     seed: int,
     checkpoints: str | None = None,
 ) -> TendencyClassifier:
-    from ..tendency.classifier import TendencyClassifier
+    from ..deep.tendency.classifier import TendencyClassifier
 
     estimator = TendencyClassifier(strategy, encoder=encoder, seed=seed)
     with progress_bar(strategy.partition("[")[0]) as progress:
@@ -303,8 +303,8 @@ def _score_model(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from ..tendency.classifier import TendencyClassifier
-    from ..tendency.scores import score
+    from ..deep.tendency.classifier import TendencyClassifier
+    from ..deep.tendency.scores import score
 
     estimator = asked(TendencyClassifier.load(folder), question)
     test, log_probability = estimator.predict_annotations(x, annotations)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._progress import iterations, progress_bar
+from ..base.progress import iterations, progress_bar
 from ._network import Network, network_options
-from ._reading import examine_folder, is_data_folder, without_removed
-from ._training import data_options, fit_classifier, output_files, read_data, show_outcome
-from .options import READING, options
+from .files import examine_folder, is_data_folder, without_removed
+from .training import data_options, fit_classifier, output_files, read_data, show_outcome
+from .verb import READING, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from ..answers.annotations import Annotations
     from ..result import Predictions
 
 
@@ -51,7 +51,7 @@ def train(
       dissensus train FOLDER --labels FOLDER/labels/labels_birds_ds.npy --encoder resnet18
       dissensus train texts.csv --labels labels.csv
     """
-    from ..learning.data_sets import aligned, labelled
+    from ..deep.learning.data_sets import aligned, labelled
 
     found = None
     if strategy is not None and labels is None:
@@ -77,8 +77,8 @@ def train(
 @options("json")
 def modelinfo(as_json: bool) -> None:
     """List the encoders, networks that turn inputs into vectors."""
-    from ..catalogue import entries_of
-    from ..nn.encoders import encoders
+    from .catalogue import entries_of
+    from ..deep.nn.encoders import encoders
     from .methods import show_entries
 
     show_entries(entries_of(encoders), as_json, title="dissensus train --encoder …")
@@ -103,10 +103,10 @@ def _read_labels(
     """Return labels by the names of items; rows of an array are the items of the folder."""
     import numpy as np
 
-    from .._names import numbered
+    from ..base.names import numbered
     from ..errors import DataError
-    from ..readers.folders import read_folder
-    from ..readers.predictions import read_predictions
+    from ..formats.tools.peerannot import read_folder
+    from ..formats.predictions import read_predictions
     from ..result import Predictions
 
     given = read_predictions(labels, scale="nominal")

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._files import reason
+from ..base.files import reason
 from ..errors import DataError, DissensusError, OptionError, OutputError
-from ._output import note, show_json
-from .options import REQUIRED, Computed, options
+from ..pages.terminal import note, show_json
+from .verb import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from ..answers.annotations import Annotations
     from ..scale.stream import Stream
-    from ..sharded.batches import Mark, NewRows
+    from ..scale.batches import Mark, NewRows
 
 _TOGETHER = ("belong together", "exclude each other")
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
@@ -77,9 +77,9 @@ def watch(
       dissensus watch answers/ -o labels.csv
       dissensus watch --label-studio http://localhost:8080 --project 1 --listen 9000 -o labels.csv
     """
-    from ..live.current_labels import CurrentLabels
-    from ..readers.columns import parse_columns
-    from ..readers.sources import format_for
+    from ..scale.current_labels import CurrentLabels
+    from ..formats.columns import parse_columns
+    from ..formats.sources import format_for
     from ..scale.stream import Stream
     from ._label_studio import Follower, connect, follow
 
@@ -205,7 +205,7 @@ class Look:
         return taken
 
     def _take(self, file: Path, *, settled: bool, final: bool) -> int:
-        from ..sharded.batches import Mark, new_rows
+        from ..scale.batches import Mark, new_rows
 
         stream, name = self.stream, file.name
         seen = Mark(*stream.seen[name]) if stream.seen.get(name) else None
@@ -243,7 +243,7 @@ class Look:
 
     def _alike(self, first: str) -> dict[str, Mark]:
         """Return the marks of files with this digest of their first row."""
-        from ..sharded.batches import Mark
+        from ..scale.batches import Mark
 
         seen = self.stream.seen
         names = sorted(self._beginnings.get(first, ()))
@@ -265,7 +265,7 @@ class Look:
 
     def _is_same_data(self) -> bool:
         """Return whether most rows that were read before are in what is watched now."""
-        from ..sharded.batches import Mark, beginnings
+        from ..scale.batches import Mark, beginnings
 
         seen = {name: Mark(*mark) for name, mark in self.stream.seen.items() if mark}
         sizes = {mark.all: mark.rows + (mark.last is not None) for mark in seen.values()}
@@ -301,7 +301,7 @@ class Look:
 
     def note_spellings(self, annotations: Annotations) -> None:
         """Name spellings that look like one, again if there are others."""
-        from ..readers.spellings import spelling_notes
+        from ..formats.spellings import spelling_notes
 
         for sentence in spelling_notes(annotations, verb="aggregate"):
             self._note_once(sentence, re.sub(r" \d+(?=[,;)])", "", sentence))
@@ -344,7 +344,7 @@ def _short(path: str) -> str:
 
 
 def _check_classes(stream: Stream) -> None:
-    from ..readers import kind_of_labels
+    from ..formats import kind_of_labels
 
     kind, reason = kind_of_labels(stream.online.log.classes.tolist())
     if kind == "numeric":
@@ -352,7 +352,7 @@ def _check_classes(stream: Stream) -> None:
 
 
 def _write(look: Look, taken: int, as_json: bool) -> None:
-    from ..writers import write
+    from ..formats.writers_init import write
 
     online, target = look.stream.online, look.output
     result = online.result()

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._names import Names, indices_of, numbered
-from ..annotations import Annotations
+from ..base.names import Names, indices_of, numbered
+from ..answers.annotations import Annotations
 from ..errors import DataError
-from ..readers.folders import read_metadata
-from ..readers.reading import examine
-from ..writers.folders import write_answers, write_folder
-from ..writers.writing import write_json
+from ..formats.tools.peerannot import read_metadata
+from ..formats.reading import examine
+from ..formats.tools.folders import write_answers, write_folder
+from ..formats.writing import write_json
 from .image_links import ImageFolders, Link, absent_folders, link_all, plan_links, read_words
 
 Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items

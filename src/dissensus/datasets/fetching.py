@@ -17,8 +17,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from .._files import atomic_file, cache_folder, output_errors, reason, try_lock
-from .._progress import Progress
+from ..base.files import atomic_file, cache_folder, output_errors, reason, try_lock
+from ..base.progress import Progress
 from ..errors import DataError
 
 _CHUNK = 2**18

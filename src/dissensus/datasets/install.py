@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._files import atomic_folder
-from .._progress import Progress
-from ..annotations import Annotations
+from ..base.files import atomic_folder
+from ..base.progress import Progress
+from ..answers.annotations import Annotations
 from ..errors import DataError, OptionError
-from ..readers.folders import read_folder
-from ..readers.reading import examine
-from ..writers.folders import write_folder
+from ..formats.tools.peerannot import read_folder
+from ..formats.reading import examine
+from ..formats.tools.folders import write_folder
 from .archives import is_archive, names_in, unpack
 from .data_set import Installed, Layout, read_answers, write_data_set
 from .image_links import ImageFolders
@@ -134,12 +134,12 @@ def _is_name(source: str | Path) -> bool:
 
 def _by_name(name: str, folder: Path, seed: int) -> Installed:
     """Prepare a data set that needs no file."""
-    from .._demo import demo
+    from .demo import demo
     from ..errors import MethodError
     from ..registry import simulators
-    from ..simulation import simulate
-    from ..writers.folders import write_simulation
-    from ..writers.writing import write_truth
+    from .simulation import simulate
+    from ..formats.tools.folders import write_simulation
+    from ..formats.writing import write_truth
 
     _refuse_full(folder)
     if name == "demo":

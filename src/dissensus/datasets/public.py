@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .._files import atomic_folder, cache_folder
-from .._progress import Progress
+from ..base.files import atomic_folder, cache_folder
+from ..base.progress import Progress
 from ..errors import DataError, OptionError
-from ..writers.folders import write_folder
+from ..formats.tools.folders import write_folder
 from .archives import is_archive, unpack
 from .data_set import Installed
 from .fetching import check_published, checksum, fetch

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from .._names import numbered
-from .._relation import Integers
-from ..annotations import Annotations
+from ..base.names import numbered
+from ..base.arrays import Integers
+from ..answers.annotations import Annotations
 from ..errors import DataError
-from ..readers.folders import read_folder
+from ..formats.tools.peerannot import read_folder
 from .data_set import read_answers
 from .image_links import read_words
 

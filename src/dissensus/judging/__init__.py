@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._mixed import Mixed, mixed
+from .mixed import Mixed, mixed
 from .escalate import Escalation, escalate
 from .judges import Judge, judges
 from .judging import Judging, judge

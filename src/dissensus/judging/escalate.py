@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Names
-from .._relation import Floats, Integers
-from ._mixed import Mixed
+from ..base.names import Names
+from ..base.arrays import Floats, Integers
+from .mixed import Mixed
 from .pool import Pooled
 
 MIN_SEED = 50  # items that people labelled, chosen at random

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from .._probability import log_normalize, normalize, safe_log
-from .._relation import Floats, Integers
+from ..base.probability import log_normalize, normalize, safe_log
+from ..base.arrays import Floats, Integers
 from ..aggregation import Aggregator, FitContext, Fitted
-from ..annotations import Annotations
+from ..answers.annotations import Annotations
 from ..params import Positive
 from ..result import Aggregation
-from ._mixed import voices, weighted_votes
+from .mixed import voices, weighted_votes
 from .pool import PENALTY, Coefficients, pooled, predicted_by
 
 _ROUNDS = 50

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ..agreement.pairs import pairwise
-from ._mixed import Mixed, Repeat, by_cluster, resampled
+from ..base.arrays import Floats, Integers
+from ..metrics.pairs import pairwise
+from .mixed import Mixed, Repeat, by_cluster, resampled
 
 MIN_ITEMS = 50  # items with two people, below which only one person is needed
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from .._names import Names
-from .._plain import as_plain
-from .._relation import Integers
-from ..annotations import Annotations, Scale
+from ..base.names import Names
+from ..base.plain import as_plain
+from ..base.arrays import Integers
+from ..answers.annotations import Annotations, Scale
 from ..errors import OptionError
-from ..identification.copying import Copies, copies
+from ..quality.copying import Copies, copies
 from ..planning import Plan
-from ..readers import as_annotations, as_truth
+from ..formats import as_annotations, as_truth
 from . import sentences as words
-from ._mixed import Mixed, mixed
+from .mixed import Mixed, mixed
 from .escalate import Escalation, escalate
 from .judges import Judge, judges
 from .pair_biases import PairBias, pair_biases
@@ -246,7 +246,7 @@ def judge(
 
     Examples
     --------
-    >>> from dissensus.simulation import simulate_judges
+    >>> from dissensus.datasets.simulation import simulate_judges
     >>> found = judge(simulate_judges(n_items=200, n_labelled=100, seed=1).annotations)
     >>> found
     <Judging: 4 models and 3 people on 200 items>
@@ -336,7 +336,7 @@ def _biases(
 
 def _periods(annotations: Annotations) -> list[str | None]:
     """Return the period of every item, from the earliest time of its labels."""
-    from ..checking.times import seconds
+    from ..quality.check_times import seconds
 
     times = annotations.columns.get("time")
     when = None if times is None else seconds(times)

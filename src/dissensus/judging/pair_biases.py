@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr, stdtrit
 
-from .._names import as_names
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations
+from ..base.names import as_names
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations
 from ..errors import DataError
-from ._mixed import Mixed
+from .mixed import Mixed
 from .panel import family_of
 
 _SWAPPED = {"given": 0, "original": 0, "swapped": 1, "reversed": 1}

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ._mixed import Mixed, by_cluster, cells, resampled, unique_majority
+from ..base.arrays import Floats, Integers
+from .mixed import Mixed, by_cluster, cells, resampled, unique_majority
 
 MIN_ITEMS = 50  # items with a target
 _MIN_COMMON = 30  # items of a pair of people

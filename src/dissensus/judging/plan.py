@@ -6,7 +6,7 @@ from typing import Any
 
 from ..planning import Plan
 from ..planning import plan as plan_labels
-from ._mixed import Mixed
+from .mixed import Mixed
 from .pool import Pooled
 
 

@@ -24,11 +24,11 @@ from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp
 
-from .._names import Names
-from .._probability import normalize
-from .._relation import Array, Floats, Integers
-from ..annotations import Annotations
-from ._mixed import Mixed, row_weights
+from ..base.names import Names
+from ..base.probability import normalize
+from ..base.arrays import Array, Floats, Integers
+from ..answers.annotations import Annotations
+from .mixed import Mixed, row_weights
 
 PENALTY = 2.0
 FOLDS = 5

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
-from ._mixed import Mixed, Repeat, cells, repeats_of, resampled, row_weights
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations
+from .mixed import Mixed, Repeat, cells, repeats_of, resampled, row_weights
 
 MIN_ITEMS = 30  # of a person, each labelled by two people and the model
 FALSE_DISCOVERY_RATE = 0.05

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from .._relation import Floats, Integers
-from ..identification.copying import discoveries
-from ._mixed import Mixed
+from ..base.arrays import Floats, Integers
+from ..quality.copying import discoveries
+from .mixed import Mixed
 
 MIN_LABELS = 30  # of a group, before a correction is carried to it
 _RATE = 0.05

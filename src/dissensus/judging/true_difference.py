@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from .._relation import Floats, Integers
-from ._mixed import Mask, Mixed
+from ..base.arrays import Floats, Integers
+from .mixed import Mask, Mixed
 from .true_mean import powered_mean
 from .true_shares import MIN_LABELS
 

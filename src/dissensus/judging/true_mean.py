@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from .._relation import Floats, Integers
-from ._mixed import Mask, Mixed
+from ..base.arrays import Floats, Integers
+from .mixed import Mask, Mixed
 from .true_shares import MIN_LABELS, Sampled, design_effect
 
 MOST_VALUES = 11  # of a bounded scale

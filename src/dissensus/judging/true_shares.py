@@ -30,9 +30,9 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from .._relation import Floats, Integers
-from ..identification.proportions import proportion
-from ._mixed import Mask, Mixed
+from ..base.arrays import Floats, Integers
+from ..base.proportions import proportion
+from .mixed import Mask, Mixed
 
 Sampled = Literal["random", "by-judge", "by-label"]
 SAMPLED: tuple[Sampled, ...] = get_args(Sampled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .evaluation import Evaluation, Score, evaluate, evaluate_answers
-from .lewidi import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
+from .scores import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
 
 __all__ = [
     "Evaluation",

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._names import Names, as_names, text
-from .._probability import TIE
-from .._relation import Array, Floats, Integers
+from ..base.names import Names, as_names, text
+from ..base.probability import TIE
+from ..base.arrays import Array, Floats, Integers
 from ..result import Predictions
-from .lewidi import ranks
+from .scores import ranks
 
 # Those that need a posterior come last.
 CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")

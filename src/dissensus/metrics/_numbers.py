@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from ..base.arrays import Floats, Integers
 
 NUMBER_SCORES = ("mae", "rmse", "pearson", "spearman")
 

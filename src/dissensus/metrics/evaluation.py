@@ -32,16 +32,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._plain import as_plain
-from .._relation import Array, Floats, Integers
-from .._tables import Table, Tabular, columns_of
+from ..base.plain import as_plain
+from ..base.arrays import Array, Floats, Integers
+from ..base.tables import Table, Tabular, columns_of
 from ..answers import Answers
 from ..errors import DataError, OptionError
-from ..readers import as_truth, read_predictions
+from ..formats import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
 from ._classes import CLASS_SCORES, class_scores, true_classes
 from ._numbers import NUMBER_SCORES, number_scores
-from .answers import answer_scores, thing_scores
+from .answer_scores import answer_scores, thing_scores
 
 
 class Score(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .._files import atomic_file
-from .._formulas import guarded
-from .._plain import as_plain
-from ..reporting.embedding import fill, framed
-from ..reporting.sections import CONFIDENT, Page
+from ..base.files import atomic_file
+from ..base.formulas import guarded
+from ..base.plain import as_plain
+from .embedding import fill, framed
+from .sections import CONFIDENT, Page
 
 
 class PageReport:

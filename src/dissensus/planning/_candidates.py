@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ._information import information_table
+from ..base.arrays import Floats, Integers
+from .information import information_table
 from ._posterior_state import pair_keys
 from .policy import NoiseModel
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from ..base.arrays import Floats, Integers
 from ._candidates import BEST, WIDE, Pairs, best_pairs, listed_pairs, random_pairs
-from ._constraints import Constraints
-from ._information import Lookahead
+from .choosing import Constraints
+from .information import Lookahead
 from ._posterior_state import PosteriorState, pair_keys
 from .policy import ItemPolicy, PairPolicy, Policy, noise_model_of
 

@@ -23,15 +23,15 @@ from functools import cached_property
 
 import numpy as np
 
-from .._probability import normalize
-from .._relation import Array, Floats, Integers
+from ..base.probability import normalize
+from ..base.arrays import Array, Floats, Integers
 from ..aggregation import aggregate
 from ..aggregation.dawid_skene_map import pseudo_counts
-from ..annotations import Annotations
-from ..heldout import confusion_from_posterior
+from ..answers.annotations import Annotations
+from ..aggregation.held_out import confusion_from_posterior
 from ..registry import aggregators
 from ..result import Aggregation
-from ._information import entropy
+from .information import entropy
 
 METHOD = "hierarchical[max_iter=5]"
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior of an annotator

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import as_plain, as_rows
-from .._relation import Array
-from ..agreement.distances import Distances
+from ..base.plain import as_plain, as_rows
+from ..base.arrays import Array
+from ..metrics.distances import Distances
 from ..answers import Answers
 from ..errors import DataError, OptionError
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from .._probability import normalize, pick
-from .._relation import Floats, Integers
-from ..label_errors import LabelErrors
+from ..base.probability import normalize, pick
+from ..base.arrays import Floats, Integers
+from .label_errors import LabelErrors
 from ._choose import choose
-from ._constraints import Constraints
+from .choosing import Constraints
 from ._posterior_state import PosteriorState, pair_keys
 from .policy import Policy
 

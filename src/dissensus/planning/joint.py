@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._relation import Floats
+from ..base.arrays import Floats
 from ..params import Positive, Probability
 from ._posterior_state import PosteriorState
 from .policy import NoiseModel, PairPolicy, noise_model_of

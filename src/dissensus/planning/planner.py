@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._identifiability import Unidentifiable
-from .._plain import as_plain, as_rows
-from .._probabilities import as_models
-from .._relation import Floats, Integers
-from .._tables import Drawable
-from ..annotations import Annotations
-from ..answers._base import Relation
+from ..answers.identifiability import Unidentifiable
+from ..base.plain import as_plain, as_rows
+from ..formats.probabilities import as_models
+from ..base.arrays import Floats, Integers
+from ..base.tables import Drawable
+from ..answers.annotations import Annotations
+from ..answers.base import Relation
 from ..errors import DataError, OptionError
-from ..label_errors import LabelErrors, checks_needed, label_errors
-from ..readers import as_annotations, as_truth
+from .label_errors import LabelErrors, checks_needed, label_errors
+from ..formats import as_annotations, as_truth
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
 from ._choose import choose
-from ._constraints import Constraints, amounts_of, check_options, keys_of, with_new
+from .choosing import Constraints, amounts_of, check_options, keys_of, with_new
 from ._posterior_state import posterior_state
 from .curve import Curve, Point, expected_curve
 from .policy import Policy
 
 if TYPE_CHECKING:
-    from ..reporting.charts import Figure
+    from ..pages.charts import Figure
 
 _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
@@ -106,7 +106,7 @@ class Plan(Drawable):
         }
 
     def _chart(self) -> tuple[Figure | None, str]:
-        from ..reporting.method_figures import curve_figure
+        from ..aggregation.sections import curve_figure
 
         return curve_figure(self), "there is no curve to draw: plan with draws=10"
 

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from .._relation import Floats, Integers
+from ..base.arrays import Floats, Integers
 from ..params import Settings
-from ._information import entropy, expected_entropy
+from .information import entropy, expected_entropy
 from ._posterior_state import PosteriorState
 
 

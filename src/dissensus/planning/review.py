@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._relation import Floats, Integers
-from ..label_errors import Checked, LabelErrors, checked_errors, checks_needed, doubts, label_errors
+from ..base.arrays import Floats, Integers
+from .label_errors import Checked, LabelErrors, checked_errors, checks_needed, doubts, label_errors
 
 DRAWN_EVERY = 5  # items of the queue, of which one is drawn at random
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._relation import Floats, Integers
+from ..base.arrays import Floats, Integers
 from ._posterior_state import PosteriorState
 from .policy import ItemPolicy
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..identification.annotator_evidence import ENOUGH
-from ..identification.verdicts import LEFT_OUT, RELATED
-from ..label_errors import checks_needed, label_errors
+from ..quality.annotator_evidence import ENOUGH
+from ..quality.verdicts import LEFT_OUT, RELATED
+from ..planning.label_errors import checks_needed, label_errors
 from ..pages.wording import amount, listed, percent
 
 if TYPE_CHECKING:

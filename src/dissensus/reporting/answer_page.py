@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._plain import as_rows
-from .._relation import Array
+from ..base.plain import as_rows
+from ..base.arrays import Array
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
-from ..identification.answers import FEW, LIKE_OTHERS
+from ..quality.answers import FEW, LIKE_OTHERS
 from ..pages.wording import amount, formatted, interval, percent
-from . import charts
-from .answer_drawings import disputed_panels
-from .charts import BLUE, GREY, RED, Figure
+from ..pages import charts
+from .drawings import disputed_panels
+from ..pages.charts import BLUE, GREY, RED, Figure
 from .class_page import IN_MEMORY
-from .method_figures import confidence_histogram
-from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
-from .tables import MAX_ANNOTATORS, MAX_ITEMS, shortened
+from ..aggregation.sections import confidence_histogram
+from ..pages.sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
+from ..quality.sections import MAX_ANNOTATORS, MAX_ITEMS, shortened
 
 if TYPE_CHECKING:
     from .answer_report import AnswerReport

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..agreement import in_words
+from ..metrics.agreement_init import in_words
 from ..answers.marks import Marks
 from ..answers.masks import Masks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
-from ..identification.answers import FEW
+from ..quality.answers import FEW
 from ..pages.wording import amount, listed, percent
 from .actions import Action
-from .sections import CONFIDENT
+from ..pages.sections import CONFIDENT
 from .sentences import volume
 
 if TYPE_CHECKING:

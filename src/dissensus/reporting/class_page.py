@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..agreement import ClassAgreement, percent_agreement
+from ..metrics.agreement_init import ClassAgreement, percent_agreement
 from ..pages.wording import amount, formatted, interval, percent, with_interval
-from .agreement_figures import pairs_table
-from .class_tables import class_items, downloads, lone_labels
-from .judging_report import judging_section
-from .sections import Page, Section, SortableTable, Table, estimates_table
-from .tables import annotator_table, shortened
+from ..metrics.sections import pairs_table
+from .details import class_items, downloads, lone_labels
+from ..judging.sections import judging_section
+from ..pages.sections import Page, Section, SortableTable, Table, estimates_table
+from ..quality.sections import annotator_table, shortened
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

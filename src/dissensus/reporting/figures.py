@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._plain import as_rows
-from .._relation import Floats
-from ..identification.proportions import proportion
-from ..identification.scores import Scored, find_score, score
+from ..base.plain import as_rows
+from ..base.arrays import Floats
+from ..base.proportions import proportion
+from ..quality.scores import Scored, find_score, score
 from ..pages.wording import percent
 from ..result import Aggregation, gold_codes
-from . import charts
-from .agreement_figures import confusion_figure, pairs_figure
-from .charts import BLUE, GREY, PERCENT, Figure
-from .judging_report import section_figures
-from .method_figures import annotators_figure, confidence_figure
-from .score_pairs import annotator_pair, score_pair
+from ..pages import charts
+from ..metrics.sections import confusion_figure, pairs_figure
+from ..pages.charts import BLUE, GREY, PERCENT, Figure
+from ..judging.sections import section_figures
+from ..aggregation.sections import annotators_figure, confidence_figure
+from ..quality.score_pairs import annotator_pair, score_pair
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
+    from ..answers.annotations import Annotations
     from .report import Report
 
 _MAX_CLASSES = 40

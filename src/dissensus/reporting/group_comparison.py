@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from .._plain import as_plain
-from ..agreement import Agreement, Estimate, in_words
-from ..annotations import Annotations
-from ..identification.proportions import Proportion, proportion
+from ..base.plain import as_plain
+from ..metrics.agreement_init import Agreement, Estimate, in_words
+from ..answers.annotations import Annotations
+from ..base.proportions import Proportion, proportion
 from ..metrics import Evaluation
 from ..pages.page import PageReport
 from ..pages.wording import amount, listed, percent
 from ..result import Aggregation, Table
 from .group_page import group_page
-from .sections import CONFIDENT
+from ..pages.sections import CONFIDENT
 from .sentences import volume
 
 Z = float(ndtri(0.975))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._plain import as_rows
+from ..base.plain import as_rows
 from ..pages.wording import amount, formatted, percent, with_interval
-from . import charts
-from .charts import BLUE, GREY, ORANGE, RED, Figure
+from ..pages import charts
+from ..pages.charts import BLUE, GREY, ORANGE, RED, Figure
 from .figures import class_order, class_shares, classes_figure
-from .sections import Column, Download, Page, Section, SortableTable, Table
+from ..pages.sections import Column, Download, Page, Section, SortableTable, Table
 
 if TYPE_CHECKING:
     from .group_comparison import Group, GroupComparison

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._names import indices_of, union
-from .._relation import Integers
+from ..base.names import indices_of, union
+from ..base.arrays import Integers
 from ..aggregation import aggregate
-from ..agreement import agree, cohen_kappa
-from ..annotations import Annotations
+from ..metrics.agreement_init import agree, cohen_kappa
+from ..answers.annotations import Annotations
 from ..errors import DataError, OptionError
-from ..identification import identify
-from ..identification.proportions import Proportion
-from ..identification.verdicts import LEFT_OUT
+from ..quality import identify
+from ..base.proportions import Proportion
+from ..quality.verdicts import LEFT_OUT
 from ..metrics import evaluate
-from ..readers import as_annotations, as_truth
+from ..formats import as_annotations, as_truth
 from ..result import Table
 from .group_comparison import UNCLEAR, Change, Group, GroupComparison, Z, share_of
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from .embedding import fill
-from .pictures import as_image, enlarged, pillow, shorten
+from ..pages.embedding import fill
+from ..pages.pictures import as_image, enlarged, pillow, shorten
 
 _SIDE, _GAP, _LINE, _TEXT, _TITLE = 168, 14, 18, 13, 16  # pixels
 _COLUMNS = 6

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._relation import Integers
+from ..base.arrays import Integers
 from ..pages.wording import amount, formatted
-from .charts import Figure, histogram
+from ..pages.charts import Figure, histogram
 from .class_page import TERMS, annotators_section, data_section
-from .method_figures import annotators_figure
-from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
-from .tables import MAX_ITEMS, annotator_columns, annotator_table, item_table
+from ..aggregation.sections import annotators_figure
+from ..pages.sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
+from ..quality.sections import MAX_ITEMS, annotator_columns, annotator_table, item_table
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

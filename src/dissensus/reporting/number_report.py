@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import as_plain
-from .._relation import Floats, Integers
-from ..aggregation.numeric import estimate
-from ..agreement import Agreement, Estimate, agree
+from ..base.plain import as_plain
+from ..base.arrays import Floats, Integers
+from ..aggregation.numeric_init import estimate
+from ..metrics.agreement_init import Agreement, Estimate, agree
 from ..answers.numbers import Numbers
-from ..checking import Check, check
+from ..quality.checks import Check, check
 from ..errors import DataError
-from ..identification import AnnotatorScores, identify
-from ..identification.verdicts import LEFT_OUT
+from ..quality import AnnotatorScores, identify
+from ..quality.verdicts import LEFT_OUT
 from ..metrics import Evaluation, evaluate
 from ..pages.wording import amount
-from ..readers import Reading, as_numbers, as_truth, examine
-from ..readers.side_tables import read_texts
+from ..formats import Reading, as_numbers, as_truth, examine
+from ..formats.side_tables import read_texts
 from ..result import Estimation, Table
 from .actions import number_actions
 from .number_page import number_page

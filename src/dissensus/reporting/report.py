@@ -16,17 +16,17 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Names
-from .._plain import as_plain
-from .._relation import Floats, Integers
+from ..base.names import Names
+from ..base.plain import as_plain
+from ..base.arrays import Floats, Integers
 from ..aggregation import aggregate
-from ..agreement import Agreement, Pairs, agree, pairwise
-from ..annotations import Annotations
+from ..metrics.agreement_init import Agreement, Pairs, agree, pairwise
+from ..answers.annotations import Annotations
 from ..answers import Answers
 from ..answers.numbers import Numbers
-from ..checking import Check, check
+from ..quality.checks import Check, check
 from ..errors import DataError, OptionError
-from ..identification import (
+from ..quality import (
     AnnotatorScores,
     Camps,
     GroupDifferences,
@@ -34,16 +34,16 @@ from ..identification import (
     group_differences,
     identify,
 )
-from ..identification.items import item_causes
-from ..identification.verdicts import FLAGGED, LEFT_OUT
+from ..quality.items import item_causes
+from ..quality.verdicts import FLAGGED, LEFT_OUT
 from ..judging import Judging, judge
-from ..label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
+from ..planning.label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..pages.page import PageReport
 from ..pages.wording import amount
-from ..readers import Reading, as_truth, examine
-from ..readers.any_kind import AnswerReading, examine_any
-from ..readers.side_tables import read_attributes, read_texts, read_waum
+from ..formats import Reading, as_truth, examine
+from ..formats.any_kind import AnswerReading, examine_any
+from ..formats.side_tables import read_attributes, read_texts, read_waum
 from ..registry import aggregators
 from ..result import Aggregation, Table
 from .actions import actions

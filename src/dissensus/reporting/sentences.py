@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..agreement import Agreement
-from ..identification.verdicts import reference
+from ..metrics.agreement_init import Agreement
+from ..quality.verdicts import reference
 from ..pages.wording import amount, listed, percent
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr
 
-from .._plain import as_plain
-from .._relation import Integers
-from ..agreement import in_words, krippendorff_alpha, percent_agreement
-from ..annotations import Annotations
+from ..base.plain import as_plain
+from ..base.arrays import Integers
+from ..metrics.agreement_init import in_words, krippendorff_alpha, percent_agreement
+from ..answers.annotations import Annotations
 from ..errors import DataError
 from ..metrics import Evaluation, evaluate
-from ..readers import as_annotations, as_truth
+from ..formats import as_annotations, as_truth
 from ..result import Aggregation
-from .sections import CONFIDENT
+from ..pages.sections import CONFIDENT
 
 _RANKED = ("annotator", "n_labels", "quality", "agreement")
 FEW = 5  # annotators with fewer labels than this are not ranked

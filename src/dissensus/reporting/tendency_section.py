@@ -13,8 +13,8 @@ from typing import Any
 
 from ..errors import DataError
 from ..pages.wording import formatted
-from .charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
-from .sections import Section, Table
+from ..pages.charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
+from ..pages.sections import Section, Table
 
 _MARGINALS, _CONSENSUS = "own-majority", "consensus"
 _MAX_ANNOTATORS = 200  # in the chart

@@ -11,7 +11,7 @@ from .agreement import agree_shards
 from .fitting import ShardedFit, fit_shards
 from .online import OnlineAggregation
 from .parquet import aggregate_files
-from .resampling import quality_intervals
+from .statistics import quality_intervals
 from .shards import ShardedAnnotations, shard_rows
 from .stream import Stream
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..agreement.coefficients import find_measure
-from ..agreement.differences import WeightsLike
-from ..agreement.estimating import USUAL, Resampling, check_scale, estimated
-from ..agreement.intervals import IntervalKind, check_interval
-from ..agreement.joint import JointMeasures
-from ..agreement.result import Estimate
-from ..agreement.votes import Votes
-from ..annotations import Annotations, Floats, Integers, Part
-from ..engine import Engine
+from ..metrics.coefficients import find_measure
+from ..metrics.statistics import WeightsLike
+from ..metrics.agreement import USUAL, Resampling, check_scale, estimated
+from ..metrics.intervals import IntervalKind, check_interval
+from ..metrics.joint import JointMeasures
+from ..metrics.agreement_result import Estimate
+from ..metrics.votes import Votes
+from ..answers.annotations import Annotations, Floats, Integers, Part
+from ..base.engine import Engine
 from ..errors import OptionError
 from .shards import ShardedAnnotations
 

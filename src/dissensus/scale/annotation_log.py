@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._names import Names, abbreviate, as_names, code, numbered, text
-from .._relation import smallest_dtype
-from ..annotations import Annotations, Integers, Part
+from ..base.names import Names, abbreviate, as_names, code, numbered, text
+from ..base.arrays import smallest_dtype
+from ..answers.annotations import Annotations, Integers, Part
 from ..errors import DataError
 
 _ROOM = 16  # initial capacity for annotators

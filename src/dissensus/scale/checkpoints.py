@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import atomic_file, try_lock
-from .._serialization import damage, load_arrays
+from ..base.files import atomic_file, try_lock
+from ..base.storage import damage, load_arrays
 from ..aggregation import Fitted
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params

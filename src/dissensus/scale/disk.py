@@ -14,8 +14,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeVar
 
-from ..engine.local import Count, Join, Local, Split
-from ..sharded.shard_files import ShardFiles, append, disk_space, write_shard
+from ..base.local import Count, Join, Local, Split
+from .shard_files import ShardFiles, append, disk_space, write_shard
 
 Result = TypeVar("Result")
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._files import atomic_folder
-from .._identifiability import (
+from ..base.files import atomic_folder
+from ..answers.identifiability import (
     identifiable_by_links,
     identifiable_items,
     joined,
@@ -25,15 +25,15 @@ from .._identifiability import (
     links,
 )
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
-from ..annotations import Annotations, Floats, Integers, Part, Scale
-from ..calibration import temper
-from ..engine import Engine, Local
+from ..answers.annotations import Annotations, Floats, Integers, Part, Scale
+from ..base.calibration import temper
+from ..base.engine import Engine, Local
 from ..errors import MethodError, OptionError
 from ..registry import aggregators
 from ..result import Table, pack_params
-from ..sharded.pieces import write_piece
-from ..sharded.sharding import Shard
-from ..writers.writing import write_columns
+from .pieces import write_piece
+from .sharding import Shard
+from ..formats.writing import write_columns
 from .shards import ShardedAnnotations
 
 _FILES = ("annotators.parquet", "params.npz", "result.json")

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from .._names import text
+from ..base.names import text
 from ..aggregation import EMAggregator
-from ..annotations import Floats, Integers, Part
+from ..answers.annotations import Floats, Integers, Part
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..aggregation import MACHINE_MEMORY
-from ..engine import Local
-from ..sharded.chunks import chunks_of
-from ..sharded.parquet_files import find_files, rows_in
-from ..sharded.pieces import check_pieces, combining, is_address
-from ..sharded.shard_files import disk_space
+from ..base.engine import Local
+from .chunks import chunks_of
+from .parquet_files import find_files, rows_in
+from .pieces import check_pieces, combining, is_address
+from .shard_files import disk_space
 from .checkpoints import FolderCheckpoints, fingerprint, working
 from .disk import Disk
 from .fitting import ShardedFit, additive, fit_shards

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._names import Names
-from .._relation import Integers
-from ..annotations import Scale
-from ..engine import Engine
-from ..engine.local import Count, Join, Split
+from ..base.names import Names
+from ..base.arrays import Integers
+from ..answers.annotations import Scale
+from ..base.engine import Engine
+from ..base.local import Count, Join, Split
 from ..errors import DataError
-from ..readers.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
-from ..sharded.chunks import Chunks
-from ..sharded.sharding import Shard, dictionary_of, join, split, survey
+from ..formats.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
+from .chunks import Chunks
+from .sharding import Shard, dictionary_of, join, split, survey
 
 
 class ShardEngine(Engine, Protocol):

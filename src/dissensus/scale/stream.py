@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from .._files import atomic_file
-from .._names import text
-from .._serialization import damage, load_arrays
+from ..base.files import atomic_file
+from ..base.names import text
+from ..base.storage import damage, load_arrays
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
-from ..sharded.batches import AnnotationBatch, read_batch, write_batch
+from .batches import AnnotationBatch, read_batch, write_batch
 from .annotation_log import AnnotationLog
 from .checkpoints import locked
 from .online import OnlineAggregation

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..._progress import iterations, progress_bar
+from ...base.progress import iterations, progress_bar
 from ...aggregation import Aggregator, Majority
-from ...annotations import Annotations
+from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
 from ...result import Aggregation
-from .._table import Names, coded, complete
+from .table import Names, coded, complete
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from ..._relation import Floats
+from ...base.arrays import Floats
 from ...errors import DataError, OptionError
-from .._table import in_order, require
+from .table import in_order, require
 from .votes import answers_that_count
 
 if TYPE_CHECKING:

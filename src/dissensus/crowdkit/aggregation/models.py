@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..._relation import Floats
+from ...base.arrays import Floats
 from ...aggregation import (
     Aggregator,
     EMAggregator,
@@ -25,11 +25,11 @@ from ...aggregation import (
     OneCoin,
 )
 from ...aggregation import DawidSkene as OurDawidSkene
-from ...annotations import Annotations
-from ...engine import Local
+from ...answers.annotations import Annotations
+from ...base.engine import Local
 from ...errors import DataError, OptionError
 from ...result import Aggregation, gold_codes
-from .._table import Names, coded
+from .table import Names, coded
 from .base import BaseClassificationAggregator
 
 if TYPE_CHECKING:

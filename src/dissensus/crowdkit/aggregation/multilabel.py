@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import OptionError
-from .._table import complete, in_order
+from .table import complete, in_order
 from .votes import MajorityVote
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..._relation import Floats, Integers
+from ...base.arrays import Floats, Integers
 from ...errors import DataError, OptionError
-from .._table import in_order, require
+from .table import in_order, require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..._progress import progress_bar
-from ..._relation import Floats
-from .._table import require
+from ...base.progress import progress_bar
+from ...base.arrays import Floats
+from .table import require
 from .embeddings import HRRASA, RASA, gleu
 
 if TYPE_CHECKING:

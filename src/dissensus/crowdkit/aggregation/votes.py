@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..._probability import most_probable, normalize
-from ..._relation import Floats, Integers
+from ...base.probability import most_probable, normalize
+from ...base.arrays import Floats, Integers
 from ...aggregation import Aggregator, Majority, Weighted
-from ...annotations import Annotations
+from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
 from ...result import Aggregation
-from .._table import Names, coded, complete
+from .table import Names, coded, complete
 from .base import BaseClassificationAggregator
 from .utils import get_accuracy
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._probability import log_normalize
-from ..._relation import Floats
-from ...agreement import krippendorff_alpha
-from .._table import TableError, coded, complete, in_order
+from ...base.probability import log_normalize
+from ...base.arrays import Floats
+from ...metrics.agreement_init import krippendorff_alpha
+from ..aggregation.table import TableError, coded, complete, in_order
 from ..aggregation.votes import MajorityVote
 
 if TYPE_CHECKING:

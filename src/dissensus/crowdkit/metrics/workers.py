@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._table import TableError
+from ..aggregation.table import TableError
 from ..aggregation.utils import get_accuracy
 from ..aggregation.votes import MajorityVote
 

@@ -1,0 +1,205 @@
+"""Figures of methods side by side, and of the accuracy expected from further labels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.plain import as_rows
+from ..base.arrays import Floats
+from ..pages.wording import percent
+from ..result import Aggregation
+from ..pages import charts
+from ..pages.charts import BLUE, ORANGE, PERCENT, VERDICT_COLOURS, Figure, chart, dots, number, tooltip
+from ..pages.sections import CONFIDENT
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from ..quality import AnnotatorScores
+
+
+if TYPE_CHECKING:
+    from .comparison import Comparison
+    from ..planning import Plan
+
+_SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
+
+
+def methods_figure(comparison: Comparison | None) -> Figure | None:
+    """Return methods as dots with intervals: accuracy if known, else distance to the best."""
+    if comparison is None:
+        return None
+    known = all(one.evaluation is not None for one in comparison.methods)
+    if not known and not comparison.n_scored:
+        return None
+    rows = []
+    for one in comparison.methods:
+        score = one.evaluation.scores.get("accuracy") if known and one.evaluation else None
+        reach = 2 * one.error if math.isfinite(one.error) else 0.0
+        bounds = (-one.gap, -one.gap - reach, -one.gap + reach)
+        if score is not None:
+            bounds = (score.value, score.low, score.high)
+        rows.append({"method": one.method, **dict(zip(_BOUNDS, bounds, strict=True))})
+    title = "items labelled right" if known else "log-likelihood of held-out labels, to the best"
+    axis = {**(PERCENT if known else {"tickCount": 6}), "labelFlush": False}
+    x = number("value", title, scale={"zero": False}, axis=axis)
+    order = [row["method"] for row in rows]
+    y = {"field": "method", "type": "nominal", "sort": order, "title": "method"}
+    shown = tooltip(method="", **dict.fromkeys(_BOUNDS, ".1%" if known else ".4f"))
+    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, shown, along="x", color=BLUE, opacity=1)
+    spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
+    words = (
+        "Share of items labelled right, with 95% intervals."
+        if known
+        else "Mean log-likelihood of held-out labels less that of the best, ± 2 standard errors."
+    )
+    return Figure("Comparison of methods", words, spec)
+
+
+_BOUNDS = ("value", "low", "high")
+
+
+def curve_figure(plan: Plan) -> Figure | None:
+    """Return expected accuracy against cost, with the advice in words."""
+    if plan.curve is None:
+        return None
+    spec = curve_chart(plan)
+    title = spec.pop("title")
+    return Figure(title["text"], f"{plan.reason} The band is a 90% prediction interval.", spec)
+
+
+def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
+    """Return expected accuracy against `cost` or `labels`; the target is a dashed line."""
+    x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})
+    axis = {"format": ".1~%", "tickCount": 6}
+    y = number("accuracy", "expected accuracy", axis=axis, scale={"zero": False})
+    shown = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "area", "opacity": 0.2, "color": BLUE},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "line", "point": {"color": BLUE}, "color": BLUE},
+            "encoding": {"x": x, "y": y, "tooltip": shown},
+        },
+    ]
+    layers.append(
+        {
+            "data": {"values": [{"target": plan.target}]},
+            "mark": {"type": "rule", "strokeDash": [6, 4]},
+            "encoding": {"y": {**y, "field": "target"}},
+        }
+    )
+    subtitle = [f"policy {plan.policy}; band: 90% prediction interval", plan.reason]
+    return chart(
+        [] if plan.curve is None else plan.curve.as_dict(),
+        height=240,
+        title={"text": "Expected accuracy", "subtitle": subtitle, "anchor": "start"},
+        layer=layers,
+    )
+
+
+_MAX_NAMED = 60  # annotators, above which they are counted
+
+
+_BINS = 20
+
+
+_TITLE = "How far answers follow the items"
+
+
+_FOLLOWS = "follows (correlation with the others)"
+
+
+_REVIEW = "less certain"
+
+
+_CONFIDENT = "certain"
+
+
+def confidence_figure(result: Aggregation) -> Figure | None:
+    """Return how many items have which confidence; `None` where it cannot be told of any."""
+    confidence = result.confidence[result.annotations.labels_per_item > 0]
+    if len(confidence) and np.isnan(confidence).all():
+        return None
+    confidence = confidence[~np.isnan(confidence)]
+    return confidence_histogram(confidence, "labels", "confidence in the label", "items")
+
+
+def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
+    """Return how far answers follow the items: intervals, or a histogram of many annotators."""
+    follow = scores.basis.following
+    known = np.flatnonzero(~np.isnan(follow.correlation))
+    if not len(known):
+        return None
+    verdicts = scores.verdict_counts
+    palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in verdicts}
+    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
+    words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
+    words = f"Number of annotators by verdict: {words}."
+    if len(known) < sum(verdicts.values()):
+        words += " Those whose correlation is undefined are not shown."
+    if len(known) > _MAX_NAMED:
+        bins = np.clip(np.floor(follow.correlation[known] * 10 + 1e-9), -10, 9)
+        counts = Counter(
+            zip(bins.astype(int).tolist(), scores.verdict[known].tolist(), strict=True)
+        )
+        rows = [
+            {"from": k / 10, "to": (k + 1) / 10, "verdict": word, "annotators": count}
+            for (k, word), count in sorted(counts.items())
+        ]
+        x = charts.number("from", _FOLLOWS, bin={"binned": True}, axis={"tickCount": 10})
+        y = charts.number("annotators", "annotators", stack="zero")
+        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
+        mark = {"type": "bar", "tooltip": {"content": "data"}}
+        spec = charts.chart(rows, height=220, mark=mark, encoding=encoding)
+        return Figure(_TITLE, words, spec)
+    order = known[np.argsort(follow.correlation[known], kind="stable")]
+    columns = {
+        "annotator": scores.annotations.annotators[order],
+        "labels": scores.behaviour.labels[order].astype(int),
+        "follows": follow.correlation[order].round(3),
+        "low": follow.low[order].round(3),
+        "high": follow.high[order].round(3),
+        "verdict": scores.verdict[order],
+    }
+    names = columns["annotator"].tolist()
+    at_zero = {"condition": {"test": "datum.value === 0", "value": 3}, "value": 1}
+    ticks = {"tickCount": 10, "gridWidth": at_zero}
+    x = charts.number("follows", _FOLLOWS, axis=ticks, scale={"nice": False})
+    axis = {"labelLimit": 140, "ticks": False, "labelOverlap": False}
+    y = {"field": "annotator", "type": "nominal", "sort": names, "title": "annotator", "axis": axis}
+    tooltip = charts.tooltip(
+        annotator="", verdict="", labels="", follows=".2f", low=".2f", high=".2f"
+    )
+    layers = charts.dots(x, y, tooltip, along="x", cursor="pointer")
+    height = len(order) * max(12, min(20, 400 // len(order)))
+    spec = charts.chart(as_rows(columns), height=height, encoding={"color": colour}, layer=layers)
+    return Figure(_TITLE, f"{words} Lines are 95% intervals{hint}.", spec)
+
+
+def confidence_histogram(confidence: Floats, of: str, axis: str, rows_of: str) -> Figure:
+    """Return how many rows have which confidence."""
+    edges = np.linspace(0, 1, _BINS + 1).round(6)
+    index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
+    counts = np.bincount(index, minlength=_BINS)
+    spec = charts.histogram(edges, counts, axis, axis=PERCENT, scale={"domain": [0, 1]})
+    spec["encoding"]["y"]["title"] = rows_of
+    rows: list[dict[str, Any]] = spec["data"]["values"]
+    for row in rows:
+        row["kind"] = _REVIEW if row["from"] < CONFIDENT - 1e-9 else _CONFIDENT
+    spec["encoding"]["color"] = charts.colour("kind", {_REVIEW: ORANGE, _CONFIDENT: BLUE})
+    below = float((confidence < CONFIDENT).mean()) if len(confidence) else 0.0
+    numbers = [
+        (f"{percent(row['from'])} to {percent(row['to'])}", str(row["items"]))
+        for row in rows
+        if row["items"]
+    ]
+    words = f"Confidence is below {CONFIDENT:.0%} for {percent(below)} of the {rows_of}."
+    return Figure(f"Confidence in the {of}", words, spec, ((axis, rows_of), *numbers))

@@ -1,0 +1,136 @@
+"""Results in folders: plain arrays and JSON, written atomically, read without running code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .files import atomic_folder, read_folder_whole
+from .names import as_names
+from ..answers.base import Relation
+from ..errors import DataError, DissensusError
+
+_FORMAT = 2
+FILES = ("result.json", "arrays.npz")
+
+
+class State(NamedTuple):
+    """The state of a result or a fitted model: JSON values (`notes`) and arrays by name.
+
+    >>> state = State.join(linear=State({"a": 1}, {"w": np.ones(2)}))
+    >>> state.part("linear").arrays["w"].tolist(), sorted(state.arrays)
+    ([1.0, 1.0], ['linear.w'])
+    """
+
+    notes: dict[str, Any]
+    arrays: dict[str, Any]
+
+    @classmethod
+    def join(cls, notes: dict[str, Any] | None = None, /, **parts: State) -> State:
+        """Return the state of a model with several parts, each under its own name, and notes."""
+        arrays = {
+            f"{name}.{key}": value
+            for name, part in parts.items()
+            for key, value in part.arrays.items()
+        }
+        return cls({name: part.notes for name, part in parts.items()} | (notes or {}), arrays)
+
+    def part(self, name: str) -> State:
+        """Return the state of one part."""
+        return State(self.notes[name], with_prefix(name, self.arrays))
+
+
+def save_state(
+    folder: str | Path,
+    kind: str,
+    annotations: Relation,
+    notes: dict[str, Any],
+    arrays: dict[str, Any],
+) -> None:
+    """Write a result of some kind with its annotations."""
+    relation = relation_state(annotations)
+    with atomic_folder(folder, FILES) as target:
+        np.savez(target / "arrays.npz", **arrays, **relation.arrays)
+        content = {"format": _FORMAT, "kind": kind, **notes, **relation.notes}
+        content["digest"] = digest_of(target / "arrays.npz", content)
+        (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def relation_state(annotations: Relation) -> State:
+    """Return the fields of annotations or answers, which `relation_of` reads."""
+    fields = vars(annotations)
+    columns: dict[str, Any] = {
+        name: value for name, value in fields.items() if isinstance(value, np.ndarray)
+    }
+    names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "O"}
+    scale = {"scale": fields["scale"]} if "scale" in fields else {}
+    codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
+    return State({"names": names, **scale}, codes)
+
+
+@contextmanager
+def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
+    """Yield the content of a folder; errors while it is used are reported as a damaged folder."""
+    folder = Path(folder)
+    with damage(f"{folder}: not a saved result"):
+        yield read_folder_whole(folder, lambda: _load(folder, kind))
+
+
+def _load(folder: Path, kind: str) -> State:
+    notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    if notes["format"] != _FORMAT:
+        raise DataError(f"{folder}: written by another version; update dissensus to read it")
+    if notes["kind"] != kind:
+        other = str(notes["kind"])[:40]
+        raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
+    digest = notes.pop("digest", None)  # folders of earlier versions have none
+    if digest not in (None, digest_of(folder / "arrays.npz", notes)):
+        raise DataError(f"{folder}: damaged after it was saved; save it again")
+    return State(notes, load_arrays(folder / "arrays.npz"))
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of an .npz file; nothing is unpickled."""
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+@contextmanager
+def damage(summary: str, remedy: str = "") -> Iterator[None]:
+    """Turn any error while stored state is read into one line; none of it can be trusted."""
+    try:
+        yield
+    except DissensusError:
+        raise
+    except Exception as problem:
+        first = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise DataError(f"{summary} ({first}){remedy}") from None
+
+
+def digest_of(arrays: Path, notes: dict[str, Any]) -> str:
+    """Return what shows whether a saved result is as it was written."""
+    with arrays.open("rb") as file:
+        digest = hashlib.file_digest(file, "blake2b")
+    digest.update(json.dumps(notes).encode())
+    return digest.hexdigest()[:32]
+
+
+def relation_of(state: State) -> dict[str, Any]:
+    """Return the fields of the annotations of a result."""
+    names = {name: as_names(texts) for name, texts in state.notes["names"].items()}
+    scale = {"scale": state.notes["scale"]} if "scale" in state.notes else {}
+    return {**with_prefix("annotations", state.arrays), **names, **scale}
+
+
+def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names start with a prefix and a point, without them."""
+    start = f"{prefix}."
+    return {
+        name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)
+    }

@@ -1,0 +1,246 @@
+"""Reading what the options of a command name: annotations, known labels, lists of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.progress import progress_bar
+from ..errors import OptionError
+from ..pages.terminal import note, note_reading
+
+if TYPE_CHECKING:
+    from ..answers.annotations import Annotations
+    from ..answers import Answers
+    from ..answers.base import Relation
+    from ..formats import Reading
+    from ..formats.any_kind import AnswerReading
+    from ..deep.tendency.classifier import TendencyClassifier
+
+
+def examine_annotations(
+    path: str, *, models: str | None = None, people: str | None = None, **reading: Any
+) -> Reading:
+    """Read annotations, and what else PATH holds, as the reading options say."""
+    from ..formats.reading import examine
+
+    with progress_bar("reading"):
+        found = examine(path, **reading_arguments(**reading))
+    note_reading(found.notes, found.annotations.left_out)
+    return with_kinds(found, models, people)
+
+
+def reading_arguments(
+    format_: str | None = None,
+    question: str | None = None,
+    columns: str | None = None,
+    classes: str | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """Return the arguments of `readers.examine` that the reading options give."""
+    from ..formats.columns import parse_columns
+
+    return {
+        "format": format_,
+        "question": question,
+        "columns": parse_columns(columns) if columns else None,
+        "classes": [name.strip() for name in classes.split(",")] if classes else None,
+        **others,
+    }
+
+
+def with_kinds(reading: Reading, models: str | None, people: str | None) -> Reading:
+    """Return a reading whose annotators have the kinds that patterns give them."""
+    if not (models or people):
+        return reading
+    from dataclasses import replace
+
+    known = reading.annotations.with_kinds(
+        models=split_patterns(models), people=split_patterns(people)
+    )
+    return replace(reading, annotations=known)
+
+
+def split_patterns(patterns: str | None) -> list[str]:
+    """Return patterns separated by commas."""
+    return [one.strip() for one in (patterns or "").split(",") if one.strip()]
+
+
+def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
+    """Read answers that are more than a class or number, and say their kind; or nothing.
+
+    Options as those of `examine_annotations`, and kind, assigned and inputs.
+    """
+    from ..formats import any_kind
+    from ..formats.columns import parse_columns
+
+    others = ("format_", "classes", "models", "people")
+    given = {name: value for name, value in reading.items() if name not in others}
+    given["format"] = reading.get("format_")
+    given["columns"] = parse_columns(reading.get("columns")) or None
+    with progress_bar("reading"):
+        found = any_kind.examine_answers(path, **given)
+    if found is not None:
+        note(found.answers.summary)
+        note_reading(found.notes, found.answers.left_out)
+    return found
+
+
+def class_options(path: str, reading: dict[str, Any]) -> dict[str, Any]:
+    """Return the reading options of classes, without those of answers of other kinds."""
+    from ..formats.layouts import CLASSES, as_kind
+
+    others = {"kind", "assigned", "inputs"}
+    given = {name: value for name, value in reading.items() if name not in others}
+    kind = as_kind(reading.get("kind"))
+    if kind in CLASSES:
+        from ..formats.any_kind import column_of_labels
+
+        if given.get("scale", "auto") == "auto" and kind != "single":
+            given["scale"] = CLASSES[kind]
+        given["columns"] = given.get("columns") or column_of_labels(path)
+    return given
+
+
+def read_known_answers(path: str | None, answers: Answers, inputs: str | None = None) -> Any:
+    """Read known answers of the same kind, if a file is given."""
+    if path is None:
+        return None
+    from ..answers import Answers
+    from ..formats.any_kind import read_known
+
+    known = read_known(path, answers.kind, inputs)
+    if isinstance(known, Answers):
+        note_unknown(known.items.tolist(), answers.items.tolist(), path)
+    return known
+
+
+def read_annotations(path: str, **reading: Any) -> Annotations:
+    """Read annotations as the reading options say."""
+    return examine_annotations(path, **reading).annotations
+
+
+def read_questions(path: str, question: str, **reading: Any) -> dict[str, Annotations]:
+    """Read the annotations of several questions, separated by commas, on the same items."""
+    from ..base.names import indices_of, union
+
+    names = list(dict.fromkeys(name.strip() for name in question.split(",")))
+    found = {name: read_annotations(path, question=name, **reading) for name in names}
+    items = found[names[0]].items
+    for each in found.values():
+        items = union(items, each.items)
+    return {
+        name: each.with_codes(item=indices_of(each.items, items)[each.item], items=items)
+        for name, each in found.items()
+    }
+
+
+def asked(estimator: TendencyClassifier, question: str | None) -> TendencyClassifier:
+    """Return a model of individual annotators for a question, if it was fitted to several."""
+    if not estimator.questions_:
+        return estimator
+    if question is None:
+        raise OptionError(f"--question chooses one of {', '.join(estimator.questions_)}")
+    return estimator.question(question)
+
+
+def is_data_folder(path: str, answers: str | None = None) -> bool:
+    """Return whether a path is a data set folder in the layout of peerannot, or taken for one."""
+    usual = "answers.json"
+    named = answers not in (None, usual)
+    return Path(path).is_dir() and (named or (Path(path) / usual).exists())
+
+
+def examine_folder(
+    path: str,
+    reading: dict[str, Any],
+    *,
+    answers: str | None = None,
+    metadata: str | None = None,
+    n_classes: int | None = None,
+) -> Reading:
+    """Read the annotations of a data set folder, or of any other path."""
+    if not is_data_folder(path, answers):
+        from ..base.names import numbered
+
+        classes = None if n_classes is None else ",".join(numbered(n_classes).tolist())
+        return examine_annotations(path, **reading | {"classes": reading["classes"] or classes})
+    file = Path(answers or "answers.json")
+    # As in peerannot, a path is relative to the working directory, a name to the folder.
+    file = file.resolve() if answers and file.exists() else file
+    return read_data_folder(path, reading, answers=file, metadata=metadata, n_classes=n_classes)
+
+
+def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Reading:
+    """Read the annotations of a data set folder, with options of `readers.examine_folder`."""
+    from ..formats.reading import examine_folder, with_scale
+
+    with progress_bar("reading"):
+        names = ("duplicates", "missing", "spelling")
+        how = {name: reading[name] for name in names if name in reading}
+        found = examine_folder(path, **how, **given)
+    note_reading(found.notes, found.annotations.left_out)
+    found = with_scale(found, reading["scale"])
+    return with_kinds(found, reading.get("models"), reading.get("people"))
+
+
+def read_known(path: str | None, data: Relation | None = None) -> dict[str, str] | None:
+    """Read known labels, if a file is given; say which are about no item of the data."""
+    if path is None:
+        return None
+    from ..formats import read_truth
+
+    known = read_truth(path)
+    if data is not None:
+        note_unknown(known, data.items.tolist(), path)
+    return known
+
+
+def note_unknown(items: Iterable[str], of_data: Iterable[str], path: str) -> None:
+    """Say how many items of a file are not those of the data, and the first of them."""
+    from ..answers.left_out import first_names
+
+    names, there = list(items), set(of_data)
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        some = first_names(unknown)
+        note(f"{path}: {len(unknown)} of {len(names)} items are not in the data: {some}")
+
+
+def read_probabilities(path: str | None, annotations: Annotations) -> Any:
+    """Read the class probabilities of a classifier, if a file is given: (item, class)."""
+    if path is None:
+        return None
+    from ..formats import readers_probabilities as probabilities
+
+    return probabilities.read_probabilities(path, annotations)
+
+
+def split_names(names: str | None) -> list[str] | None:
+    """Return names separated by commas, or the lines of a file."""
+    if names is None:
+        return None
+    file = Path(names)
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else names.split(",")
+    return [name.strip() for name in lines if name.strip()]
+
+
+def without_removed(annotations: Annotations, file: str | None) -> Annotations:
+    """Return the annotations without those on items that a file names."""
+    if file is None:
+        return annotations
+    from ..formats.side_tables import read_removed
+
+    removed = read_removed(file)
+    return annotations.subset(
+        items=[name for name in annotations.items.tolist() if name not in removed]
+    )
+
+
+def write_table(columns: Any, output: str | None) -> None:
+    """Write columns as a table, if a file is given."""
+    if output:
+        from ..formats.writing import write_columns
+
+        write_columns(columns, output)

@@ -1,0 +1,75 @@
+"""`dissensus completion`: completion of verbs, options, methods and files by the shell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..pages.terminal import echo
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMPLETING = "_DISSENSUS_COMPLETE"  # set by the shell that asks
+_INSTALL = {
+    "bash": "dissensus completion bash >> ~/.bashrc",
+    "zsh": "dissensus completion zsh >> ~/.zshrc",
+    "fish": "dissensus completion fish > ~/.config/fish/completions/dissensus.fish",
+}
+_METHODS = ("strategy", "strategies")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(_INSTALL)), required=False)
+def completion(shell: str | None) -> None:
+    """Print a script for completion in bash, zsh or fish.
+
+    One command installs it, in new shells: for bash, the example; for zsh, the same with ~/.zshrc;
+    for fish, dissensus completion fish > ~/.config/fish/completions/dissensus.fish. Without SHELL,
+    it is the one in use.
+
+    \b
+    Example:
+      dissensus completion bash >> ~/.bashrc
+    """
+    from click.shell_completion import get_completion_class
+
+    from . import cli
+
+    shell = shell or Path(os.environ.get("SHELL", "")).name
+    source = get_completion_class(shell)
+    if shell not in _INSTALL or source is None:
+        raise click.UsageError(f"name a shell: {', '.join(_INSTALL)}")
+    echo(source(cli, {}, "dissensus", COMPLETING).source().strip())
+    echo(f"# installed by: {_INSTALL[shell]}")
+
+
+def complete_values(command: click.Command) -> None:
+    """Let a verb complete names of methods and of files."""
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        complete_values(below)
+    for parameter in command.params:
+        if parameter.type is click.STRING:
+            names = _methods if parameter.name in _METHODS else _files
+            parameter._custom_shell_complete = names
+
+
+def _files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def _methods(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the methods of a verb; of those without methods of their own, the aggregators."""
+    from click.shell_completion import CompletionItem
+
+    from ..registry import REGISTRIES, aggregators
+
+    verb = ctx.command_path.partition(" ")[2]
+    own = [one for one in REGISTRIES if one.family.partition(" ")[0] == verb.partition(" ")[0]]
+    names = sorted(name for one in own or [aggregators] for name in one)
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

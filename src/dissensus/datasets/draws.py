@@ -1,0 +1,81 @@
+"""All items at once: chunks of items on all cores, each with a random stream of its own.
+
+The chunks depend on the plan alone, so the answers do not depend on the number of threads. Truth
+and crowd are those of the draws one by one; the assignment and the answers are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ..base.arrays import Array, smallest_dtype
+from ..errors import OptionError
+from .assign import assign_loads, drawn, loads
+from .strategy import Answers, Asked, CrowdParameters, Design, Strategy
+
+_CELLS = 2**21  # numbers in the largest array of a chunk: small enough for the caches
+_THREADS = os.cpu_count() or 1
+
+
+def all_at_once(
+    strategy: Strategy,
+    design: Design,
+    crowd: CrowdParameters,
+    truth: Array,
+    progress: Callable[[int, int], None],
+) -> Answers:
+    """Return the answers, drawn chunk by chunk."""
+    n_items, most = design.n_items, design.most
+    if n_items * most > design.cap * design.n_annotators:
+        raise OptionError(
+            f"{n_items} items with {most} labels each are more than {design.n_annotators} "
+            f"annotators with workerload = {design.cap} can give; lower feedback to "
+            f"{design.cap * design.n_annotators // n_items} or raise workerload"
+        )
+    chunk = max(1, _CELLS // max(most * design.n_classes, 2 * most))
+    firsts = range(0, n_items, chunk)
+    seed, *seeds = np.random.SeedSequence(design.seed).spawn(1 + len(firsts))
+    rng = np.random.default_rng(seed)
+
+    starts = np.zeros(n_items + 1, dtype=np.int64)
+    size = rng.integers(most, size=n_items) + 1 if design.imbalance else np.full(n_items, most)
+    np.cumsum(size, out=starts[1:])
+    assigned = None
+    if design.cap < n_items:
+        assigned = assign_loads(
+            n_items, loads(n_items * most, design.cap, design.n_annotators, rng), rng
+        )
+    annotators = np.empty(starts[-1], dtype=smallest_dtype(design.n_annotators))
+    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
+    answers = np.empty(starts[-1], dtype=kind)
+
+    def work(first: int, seed: np.random.SeedSequence) -> int:
+        stop = min(first + chunk, n_items)
+        rng = np.random.default_rng(seed)
+        if assigned is None:
+            rows = drawn(stop - first, most, design.n_annotators, rng)
+        else:
+            rows = assigned[first:stop]
+        if design.imbalance:
+            rng.permuted(rows, axis=1, out=rows)
+            dropped = np.arange(most) >= size[first:stop, None]
+            rows = rows.astype(np.int64)
+            rows[dropped] = design.n_annotators
+            rows.sort(axis=1)
+            annotator = rows[rows < design.n_annotators]
+        else:
+            annotator = rows.ravel()
+        item = np.repeat(np.arange(first, stop), size[first:stop])
+        here = slice(starts[first], starts[stop])
+        annotators[here] = annotator
+        answers[here] = strategy.answers(crowd, Asked(item, annotator, truth[item]), rng)
+        return stop
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for done in pool.map(work, firsts, seeds):
+            progress(done, n_items)
+    return Answers(starts, annotators, answers)

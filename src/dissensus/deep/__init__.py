@@ -1,0 +1,1 @@
+"""Say here what this room holds."""

@@ -1,0 +1,113 @@
+"""Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..nn import Batch, Table
+from ...params import NonNegative, Positive
+from .confusion import log_count_confusion, vote_shares
+from .base import BuildParts, CrowdModel, Method
+
+# ∂f and f*(∂f) of log S
+DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "kl": (lambda s: 1 + s, torch.exp),
+    "pearson": (lambda s: 2 * (s.exp() - 1), lambda s: (2 * s).exp() - 1),
+    "jensen": (
+        lambda s: np.log(2) + s - torch.nn.functional.softplus(s),
+        lambda s: torch.nn.functional.softplus(s) - np.log(2),
+    ),
+    "reverse-kl": (lambda s: -(-s).exp(), lambda s: s - 1),
+    "hellinger": (lambda s: 1 - (-s / 2).exp(), lambda s: (s / 2).exp() - 1),
+}
+
+
+class MaxMigModel(CrowdModel):
+    """A classifier and an aggregator of labels, each the other's teacher."""
+
+    settings: MaxMig
+    start: Tensor  # (annotator, true, given)
+
+    def __init__(self, context: BuildParts, settings: MaxMig) -> None:
+        super().__init__(context, settings)
+        votes = vote_shares(context.annotations)
+        start = log_count_confusion(context.annotations, votes, settings.pooled)
+        self.register_buffer("start", start)
+        self.own = Table(torch.zeros(start.shape))
+        share = torch.tensor(np.log(votes.sum(axis=0) + 1), dtype=start.dtype)
+        self.prior = nn.Parameter(share)  # (class): logits of b
+
+    def matrices(self, annotator: Tensor) -> Tensor:
+        """Return C: (annotation, true, given)."""
+        return self.start[annotator] + self.own(annotator)
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        return self.matrices(annotator).log_softmax(dim=-1)
+
+    def log_crowd(self, batch: Batch) -> Tensor:
+        """Return log g, the crowd's view of every item: (item, class)."""
+        label = batch.label[:, None, None].expand(-1, self.n_classes, 1)
+        log_label = self.matrices(batch.annotator).gather(2, label)[:, :, 0]  # (annotation, true)
+        log = self.prior.log_softmax(dim=0).repeat(len(batch.item), 1)
+        return log.index_add(0, batch.row, log_label).log_softmax(dim=-1)
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        rare = self.log_crowd(batch) - self.prior.log_softmax(dim=0)
+        log_s = torch.logsumexp(log_truth[:, None] + rare[None], dim=2)  # (item, item)
+        gain, cost = DIVERGENCES[self.settings.divergence]
+        size = len(log_s)
+        apart = cost(log_s) * (1 - torch.eye(size, dtype=log_s.dtype, device=log_s.device))
+        return apart.sum() / max(size * (size - 1), 1) - gain(log_s.diagonal()).mean()
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        return self.gaussian_prior(self.own(annotator), annotator, self.settings.spread)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxMig(Method):
+    """Maximal mutual information of classifier and crowd.
+
+    Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
+
+    Two predictions of the truth: h(x) = p(x) by the classifier, and by the crowd
+
+        g(labels of i) = softmax(log b + Σ_j C_j[label of j on i, ·]).
+
+    Given the truth they are independent, so what they share is about the truth. Trained is a lower
+    bound of their f-mutual information over a batch, S[i, s] = Σ_k h_k(x_i) g_k(labels of s) / b_k:
+
+        loss = −mean_i ∂f(S[i, i]) + mean_{i≠s} f*(∂f(S[i, s]))       KL: ∂f = 1 + log S, f*∂f = S
+
+    Annotators may err together: only inputs and labels must be independent given the truth. Which
+    class is which is known by the start alone, matrices counted under the votes.
+
+    When it fails: With few classes seen in a batch or small batches the bound is noisy. What inputs
+    and labels share need not be the truth: a background that is correlated with annotators' errors
+    is taken for it.
+
+        P. Cao, Y. Xu, Y. Kong, Y. Wang. Max-MIG: an information theoretic approach for joint
+        learning from crowds. ICLR 2019.
+
+    Parameters
+    ----------
+    divergence
+        Which f-divergence measures information. Total variation is not among them: its ∂f is a
+        sign, which has no gradient.
+    pooled
+        Weight of what all annotators do in each row of an annotator's matrix at the start.
+    spread
+        How far matrices may go from the start, as a standard deviation; `None` for as far as the
+        labels take them.
+    """
+
+    model = MaxMigModel
+
+    divergence: Literal["kl", "reverse-kl", "pearson", "jensen", "hellinger"] = "kl"
+    pooled: NonNegative = 5.0
+    spread: Positive | None = 2.0

@@ -1,0 +1,172 @@
+"""Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated
+
+import numpy as np
+import torch
+from annotated_types import Ge
+from scipy.special import log_softmax
+from torch import Tensor, nn
+
+from ...answers.annotations import Annotations, Floats
+from ..nn.batches import Batch, Examples
+from ...params import NonNegative, Positive
+from .confusion import count_confusion
+from .base import BuildParts, CrowdModel, Method
+from .geo_crowdnet import log_volume
+from .network import Classifier
+
+
+def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
+    """Return the E step: the posterior of every item, (item, class)."""
+    labels = annotations.part(0, annotations.n_items).labels
+    given_true = np.log(confusion).swapaxes(1, 2).reshape(-1, annotations.n_classes)
+    return np.exp(log_softmax(log_prior + labels @ given_true, axis=1))
+
+
+class RaykarModel(CrowdModel):
+    """A classifier trained on posteriors that depend on it."""
+
+    settings: Raykar
+    per_item = ("target", "fold")
+    joint = True
+    target: Tensor  # (item, class): the posterior of the last E step
+    log_counted: Tensor  # (annotator, true, given)
+    fold: Tensor  # (item)
+
+    def __init__(self, context: BuildParts, settings: Raykar) -> None:
+        super().__init__(context, settings)
+        self.others = nn.ModuleList([context.classifier() for _ in range(settings.folds)])
+        votes = context.annotations.votes() + 1e-9
+        posterior = votes / votes.sum(axis=1, keepdims=True)
+        self.register_buffer("target", torch.zeros(posterior.shape))
+        self.register_buffer("log_counted", torch.zeros(self.n_annotators, *[self.n_classes] * 2))
+        self.register_buffer("fold", torch.arange(self.n_items) % max(settings.folds, 1))
+        self._keep(posterior, context.annotations)
+
+    def networks(self) -> Iterator[nn.Parameter]:
+        return chain(super().networks(), self.others.parameters())
+
+    @property
+    def classifiers(self) -> list[Classifier]:
+        """Those that each miss a part of the items."""
+        return list(self.others)  # type: ignore[arg-type]
+
+    def _keep(self, posterior: Floats, annotations: Annotations) -> None:
+        settings = self.settings
+        counted = count_confusion(annotations, posterior, settings.smoothing, settings.pooled)
+        self.target.copy_(torch.from_numpy(posterior))
+        self.log_counted.copy_(torch.from_numpy(np.log(counted)))
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        return self.log_counted[annotator]
+
+    def log_class(self, vector: Tensor) -> Tensor:
+        own = super().log_class(vector)
+        if self.training or not len(self.others):
+            return own
+        every = torch.stack([own, *(other.log_truth(vector) for other in self.classifiers)])
+        return every.logsumexp(dim=0) - np.log(len(every))
+
+    def begin(self, examples: Examples, epoch: int) -> None:
+        super().begin(examples, epoch)
+        if self.warming:
+            return
+        prior = self.settings.damping * self.prior(examples).double().cpu().numpy()
+        for _ in range(self.settings.rounds):
+            counted = np.exp(self.log_counted.double().cpu().numpy())
+            self._keep(expect(examples.annotations, prior, counted), examples.annotations)
+
+    def prior(self, examples: Examples) -> Tensor:
+        """Return what the classifiers say of every item that they have not seen: (item, class)."""
+        log = torch.zeros_like(self.target)
+        for batch in examples.batches(1024, seed=0, epoch=0, shuffle=False):
+            log[batch.item] = self._out_of_fold(batch)
+        return log.clamp(min=float(np.log(self.settings.least)))
+
+    def _out_of_fold(self, batch: Batch) -> Tensor:
+        if not len(self.others):
+            return self.log_truth(batch.x)
+        every = torch.stack([other(batch.x).log_softmax(dim=-1) for other in self.others])
+        return every[self.fold[batch.item], torch.arange(len(batch.item))]
+
+    def loss(self, batch: Batch) -> Tensor:
+        own = super().loss(batch)
+        for number, other in enumerate(self.others):
+            own = own + self._learned(other(batch.x).log_softmax(dim=-1), batch, number)
+        return own
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        return self._learned(log_truth, batch, None)
+
+    def _learned(self, log_truth: Tensor, batch: Batch, without: int | None) -> Tensor:
+        labelled = torch.bincount(batch.row, minlength=len(batch.item)) > 0
+        if without is not None:
+            labelled = labelled & (self.fold[batch.item] != without)
+        target = self.target[batch.item] * labelled[:, None]
+        loss = -(target * log_truth).sum() / target.sum().clamp(min=1)
+        if self.settings.volume:
+            loss = loss - self.settings.volume * log_volume(log_truth[labelled].exp())
+        return loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raykar(Method):
+    """EM with any network.
+
+    Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior.
+
+        E   q[i, k] ∝ p_k(x_i) Π_j confusion[j, k, label of j on i]
+        M   confusion by counting under q; the classifier by an epoch of training on q
+
+    With a constant classifier this is Dawid and Skene's model.
+
+    Beyond the papers: a network that has memorized an item confirms itself in the E step. So with
+    `folds` there are as many more classifiers, each trained without one fold of the items, and the
+    prior of an item is out of fold; predictions for new items average all of them. And `volume`
+    rewards predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs
+    determine the class and annotators share errors, and harms where they do not; `choose` decides
+    by the annotations.
+
+    When it fails: Where inputs say little about the class, the classifier adds noise to the E-step.
+    Without `folds`, a network that has memorized the items confirms its own labels.
+
+        V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
+        S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast
+        cancer histology images. IEEE Transactions on Medical Imaging 35(5), 2016.
+        doi:10.1109/TMI.2016.2528120
+
+    Parameters
+    ----------
+    folds
+        Number of classifiers for out-of-fold posteriors; 0 uses the classifier itself.
+    rounds
+        E and M steps before every epoch.
+    smoothing
+        Pseudo-count in every cell of a confusion matrix.
+    pooled
+        Weight of what all annotators do in each row of an annotator's confusion matrix.
+    least
+        The least probability that the classifier may give a class in the E step.
+    damping
+        How much the classifier counts as a prior; 1 is Bayes' rule, more allows for annotators
+        who err together.
+    volume
+        What a log-volume of one is worth, as in geo-crowdnet-f: predictions that spread over the
+        classes.
+    """
+
+    model = RaykarModel
+
+    folds: Annotated[int, Ge(0)] = 0
+    rounds: Annotated[int, Ge(1)] = 1
+    smoothing: Positive = 0.01
+    pooled: NonNegative = 5.0
+    least: Positive = 1e-3
+    damping: NonNegative = 1.0
+    volume: NonNegative = 0.0

@@ -1,0 +1,195 @@
+"""An adapted task: its classes, its annotators, and what to label next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from ...base.names import Names, as_names, indices_of
+from ...base.arrays import Array, Floats, Integers
+from ...answers.annotations import Annotations
+from ...errors import DataError, MethodError
+from .base import AdaptedTasks, Embed, as_float32
+from .items import Items
+from .sections import EmbeddingView, Stage, in_plane, stage_names
+
+if TYPE_CHECKING:
+    from .few_shot import FewShotCrowd
+
+_BATCH = 1024
+_SHOWN = 1000  # further items in a view, at most
+
+
+class FewShotTask:
+    """A task learned from few annotated items.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    annotations
+        Annotations of the support.
+    classes
+        The classes, in the dtype of the labels.
+    task
+        The adapted task.
+    embed
+        The embedding network.
+    x
+        What it takes, of the support.
+    """
+
+    def __init__(
+        self,
+        model: FewShotCrowd,
+        annotations: Annotations,
+        classes: Array,
+        task: AdaptedTasks,
+        embed: Embed,
+        x: Tensor,
+    ) -> None:
+        self.model, self.annotations, self.task, self.embed = model, annotations, task, embed
+        self.x = x
+        self.classes_, self.annotators_ = classes, annotations.annotators
+
+    @torch.no_grad()
+    def predict_proba(self, X: Any, annotations: Annotations | None = None) -> Floats:
+        """Return the probability of every class: (item, class).
+
+        Annotations of these items by annotators of the support are used too.
+        """
+        x = self.model.prepare(X)
+        log_truth = []
+        for start in range(0, len(x), _BATCH):
+            u = as_float32(self.embed(x[start : start + _BATCH]))[None]
+            items = Items.of(u, n_classes=len(self.classes_))
+            if annotations is not None:
+                items = self._with_labels(items, annotations, start)
+            log_truth.append(self.task.log_truth(items)[0])
+        return torch.cat(log_truth).double().softmax(dim=1).numpy()
+
+    def _with_labels(self, items: Items, more: Annotations, start: int) -> Items:
+        """Return items with their labels by annotators of the support."""
+        more = more.recode(self.classes_)
+        batch = (more.item >= start) & (more.item < start + items.u.shape[1])
+        annotator = indices_of(more.annotators, self.annotators_)[more.annotator[batch]]
+        if (annotator < 0).any():
+            name = more.annotators[more.annotator[batch][annotator < 0][0]]
+            raise DataError(f"annotator {name!r} has no labels in the support of this task")
+        code = annotator.astype(np.int64) * len(self.classes_) + more.label[batch]
+        return items._replace(
+            item=torch.from_numpy(more.item[batch].astype(np.int64) - start),
+            code=torch.from_numpy(code),
+            n_annotators=self.annotations.n_annotators,
+        )
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class of every item."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    @property
+    def posterior(self) -> Floats:
+        """Posterior probabilities of the support: (item, class)."""
+        return _numpy(self.task.posterior)[: self.annotations.n_items]
+
+    @property
+    def labels(self) -> Array:
+        """The most probable class of every item of the support."""
+        return self.classes_[self.posterior.argmax(axis=1)]
+
+    @property
+    def confusion(self) -> Floats:
+        """Confusion matrices: (annotator, true, given)."""
+        try:
+            return _numpy(self.task.confusion)
+        except NotImplementedError:
+            raise MethodError(
+                f"{self.model.adapter_} has no model of annotators; adapters of the em family do"
+            ) from None
+
+    @property
+    def annotators(self) -> dict[str, Array]:
+        """A table of the annotators: number of labels, and estimated accuracy."""
+        return {
+            "annotator": self.annotators_,
+            "n_labels": self.annotations.labels_per_annotator,
+            "accuracy": np.einsum("t,att->a", self.posterior.mean(axis=0), self.confusion),
+        }
+
+    @torch.no_grad()
+    def view(
+        self,
+        truth: Mapping[str, Any] | ArrayLike | None = None,
+        *,
+        new: Any = None,
+        names: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> EmbeddingView:
+        """Return the items in the plane, with their classes before and after every step of EM.
+
+        Its `plot()` is a chart.
+
+        Parameters
+        ----------
+        truth
+            Known classes: by name of the item, or of all items in order.
+        new
+            Inputs of further items, which have no annotations; the first 1000 are shown.
+        names
+            Names of these; by default numbers after those of the support.
+        seed
+            Random seed of t-SNE.
+        """
+        n_labelled, n_support, n_classes = (
+            self.annotations.n_items,
+            len(self.x),
+            len(self.classes_),
+        )
+        x = self.x if new is None else torch.cat([self.x, self.model.prepare(new)[:_SHOWN]])
+        u = as_float32(self.embed(x))[None]
+        numbers = [str(number) for number in range(n_labelled, len(x))]
+        chosen = [*numbers[: n_support - n_labelled], *names] if names is not None else numbers
+        items = as_names([*self.annotations.items.tolist(), *chosen[: len(numbers)]])
+        votes = np.zeros((len(x), n_classes))
+        votes[:n_labelled] = self.annotations.votes()
+        votes[votes.sum(axis=1) == 0] = 1
+        stages = [votes / votes.sum(axis=1, keepdims=True)]
+        others = Items.of(u[:, n_support:], n_classes=n_classes)
+        for task in self.task.stages():
+            p = torch.cat([task.posterior, task.log_truth(others).exp()], dim=1)
+            stages.append(_numpy(p))
+        return EmbeddingView(
+            items=items,
+            classes=as_names(self.classes_),
+            position=in_plane(_numpy(u), seed),
+            labelled=np.pad(self.annotations.labels_per_item > 0, (0, len(numbers))),
+            stages=tuple(map(Stage, stage_names(len(stages) - 1), stages)),
+            truth=self._codes(items, truth),
+        )
+
+    def _codes(self, items: Names, truth: Mapping[str, Any] | ArrayLike | None) -> Integers:
+        """Return codes of known classes, -1 for others."""
+        if truth is None:
+            return np.full(len(items), -1)
+        if not isinstance(truth, Mapping):
+            values = np.asarray(truth).tolist()
+            if len(values) != len(items):
+                raise DataError(f"{len(values)} known classes, but {len(items)} items")
+            truth = dict(zip(items.tolist(), values, strict=True))
+        names = as_names([truth.get(name, "") for name in items.tolist()])
+        return indices_of(names, as_names(self.classes_))
+
+    def next(self, budget: int = 10, **settings: Any) -> dict[str, Array]:
+        """Return which annotators to ask about which items; see `dissensus.deep.meta.active.plan`."""
+        from .active import plan
+
+        return plan(self, budget, **settings)
+
+
+def _numpy(values: Tensor) -> Floats:
+    return values[0].detach().double().numpy()

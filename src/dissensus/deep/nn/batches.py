@@ -1,0 +1,237 @@
+"""Ragged batches: some items, and every annotation on them.
+
+A batch holds the inputs of its items once, and one entry per annotation with the row of its item,
+so the cost is that of the annotations, however many annotators there are. The order of items is a
+function of seed and epoch alone: a resumed run sees the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Subset
+
+from ...answers.annotations import Annotations, Integers
+from ...errors import DataError
+
+_WINDOW = 16  # batches whose items are sorted by size together
+
+
+class Source(Protocol):
+    """Inputs that are loaded when they are indexed; a tensor is one too."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        """Return the inputs of items, by code: (item, …)."""
+
+
+class Batches(Protocol):
+    """What a training takes its batches from: `Examples`, or few-shot episodes.
+
+    A batch is a named tuple of tensors that the learner understands; its inputs are `x`.
+    """
+
+    @property
+    def augment(self) -> Callable[[Tensor], Tensor] | None:
+        """Augmentation of the inputs of a training batch."""
+
+    def describe(self, name: str) -> str:
+        """Return how many of `name` there are, for a sentence."""
+
+    def __len__(self) -> int:
+        """Return how many items, or episodes, an epoch has."""
+
+    @property
+    def batches(self) -> Callable[..., Iterator[Any]]:
+        """Yields batches of some size, by seed and epoch; see `Examples.batches`."""
+
+    def n_batches(self, size: int) -> int:
+        """Return how many batches an epoch has."""
+
+    def digest(self) -> str:
+        """Return a hash of the content."""
+
+
+class Batch(NamedTuple):
+    """Some items, and every annotation on them."""
+
+    x: Tensor  # (item, …): inputs of the items of this batch
+    row: Tensor  # (annotation): row of its item in x
+    annotator: Tensor  # (annotation)
+    label: Tensor  # (annotation)
+    item: Tensor  # (item): codes, for buffers with a row per item
+
+
+class LabelledInputs(NamedTuple):
+    """Inputs of known truth, to choose an epoch by accuracy."""
+
+    x: Tensor | Source  # (item, …)
+    truth: Tensor | Integers  # (item): class codes
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs with the annotations on them, items in the same order.
+
+    Parameters
+    ----------
+    x
+        Inputs of all items: a tensor, or a source that loads them.
+    annotations
+        Annotations on them.
+    augment
+        Augmentation of the inputs of a training batch.
+    sizes
+        Lengths of the inputs, where a batch is padded to its longest: batches then hold items of
+        similar length.
+    """
+
+    x: Tensor | Source
+    annotations: Annotations
+    augment: Callable[[Tensor], Tensor] | None = None
+    sizes: Integers | None = None
+
+    def __post_init__(self) -> None:
+        n_items = self.annotations.n_items
+        for name, given in (("inputs", self.x), ("sizes", self.sizes)):
+            if given is not None and len(given) != n_items:
+                raise DataError(f"{len(given)} {name}, but annotations on {n_items} items")
+
+    def __len__(self) -> int:
+        return self.n_labelled
+
+    def describe(self, name: str = "annotations") -> str:
+        """Return how many annotations there are, for a sentence."""
+        return f"{len(self.annotations)} {name} held out, on {self.n_labelled} items"
+
+    def digest(self) -> str:
+        """Return a hash of the annotations."""
+        digest = blake2b(digest_size=8)
+        for part in (self.annotations.index, self.annotations.annotator, self.annotations.label):
+            digest.update(part.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def batches(
+        self,
+        size: int,
+        seed: int,
+        epoch: int,
+        shuffle: bool = True,
+        *,
+        start: int = 0,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> Iterator[Batch]:
+        """Yield batches of `size` items, from batch number `start` on.
+
+        Unlabelled items are left out. Several processes share every batch: each gets the items at
+        `rank`, `rank + ranks`, … of it. Where a batch has fewer items than there are processes,
+        the rest get its first item, which must then not count.
+        """
+        order = np.flatnonzero(self.annotations.labels_per_item)
+        if shuffle:
+            order = np.random.default_rng([seed, epoch]).permutation(order)
+        if shuffle and self.sizes is not None:
+            order = by_size(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
+        groups = [order[first : first + size] for first in range(start * size, len(order), size)]
+        mine = [group[rank::ranks] if rank < len(group) else group[:1] for group in groups]
+        yield from map(self.batch, mine) if isinstance(self.x, Tensor) else _ahead(self.batch, mine)
+
+    def n_batches(self, size: int) -> int:
+        """Return how many batches of `size` items an epoch has."""
+        return -(-self.n_labelled // size)
+
+    @property
+    def n_labelled(self) -> int:
+        """How many items have a label."""
+        return int(np.count_nonzero(self.annotations.labels_per_item))
+
+    def batch(self, items: Integers) -> Batch:
+        """Return the batch of these items."""
+        annotations = self.annotations
+        size = annotations.index[items + 1] - annotations.index[items]  # (item): labels on each
+        first = np.repeat(
+            annotations.index[items] - np.concatenate([[0], np.cumsum(size)[:-1]]), size
+        )
+        rows = first + np.arange(size.sum())  # (annotation)
+        return Batch(
+            inputs_of(self.x, items),
+            torch.from_numpy(np.repeat(np.arange(len(items)), size)),
+            torch.from_numpy(annotations.annotator[rows].astype(np.int64)),
+            torch.from_numpy(annotations.label[rows].astype(np.int64)),
+            torch.from_numpy(np.asarray(items, dtype=np.int64)),
+        )
+
+
+def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
+    """Return examples to train on and held-out examples; items keep their codes in both.
+
+    Whole items are held out: a network that has seen an input with one label memorizes it, so only
+    unseen items measure how well it predicts annotations.
+    """
+    annotations = examples.annotations
+    labelled = np.flatnonzero(annotations.labels_per_item)
+    items = np.random.default_rng([seed, 0x5E1D]).permutation(labelled)
+    held = np.isin(annotations.item, items[: round(share * len(items))])
+    return replace(examples, annotations=annotations.keep(~held)), replace(
+        examples, annotations=annotations.keep(held), augment=None
+    )
+
+
+def by_size(order: Integers, sizes: Integers, batch: int, rng: np.random.Generator) -> Integers:
+    """Return items in an order whose batches are of similar size.
+
+    Windows of several batches are sorted by size, then whole batches are shuffled. The last batch,
+    if incomplete, stays as it is.
+    """
+    full = len(order) // batch * batch
+    pieces = np.split(order[:full], np.arange(_WINDOW * batch, full, _WINDOW * batch))
+    ordered = np.concatenate([piece[np.argsort(sizes[piece], kind="stable")] for piece in pieces])
+    return np.concatenate([rng.permutation(ordered.reshape(-1, batch)).ravel(), order[full:]])
+
+
+def similar_sizes(x: Tensor | Source, batch: int) -> Iterator[Integers]:
+    """Yield all items, some at a time, those of similar size together where x has sizes."""
+    sizes = getattr(x, "sizes", None)
+    order = np.arange(len(x)) if sizes is None else np.argsort(sizes, kind="stable")
+    for first in range(0, len(order), batch):
+        yield order[first : first + batch]
+
+
+def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
+    """Return the inputs of items, by code."""
+    return x[torch.from_numpy(np.asarray(items, dtype=np.int64))]
+
+
+def subset(x: Tensor | Source, items: Integers) -> Tensor | Source:
+    """Return the inputs of items, by code; those of a source are loaded when they are indexed."""
+    index: Any = torch.from_numpy(items)
+    some: Any = x
+    return x[index] if isinstance(x, Tensor) else Subset(some, index)
+
+
+def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:
+    """Yield inputs of up to `size` items at a time."""
+    stop = len(x) if stop is None else stop
+    for start in range(0, stop, size):
+        yield inputs_of(x, np.arange(start, min(start + size, stop)))
+
+
+def _ahead(load: Callable[[Integers], Batch], groups: list[Integers]) -> Iterator[Batch]:
+    """Yield loaded groups; a thread loads the next one meanwhile."""
+    if not groups:
+        return
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(load, groups[0])
+        for group in groups[1:]:
+            now, coming = coming, pool.submit(load, group)
+            yield now.result()
+        yield coming.result()

@@ -1,0 +1,285 @@
+"""Inputs: arrays, texts, images, videos or sounds, one per item, in the order of the items.
+
+An encoder prepares `Inputs` for its network: images of one size, token codes. Images are loaded
+batch by batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from ..._extras import install_command
+from ...base.feature_store import KEY
+from ...base.arrays import Array
+from ...answers.annotations import Integers
+from ...errors import DataError, OptionError
+
+_DENSE = 4 * 2**30  # bytes of a sparse matrix: features are scaled, so none stays zero
+VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
+SOUND_ENDINGS = {".aac", ".aif", ".aiff", ".flac", ".m4a", ".mp3", ".oga", ".ogg", ".opus", ".wav"}
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(ABC):
+    """One input per item."""
+
+    kind: ClassVar[str]
+
+    @property
+    def description(self) -> str:
+        """The kind, or the kinds by name."""
+        return self.kind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axes of one input, where all have the same; otherwise empty."""
+        return ()
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, items: Integers) -> Inputs:
+        """Return the inputs of items, by code."""
+
+    @abstractmethod
+    def contents(self) -> Iterable[bytes]:
+        """Return the content of every input, or a hash of it."""
+
+    def keys(self) -> Array:
+        """Return a hash of the content of every input: (item)."""
+        kind = self.kind.encode()[:16]
+        digests = [blake2b(each, digest_size=16, person=kind).digest() for each in self.contents()]
+        return np.frombuffer(b"".join(digests), KEY)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays(Inputs):
+    """Numbers: features, or whole images as arrays."""
+
+    values: Tensor  # (item, …)
+    kind: ClassVar[str] = "arrays"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axes of one input."""
+        return tuple(self.values.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, items: Integers) -> Arrays:
+        """Return the inputs of items, by code."""
+        return Arrays(self.values[torch.from_numpy(np.asarray(items, dtype=np.int64))])
+
+    def contents(self) -> Iterable[bytes]:
+        """Return the axes and numbers of every input."""
+        axes = f"{self.values.dtype} {tuple(self.values.shape[1:])} ".encode()
+        return [axes + value.tobytes() for value in self.values.contiguous().numpy()]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts(Inputs):
+    """Texts of any length."""
+
+    texts: tuple[str, ...]
+    kind: ClassVar[str] = "texts"
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, items: Integers) -> Texts:
+        """Return the inputs of items, by code."""
+        return Texts(tuple(self.texts[item] for item in np.asarray(items).tolist()))
+
+    def contents(self) -> Iterable[bytes]:
+        """Return every text."""
+        return [text.encode("utf-8", "surrogatepass") for text in self.texts]
+
+
+@dataclass(frozen=True, eq=False)
+class Files(Inputs):
+    """Files, loaded batch by batch."""
+
+    paths: tuple[Path, ...]
+    readers: ClassVar[int] = 4  # threads that decode files
+
+    @abstractmethod
+    def load(self, path: Path, size: int) -> Tensor:
+        """Return images of a file, squeezed to a square: (…, 3, size, size), from 0 to 1."""
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, items: Integers) -> Self:
+        """Return the inputs of items, by code."""
+        return replace(self, paths=tuple(self.paths[item] for item in np.asarray(items).tolist()))
+
+    def contents(self) -> Iterable[bytes]:
+        """Return a hash of every file."""
+        with ThreadPoolExecutor(self.readers) as pool:
+            return list(pool.map(content_of, self.paths))
+
+
+@dataclass(frozen=True, eq=False)
+class Images(Files):
+    """Image files."""
+
+    kind: ClassVar[str] = "images"
+
+    def load(self, path: Path, size: int) -> Tensor:
+        """Return an image, squeezed to a square: (3, size, size), from 0 to 1."""
+        try:
+            from PIL import Image, UnidentifiedImageError
+        except ImportError:
+            raise OptionError(f"images need Pillow: {install_command('deep')}") from None
+        errors = (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError)
+        try:
+            with Image.open(path) as image:
+                small = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+        except errors as problem:
+            raise DataError(f"{path}: not a readable image ({problem})") from None
+        return as_pixels(np.array(small))
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFiles:
+    """Images or videos of one size, loaded when they are indexed; numbers from 0 to 1."""
+
+    files: Files
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        paths = self.files.take(np.asarray(items)).paths
+        with ThreadPoolExecutor(self.files.readers) as pool:
+            return torch.stack(list(pool.map(partial(self.files.load, size=self.size), paths)))
+
+
+def as_inputs(given: Any) -> Inputs:
+    """Return inputs of any kind: an array, sparse matrix or tensor, a list of texts or paths.
+
+    A dictionary holds inputs of several kinds by name.
+
+    >>> as_inputs(["a text", "another"]).kind, len(as_inputs(np.zeros((3, 2))))
+    ('texts', 3)
+    """
+    if isinstance(given, Inputs):
+        return given
+    if isinstance(given, Mapping) and not sparse.issparse(given):  # some of these are mappings, too
+        from .several import Several
+
+        return Several({str(name): as_inputs(part) for name, part in given.items()})
+    if isinstance(given, Tensor):
+        return Arrays(_numbers(given))
+    if sparse.issparse(given):
+        given = cast(Any, given)
+        size = 4 * given.shape[0] * given.shape[1]
+        if size > _DENSE:
+            raise DataError(
+                f"a sparse matrix {given.shape} would take {size / 2**30:.0f} GiB; reduce its "
+                "columns, as by TruncatedSVD or max_features of TfidfVectorizer"
+            )
+        given = given.astype(np.float32).toarray()
+    if isinstance(given, Sequence) and not isinstance(given, str) and len(given):
+        if all(isinstance(each, str) for each in given):
+            return Texts(tuple(given))
+        if all(isinstance(each, Path) for each in given):
+            return files_of(given)
+    values = np.asarray(given)
+    texts = values.dtype.kind == "O" and all(isinstance(each, str) for each in values.flat)
+    if values.ndim == 1 and (texts or values.dtype.kind in "UT"):
+        return Texts(tuple(map(str, values.tolist())))
+    if values.dtype.kind not in "fiub" or values.ndim == 0:
+        raise DataError("inputs are an array of numbers, a list of texts or a list of paths")
+    return Arrays(_numbers(torch.from_numpy(np.array(values))))
+
+
+def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = False) -> Files:
+    """Return files as images, videos or sounds, by their extensions.
+
+    Parameters
+    ----------
+    paths
+        Files of one kind.
+    frames
+        Of videos and sounds: how many.
+    sound
+        Whether videos are used with their sound.
+    """
+    from .sounds import Sounds, VideosWithSound
+    from .media import Videos
+
+    more = {} if frames is None else {"frames": frames}
+    endings = {each.suffix.lower() for each in paths}
+    if endings and endings <= SOUND_ENDINGS:
+        return Sounds(tuple(paths), **more)
+    if endings and endings <= VIDEO_ENDINGS:
+        return (VideosWithSound if sound else Videos)(tuple(paths), **more)
+    return Images(tuple(paths))
+
+
+def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
+    """Return inputs of a kind without content, for encoders that depend on their shape alone."""
+    from .sounds import Sounds, VideosWithSound
+    from .media import Videos
+
+    if kind == "arrays":
+        return Arrays(torch.zeros(1, *shape))
+    kinds: tuple[Any, ...] = (Images, Texts, Videos, Sounds, VideosWithSound)
+    return {each.kind: each for each in kinds}[kind](())
+
+
+def digests(parts: Mapping[str, Any]) -> dict[str, str]:
+    """Return a digest of each of these inputs and arrays, without those that are `None`.
+
+    >>> sorted(digests({"inputs": as_inputs(["a text"]), "labels": [0, 1], "features": None}))
+    ['inputs', 'labels']
+    """
+    found = {}
+    for name, part in parts.items():
+        if part is None:
+            continue
+        values = part.values.numpy() if isinstance(part, Arrays) else part
+        array = values.keys() if isinstance(values, Inputs) else np.ascontiguousarray(values)
+        digest = blake2b(f"{array.dtype} {array.shape}".encode(), digest_size=8)
+        digest.update(array.tobytes())
+        found[name] = digest.hexdigest()
+    return found
+
+
+def as_pixels(image: Array) -> Tensor:
+    """Return bytes (row, column, 3) as numbers from 0 to 1: (3, row, column)."""
+    return torch.from_numpy(image).permute(2, 0, 1).to(torch.float32) / 255
+
+
+def _numbers(values: Tensor) -> Tensor:
+    """Return values as 32-bit floats; bytes are the brightness of pixels, from 0 to 1."""
+    values = values.detach().cpu()
+    scaled = values.to(torch.float32) / (255 if values.dtype == torch.uint8 else 1)
+    if not bool(torch.isfinite(scaled).all()):
+        item = int(torch.nonzero(~torch.isfinite(scaled.reshape(len(scaled), -1)).all(1))[0])
+        raise DataError(f"input {item}: a number is missing or infinite; fill it or leave it out")
+    return scaled
+
+
+def content_of(path: Path) -> bytes:
+    """Return a hash of the content of a file."""
+    try:
+        return blake2b(path.read_bytes(), digest_size=16).digest()
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror})") from None

@@ -1,0 +1,197 @@
+"""The folder of a training run: lock, settings, checkpoint, log and curve.
+
+    run.json                settings and what is trained
+    run.lock                the process that writes here
+    checkpoint.safetensors  the state of the training
+    log.csv, log.json       one row per epoch, and the criterion that chose the epoch
+    curve.png               the log as a chart
+
+One run at a time writes: the operating system holds the lock until the process ends. The lock
+file also names the run; a run that finds another name in it (on a disk without locks, or after
+somebody removed the file) stops writing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...base.files import atomic_file, try_lock
+from ...base.storage import damage
+from ...errors import OptionError
+
+if TYPE_CHECKING:
+    from .devices import Devices
+    from .settings import Training
+
+_PATIENCE = 10.0  # seconds in which a worker without its launcher ends
+_FREE = {"epochs", "patience", "save_every", "devices"}  # may differ when a run is resumed
+
+
+class Row(NamedTuple):
+    """One epoch."""
+
+    epoch: int  # from 1
+    loss: float
+    score: float | None  # by which the epoch is chosen
+    lr: float
+    seconds: float
+    valid_loss: float | None = None  # mean negative log-likelihood on the validation split
+
+
+class Run:
+    """A folder that this process writes to; without a folder, or in other processes, nothing."""
+
+    def __init__(self, folder: Path | None, name: str = "", *, writes: bool = False) -> None:
+        self.folder, self.name, self.writes = folder, name, writes
+        self._logged = 0.0
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The checkpoint, where there is one."""
+        path = None if self.folder is None else self.folder / "checkpoint.safetensors"
+        return path if path is not None and path.exists() else None
+
+    @contextmanager
+    def writing(self, file: str) -> Iterator[Path]:
+        """Yield a draft that becomes the file if this run still owns the folder."""
+        assert self.folder is not None
+        with atomic_file(self.folder / file) as draft:
+            yield draft
+            if _owner(self.folder).get("run") != self.name:
+                raise OptionError(
+                    f"{self.folder}: another run has taken this folder; this one ends"
+                )
+
+    def log(self, rows: Sequence[Row], best: int, chosen_by: str, *, ended: bool = False) -> None:
+        """Write the log, at most once a second before the end."""
+        if not self.writes or (not ended and monotonic() - self._logged < 1):
+            return
+        self._logged = monotonic()
+        with self.writing("log.csv") as draft, draft.open("w", newline="", encoding="utf-8") as out:
+            csv.writer(out).writerows([Row._fields, *rows])
+        log = {"chosen by": chosen_by, "best epoch": best, "ended": ended}
+        self._write_json("log.json", log | {"epochs": [row._asdict() for row in rows]})
+
+    def end(self, rows: Sequence[Row], best: int, chosen_by: str) -> None:
+        """Write the last of the log, and the curve."""
+        if not self.writes:
+            return
+        self.log(rows, best, chosen_by, ended=True)
+        from .curves import curve_png
+
+        with self.writing("curve.png") as draft:
+            draft.write_bytes(curve_png(rows, best, chosen_by))
+
+    def describe(self, description: dict[str, Any], resume: bool) -> None:
+        """Write what a new run trains, or compare it with the run that is resumed."""
+        assert self.folder is not None
+        if self.checkpoint is None:
+            self._write_json("run.json", description)
+            return
+        if not resume:
+            raise OptionError(f"{self.folder}: holds a training; resume it, or name a new folder")
+        path = self.folder / "run.json"
+        with damage(f"{path}: not the settings of a run", "; start again"):
+            before = json.loads(path.read_text(encoding="utf-8"))
+            settings, annotations = dict(before["settings"]), before["annotations"]
+            data = dict(before.get("data", description["data"]))  # earlier versions have none
+        if annotations != description["annotations"]:
+            raise OptionError(f"{self.folder}: learned from other annotations; name a new folder")
+        for name in sorted({*data, *description["data"]}):
+            if data.get(name) != description["data"].get(name):
+                raise OptionError(f"{self.folder}: learned from other {name}; name a new folder")
+        if before.get("about") and before["about"] != description["about"]:
+            raise OptionError(
+                f"{self.folder}: a training of {before['about']}, not of "
+                f"{description['about']}; name a new folder"
+            )
+        for name, value in json.loads(json.dumps(description["settings"])).items():
+            if name not in _FREE and settings.get(name) != value:
+                raise OptionError(
+                    f"{self.folder}: began with {name} = {settings.get(name)}, not {value}; "
+                    "resume it so, or name a new folder"
+                )
+
+    def _write_json(self, file: str, content: dict[str, Any]) -> None:
+        with self.writing(file) as draft:
+            draft.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+@contextmanager
+def open_run(
+    folder: str | Path | None,
+    settings: Training,
+    digest: str,
+    resume: bool,
+    devices: Devices,
+    about: str = "",
+    data: Mapping[str, str] | None = None,
+) -> Iterator[Run]:
+    """Yield a folder that is locked for this run, in the first of several processes."""
+    if folder is None:
+        yield Run(None)
+        return
+    folder = Path(folder)
+    if devices.rank > 0:
+        devices.barrier()  # the first process has checked the folder
+        yield Run(folder)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder) as name:
+        run = Run(folder, name, writes=True)
+        description = {"settings": asdict(settings), "annotations": digest, "about": about}
+        run.describe({**description, "data": dict(data or {})}, resume)
+        for leftover in folder.glob(".*.part"):
+            leftover.unlink()
+        devices.barrier()
+        yield run
+
+
+def clear_ended(folder: str | Path) -> None:
+    """Remove the checkpoint of a training that has ended; others can still be resumed."""
+    folder = Path(folder)
+    try:
+        ended = json.loads((folder / "log.json").read_text(encoding="utf-8"))["ended"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if ended is True:
+        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[str]:
+    """Hold the lock of a folder and yield the name of this run."""
+    with (folder / "run.lock").open("a+", encoding="utf-8") as file:
+        until = monotonic() + _PATIENCE
+        while not try_lock(file.fileno()):
+            if monotonic() > until:
+                owner = _owner(folder)
+                process = f"process {owner.get('process', 'unknown')} on {owner.get('machine')}"
+                raise OptionError(
+                    f"{folder}: another run writes here ({process}); end it, or name another folder"
+                )
+            sleep(0.1)
+        name = secrets.token_hex(8)
+        file.truncate(0)
+        json.dump({"run": name, "process": os.getpid(), "machine": socket.gethostname()}, file)
+        file.flush()
+        yield name
+
+
+def _owner(folder: Path) -> dict[str, Any]:
+    """Return what the lock file says of the run that owns a folder."""
+    try:
+        owner: dict[str, Any] = json.loads((folder / "run.lock").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return owner

@@ -1,0 +1,238 @@
+"""Linear heads on components of the items, shrunk towards a head that all annotators share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from ...base.arrays import Array
+from ...base.time_limit import share_of_time
+from ...answers.annotations import Annotations, Floats, Integers
+from ...errors import DataError
+from ..nn.features import Features
+from ...params import Count, NonNegative, Positive
+from .base import FitOptions, State, Tendency, TendencyMethod
+from .components import KERNELS, Components, fit_components
+from .cross_validation import Candidate, CrossValidation, search
+from .pairs import Pairs
+from .shrunk import Priors, ShrunkLinear, fit_shrunk
+
+_SEARCH = 0.6  # of the time, for choosing priors
+_START = Priors(0.5, bias=1.0, slope=0.3)
+
+
+class LinearTendency(Tendency):
+    """Components of items, and heads on them."""
+
+    def __init__(self, components: Components, heads: ShrunkLinear, priors: Priors) -> None:
+        self.components, self.heads, self.priors = components, heads, priors
+        self.n_annotators, self.n_classes = heads.bias.shape
+
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        items, row = np.unique(np.asarray(item), return_inverse=True)
+        x = self.components.of(features.take(items))
+        return log_softmax(self.heads.logits(x, row, np.asarray(annotator)), axis=1)
+
+    def state(self) -> State:
+        components, heads = self.components.arrays(), vars(self.heads)
+        notes = {"priors": list(self.priors)}
+        return State.join(notes, components=State({}, components), heads=State({}, heads))
+
+    def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
+        n_metadata, metadata = len(self.heads.metadata_bias), options.metadata
+        if metadata is not None and len(metadata) != n_metadata:
+            raise DataError(
+                f"{len(metadata)} metadata features of an annotator, but the model has {n_metadata}"
+            )
+        known = np.zeros(n_metadata) if metadata is None else np.asarray(metadata, np.float64)
+        heads = _with_annotator(self.heads, self.priors, self.components.of(features), label, known)
+        return LinearTendency(self.components, heads, self.priors)
+
+
+def _with_annotator(
+    heads: ShrunkLinear, priors: Priors, x: Array, label: Integers, metadata: Floats
+) -> ShrunkLinear:
+    """Return the heads and those of one more annotator, at the posterior mode."""
+    q, c = heads.basis.shape
+    rank = heads.embedding.shape[1] - len(metadata)
+    bias_0 = metadata @ heads.metadata_bias
+    z = x @ heads.weight.T  # (item, direction)
+    factors = heads.factors(x)  # (item, factor, direction)
+    fixed = z + np.einsum("f,ifq->iq", metadata, factors[:, rank:])
+    factors, given = factors[:, :rank], heads.level + bias_0 + fixed @ heads.basis
+    own_prior = priors.own if len(heads.own) else 0.0
+    first = x[:, : heads.own.shape[2] if own_prior else 0]
+    sizes = [c, 1, rank, q * first.shape[1]]
+    units = np.repeat([priors.bias, priors.slope, 1.0, own_prior], sizes)
+    target = np.eye(c)[np.asarray(label, dtype=np.int64)]
+
+    def split(flat: Floats) -> list[Floats]:
+        return np.split(flat * units, np.cumsum(sizes)[:-1])
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        bias, slope, embedding, own = split(flat)
+        out = slope * z + np.einsum("r,irq->iq", embedding, factors) + first @ own.reshape(q, -1).T
+        log = log_softmax(given + bias + out @ heads.basis, axis=1)
+        residual = np.exp(log) - target
+        back = residual @ heads.basis.T
+        grad = np.concatenate(
+            [
+                residual.sum(axis=0),
+                [(back * z).sum()],
+                np.einsum("iq,irq->r", back, factors),
+                (back.T @ first).ravel(),
+            ]
+        )
+        loss = -float((target * log).sum()) + 0.5 * float(flat @ flat)
+        return loss, grad * units + flat
+
+    solution = minimize(objective, np.zeros(sum(sizes)), jac=True, method="L-BFGS-B").x
+    bias, slope, embedding, own = split(solution)
+    return heads.with_annotator(
+        bias + bias_0,
+        float(slope[0]),
+        own.reshape(q, -1) if own_prior else np.zeros(heads.own.shape[1:]),
+        np.concatenate([embedding, metadata]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(TendencyMethod):
+    """Linear heads on components of the items, shrunk towards a shared head.
+
+    Linear heads on components of the items, shrunk towards a head that all annotators share.
+
+        logits of annotator k = (1 + slope[k]) z(x) + bias[k] + U[k] x,   z(x) = W x + level
+
+    W is learned from all labels; bias, slope and U are those of annotator k, and how far they may
+    deviate from zero is chosen by cross-validation, where "not at all" is always a candidate. So
+    annotators with thousands of labels get heads of their own, and those with six a bias.
+    Components are those of an RBF kernel where that predicts better, which makes z a kernel
+    regression. Metadata give annotators a bias and a head as well, so that annotators without
+    labels are predicted by similar ones.
+
+    With `rank`, annotators are also points e[k] in a space of preferences: Σ_r e[k, r] F[r] x is
+    added to the logits. The factors F are learned from all annotators, so a few labels suffice to
+    place an annotator. If annotators differ in one trait, such as how easily a certain topic
+    offends them, one factor captures it. `low-rank` has three factors and no head U[k].
+
+    Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
+
+    When it fails: Where what annotators respond to is not in the features, such as irony for a
+    frozen encoder: all heads are then shrunk to zero, and only biases remain.
+
+    Parameters
+    ----------
+    kernel
+        Of the components: linear, rbf, cosine (rbf of vectors scaled to length one), or the one
+        that predicts best (auto).
+    components
+        Maximal number of components.
+    shared
+        Prior standard deviation of the shared head; `None`: chosen, as for those below.
+    bias
+        The same for an annotator's bias; 0 for none.
+    slope
+        The same for an annotator's factor on the shared head.
+    own
+        The same for an annotator's own head.
+    metadata
+        The same for effects of metadata, if there are any.
+    rank
+        Number of dimensions of a space in which annotators are points.
+    factor
+        Prior standard deviation of the factors of that space.
+    ordinal
+        Whether classes are ordered: logits of neighbours differ by one number.
+    folds
+        Folds of the cross-validation.
+    """
+
+    kernel: Literal["auto", "linear", "rbf", "cosine"] = "auto"
+    components: Count = 256
+    shared: Positive | None = None
+    bias: NonNegative | None = None
+    slope: NonNegative | None = None
+    own: NonNegative | None = None
+    metadata: NonNegative | None = None
+    rank: Annotated[int, Ge(0)] = 0
+    factor: NonNegative | None = None
+    ordinal: bool = False
+    folds: Annotated[int, Ge(2)] = 3
+
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitOptions
+    ) -> LinearTendency:
+        validation = self.validation(features, annotations, context)
+        return self.fit_candidate(features, annotations, self.choose(validation, context), context)
+
+    def validation(
+        self, features: Features, annotations: Annotations, context: FitOptions
+    ) -> CrossValidation:
+        """Return the cross-validation by which candidates are scored."""
+        return CrossValidation(
+            features,
+            annotations,
+            context.metadata,
+            self.ordinal,
+            self.components,
+            self.folds,
+            context.seed,
+        )
+
+    def choose(self, validation: CrossValidation, context: FitOptions) -> Candidate:
+        """Return the candidate that predicts best, chosen in most of the time that there is."""
+        has_metadata = validation.metadata is not None
+        kernels = [KERNELS[self.kernel]] if self.kernel != "auto" else list(KERNELS.values())
+        start = Candidate(kernels[0], self.start(has_metadata))
+        grid = {"kernel": kernels, **self.grid(has_metadata)}
+        with share_of_time(_SEARCH):
+            return search(validation, start, grid, context.progress)
+
+    def start(self, has_metadata: bool) -> Priors:
+        """Return the given priors, and starting values of the others."""
+        names = ("shared", "bias", "slope", "own", "metadata", "rank", "factor")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return _START._replace(**given | ({} if has_metadata else {"metadata": 0.0}))
+
+    def grid(self, has_metadata: bool) -> dict[str, Sequence[float]]:
+        """Return the values to try of every prior that is not given."""
+        grid: dict[str, Sequence[float]] = {
+            "shared": (0.12, 0.25, 0.5, 1.0),
+            "bias": (0.0, 0.3, 0.6, 1.0, 2.0),
+            "slope": (0.0, 0.15, 0.3, 0.6),
+            "metadata": (0.0, 0.1, 0.3, 1.0) if has_metadata else (),
+            "own": (0.0, 0.1, 0.2, 0.4, 0.8),
+            "factor": (0.0, 0.1, 0.2, 0.4) if self.rank else (),
+        }
+        return {name: each for name, each in grid.items() if each and getattr(self, name) is None}
+
+    def fit_candidate(
+        self,
+        features: Features,
+        annotations: Annotations,
+        candidate: Candidate,
+        context: FitOptions,
+    ) -> LinearTendency:
+        """Return the model of a candidate, fitted to all annotations."""
+        kernel, priors = candidate
+        components, x = fit_components(features.vectors, self.components, kernel, context.seed)
+        pairs = Pairs.of(x, annotations, metadata=context.metadata, ordinal=self.ordinal)
+        start = None
+        if priors.rank:  # factors start from a fit without them
+            start = fit_shrunk(pairs, priors._replace(rank=0)).parts
+        heads = fit_shrunk(pairs, priors, start=start).heads
+        return LinearTendency(components, heads, priors)
+
+    def restore(self, state: State) -> LinearTendency:
+        return LinearTendency(
+            Components.from_arrays(state.part("components").arrays),
+            ShrunkLinear(**state.part("heads").arrays),
+            Priors(*state.notes["priors"]),
+        )

@@ -1,0 +1,169 @@
+"""Exports of tools that write one file for each annotator: a folder of them, or several paths.
+
+A file in the folder itself is named after its annotator, `ann.json`. A file in a folder within it
+is one document, and the inner folder has the annotator's name: `ann/report.ann`; so it is with
+several paths, if two of their files have one name. A zip of such files is read as the folder it
+would unpack to; nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ..base.files import reason
+from ..errors import DataError
+from .format import Export, head_of, tool, tool_of
+from .packing import DAMAGED, check_growth
+from .sources import Source, with_format
+
+FILES = ("cvat", "coco", "brat", "conll", "doccano")  # tools that are read so
+_ENDINGS = (".json", ".jsonl", ".xml", ".ann", ".conll", ".bio", ".iob", ".iob2", ".tsv", ".txt")
+_MARKS = {  # endings of the files with marks; brat has texts beside them
+    "cvat": (".xml",),
+    "coco": (".json",),
+    "brat": (".ann",),
+    "conll": (".conll", ".bio", ".iob", ".iob2", ".tsv", ".txt"),
+    "doccano": (".json", ".jsonl"),
+}
+_SAME = ("annotations", "instances_default", "default", "result", "data")  # names tools give
+
+
+class AnnotatorFile(NamedTuple):
+    """What one annotator has marked in one document, or in all of them."""
+
+    annotator: str
+    document: str  # empty where the file holds all of an annotator's documents
+    source: Source
+
+    @property
+    def ending(self) -> str:
+        """The ending of the file's name, with its point."""
+        return PurePosixPath(self.source.name).suffix.lower()
+
+    def opened(self) -> Source | None:
+        """Return the file with its format recognised; nothing for an empty one."""
+        with self.source.file() as file:
+            if not file.read(4096).strip():
+                return None
+        return with_format(self.source)
+
+
+def read_files(
+    paths: str | Path | Sequence[str | Path],
+    format: str | None = None,  # noqa: A002
+) -> tuple[str, Export] | None:
+    """Return the tool and the export of a folder, a zip or several files; nothing for others."""
+    if isinstance(paths, (str, Path)):
+        where, given = str(paths), Path(paths)
+        zipped = not given.is_dir()
+        named = _in_zip(given) if zipped else _in_folder(given)
+    else:
+        where, zipped = ", ".join(map(str, paths)), False
+        named = _in_list([Path(path) for path in paths])
+    files = list(_annotator_files(where, named))
+    name = format or _tool_of(files)
+    if name is None or (name == "doccano" and zipped):
+        return None  # doccano's own zip has a reader
+    if name not in FILES:
+        raise DataError(f"{where}: {name} is not read file by file; {', '.join(FILES)} are")
+    marks = _MARKS[name]
+    _check_depth(where, paths, marks)
+    times = Counter(
+        (one.annotator, one.document, "" if one.ending in marks else one.ending) for one in files
+    )
+    for annotator, document, _ in (key for key, count in times.items() if count > 1):
+        raise DataError(f"{where}: two files {document or annotator!r} of annotator {annotator!r}")
+    return name, tool(name).read_files(files)
+
+
+Named = Iterator[tuple[tuple[str, ...], Path | bytes]]  # the parts of a path, and the content
+
+
+def _annotator_files(where: str, named: Named) -> Iterator[AnnotatorFile]:
+    for parts, content in named:
+        path = PurePosixPath(*parts)
+        if not path.name.lower().endswith(_ENDINGS) or path.name.startswith("."):
+            continue
+        shown = str(content) if isinstance(content, Path) else f"{where}, {path}"
+        document = "" if len(parts) == 1 else str(PurePosixPath(*parts[1:]).with_suffix(""))
+        annotator = path.stem if len(parts) == 1 else parts[0]
+        if PurePosixPath(document).name in _SAME:
+            document = ""
+        yield AnnotatorFile(annotator, document, Source(shown, content, "csv"))
+
+
+def _tool_of(files: Sequence[AnnotatorFile]) -> str | None:
+    """Return the tool that wrote the files: the first that is recognised."""
+    if any(one.ending == ".ann" for one in files):
+        return "brat"
+    for one in files:
+        opened = one.opened()
+        head = None if opened is None else head_of(opened)
+        found = None if head is None else tool_of(head)
+        if found in FILES:
+            return found
+    return None
+
+
+def _check_depth(
+    where: str, paths: str | Path | Sequence[str | Path], endings: tuple[str, ...]
+) -> None:
+    """Refuse a folder with files that `_in_folder` does not reach, so none is left out."""
+    if not isinstance(paths, (str, Path)) or not Path(paths).is_dir():
+        return
+    for path in Path(paths).glob("*/*/*/*"):
+        inside = path.relative_to(paths)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if not hidden and path.name.lower().endswith(endings) and path.is_file():
+            raise DataError(f"{where}: {inside} is below two folders of an annotator; move it up")
+
+
+def _in_list(paths: Sequence[Path]) -> Named:
+    """Yield files; if some have the same name, the folders of all are their annotators."""
+    stems = [path.stem for path in paths if path.stem not in _SAME]
+    alone = len(set(stems)) == len(stems)
+    for path in paths:
+        short = alone and path.stem not in _SAME
+        yield (path.name,) if short else (path.resolve().parent.name, path.name), path
+
+
+def _in_folder(folder: Path) -> Named:
+    """Yield the files of a folder and of folders in it, without links that lead out of it."""
+    try:
+        levels = ("*", "*/*", "*/*/*")
+        for path in sorted(path for level in levels for path in folder.glob(level)):
+            inside = path.resolve().is_relative_to(folder.resolve())
+            if inside and path.is_file():
+                yield path.relative_to(folder).parts, path
+    except OSError as problem:
+        raise DataError(f"{folder}: {reason(problem)}") from None
+
+
+def _in_zip(path: Path) -> Named:
+    """Yield the files of a zip; nothing is ever written to disk."""
+    try:
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                return
+            packed = file.seek(0, io.SEEK_END)
+            with zipfile.ZipFile(file) as archive:
+                members = [one for one in archive.infolist() if not one.is_dir()]
+                members.sort(key=lambda one: PurePosixPath(one.filename).parts)
+                check_growth(str(path), packed, sum(one.file_size for one in members))
+                for member in members:
+                    parts = PurePosixPath(member.filename).parts
+                    if "__MACOSX" not in parts:
+                        yield parts, archive.read(member)
+    except DataError:
+        raise
+    except NotImplementedError:  # compressed as only other tools do
+        return
+    except (*DAMAGED, struct.error) as problem:
+        words = " ".join(str(problem).split())[:200]
+        raise DataError(f"{path}: damaged zip ({words})") from None

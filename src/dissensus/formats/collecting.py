@@ -1,0 +1,358 @@
+"""Answers collected from an export one by one, question by question, until they become tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from ..answers.left_out import LeftOut
+from ..base.names import text
+from ..errors import DataError
+from .marked import MARKS, About, KindAnswers, Pair
+from .columns import NEEDED
+from .format import MARK, NONE, Export, Kind, Question
+from .kinds import as_texts
+from .times import as_times
+
+_LONG = 60  # characters of a text that names an item
+_TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
+_FREE = 20  # more different answers than this, most of them different, are free text
+
+
+class QuestionAnswers:
+    """The answers to one question.
+
+    A label is an escaped option, several of them joined, or empty where none was chosen.
+    """
+
+    def __init__(self) -> None:
+        self.item: list[str] = []
+        self.annotator: list[str] = []
+        self.label: list[str] = []
+        self.time: list[Any] = []
+        self.duration: list[Any] = []
+        self.confidence: dict[int, Any] = {}  # by row: few answers have one
+        self.split: dict[int, str] = {}
+        self.models: set[int] = set()
+        self.not_people: dict[int, str | None] = {}  # code, or somebody of unknown kind, by row
+        self.further: dict[str, dict[int, Any]] = {}  # further columns, by row
+        self.kind: Kind = "single"
+        self.classes: dict[str, None] = {}
+        self.gold: dict[str, str] = {}
+        self.conflicting: set[str] = set()
+        self._people: dict[str, str] = {}  # equal names are one text in memory
+        self.known: dict[str, str] = {}
+
+    def add(
+        self, item: str, annotator: str, label: str, time: Any = None, duration: Any = None
+    ) -> None:
+        """Add one answer."""
+        self.item.append(item)
+        self.annotator.append(self._people.setdefault(annotator, annotator))
+        self.label.append(self.known.setdefault(label, label))
+        self.time.append(time)
+        self.duration.append(duration)
+
+    def add_model(self, item: str, name: Any, label: str, confidence: Any = None) -> None:
+        """Add the answer of a model, which is an annotator named `model:<name>`."""
+        row = len(self.label)
+        self.models.add(row)
+        if isinstance(confidence, (int, float)):
+            self.confidence[row] = confidence
+        self.add(item, "model" if name is None or name == "" else f"model:{text(name)}", label)
+
+    def add_by(
+        self, kind: str | None, name: str, item: str, label: str, time: Any = None, **further: Any
+    ) -> None:
+        """Add the answer of a person, a model, code or, without a kind, of somebody unknown.
+
+        Models and code are annotators named `model:<name>` and `code:<name>`.
+        """
+        row = len(self.label)
+        if kind == "model":
+            self.models.add(row)
+        elif kind != "person":
+            self.not_people[row] = kind
+        for column, value in further.items():
+            if value is not None:
+                self.further.setdefault(column, {})[row] = value
+        self.add(item, f"{kind}:{name}" if kind in ("model", "code") else name, label, time)
+
+    def add_gold(self, item: str, label: str) -> None:
+        """Add a gold label; two different ones of an item cancel."""
+        if self.gold.setdefault(item, label) != label:
+            self.conflicting.add(item)
+
+    def question(self) -> Question:
+        """Return the question with its answers as a table."""
+        rows = range(len(self.label))
+        confidence = [self.confidence.get(row) for row in rows] if self.confidence else None
+        columns = {
+            "item": pl.Series(self.item, dtype=pl.String),
+            "annotator": pl.Series(self.annotator, dtype=pl.String),
+            "label": pl.Series(self.label, dtype=pl.String),
+            "time": as_times(self.time),
+            "duration": pl.Series(self.duration, dtype=pl.Float64, strict=False),
+            "confidence": pl.Series(confidence, dtype=pl.Float64, strict=False),
+        }
+        if self.split:
+            columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
+        for name, by_row in self.further.items():
+            columns[name] = pl.Series([by_row.get(row) for row in rows], strict=False)
+        if self.models or self.not_people:
+            people = ["model" if row in self.models else "person" for row in rows]
+            kinds = [self.not_people.get(row, kind) for row, kind in enumerate(people)]
+            columns["source"] = pl.Series(kinds, dtype=pl.String)
+        frame = pl.DataFrame(
+            {name: column for name, column in columns.items() if name in NEEDED or column.count()}
+        )
+        if self.kind == "multiple":
+            frame = frame.with_columns(pl.col("label").replace("", NONE))
+        elif "" in self.known or any("\\" in label for label in self.known):
+            frame = frame.filter(pl.col("label") != "").with_columns(
+                pl.col("label").str.replace_all(f"\\{MARK}", MARK, literal=True)
+            )
+        return Question(frame, self.kind, self._declared(), self._gold())
+
+    def _declared(self) -> tuple[str, ...] | None:
+        """Return the options that were offered, if only they were chosen."""
+        if self.kind not in ("single", "ordinal"):
+            return None
+        offered = {_plain(name): None for name in self.classes}
+        chosen = {_plain(label) for label in self.known if label}
+        return tuple(offered) if offered and chosen <= offered.keys() else None
+
+    def _gold(self) -> dict[str, str]:
+        known = {item: name for item, name in self.gold.items() if item not in self.conflicting}
+        if self.kind == "multiple":
+            return {item: name or NONE for item, name in known.items()}
+        return {item: _plain(name) for item, name in known.items() if name}
+
+
+class ItemTexts:
+    """The names and texts of items."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}  # of all items
+        self.texts: dict[str, str] = {}
+        self.conflicts: set[str] = set()
+        self._named: dict[str, str] = {}
+
+    def name(self, given: Any, body: str | None) -> str | None:
+        """Return an item's name: its id, else its text, shortened with a number if it is long."""
+        if given is not None and given != "":
+            item = given if type(given) is str else text(given)
+        elif body:
+            item = self._named.get(body) or self._shortened(body)
+        else:
+            return None
+        self.names[item] = None
+        if body and self.texts.setdefault(item, body) != body:
+            self.conflicts.add(item)
+        return item
+
+    def _shortened(self, body: str) -> str:
+        number = len(self._named) + 1
+        name = body if len(body) <= _LONG else f"{body[: _LONG - 1]}… ({number})"
+        return self._named.setdefault(body, name)
+
+    def table(self) -> pl.DataFrame | None:
+        """Return items and texts, if there are any."""
+        if not self.texts:
+            return None
+        return pl.DataFrame({"item": list(self.texts), "text": list(self.texts.values())})
+
+
+class Collected:
+    """All questions of an export, its items, and counts of what was left out.
+
+    `submitted` has everybody who looked at an item, where one submission answers all questions:
+    who marked nothing then gave an empty answer. Options and texts may be optional, so nothing
+    is an empty answer to them only if it is the whole submission and there is no other question.
+    """
+
+    def __init__(self) -> None:
+        self.questions: dict[str, QuestionAnswers] = {}
+        self.others: dict[tuple[str, Kind], KindAnswers] = {}
+        self.submitted: dict[Pair, About] = {}
+        self.blank: set[Pair] = set()  # submitted without any answer
+        self.sizes: dict[str, tuple[int, int]] = {}  # item → height and width of its image
+        self.items = ItemTexts()
+        self.left: Counter[str] = Counter()  # what was left out of answers → how many
+        self.left_out: Counter[tuple[str | None, str]] = Counter()  # question, reason → answers
+        self.people: dict[str, None] = {}  # whose answers were left out
+        self.notes: list[str] = []
+
+    def __getitem__(self, name: str) -> QuestionAnswers:
+        """Return the answers to a question, which may be new."""
+        if name not in self.questions:
+            self.questions[name] = QuestionAnswers()
+        return self.questions[name]
+
+    def of_kind(self, name: str, kind: Kind) -> KindAnswers:
+        """Return the answers of another kind than classes to a question, which may be new."""
+        return self.others.setdefault((name, kind), KindAnswers(kind))
+
+    def leave_out(
+        self,
+        reason: str,
+        item: str | None = None,
+        annotator: str | None = None,
+        *,
+        question: str | None = None,
+    ) -> None:
+        """Count an answer that is left out, to one question or to whichever it would be."""
+        self.left_out[question, reason] += 1
+        if item:
+            self.items.names[item] = None
+        if annotator:
+            self.people[annotator] = None
+
+    def add_size(self, item: str, size: tuple[int, int]) -> None:
+        """Add the height and width of an image; refuse a second, different one."""
+        if self.sizes.setdefault(item, size) != size:
+            raise DataError(f"image {item!r} has two sizes, {self.sizes[item]} and {size}")
+
+    def _complete(self) -> None:
+        """Add the empty answers of those who submitted an item and marked nothing."""
+        marked = [one for one in self.others.values() if one.kind in MARKS]
+        texts = [one for one in self.others.values() if one.kind == "texts"]
+        for one in marked:
+            one.complete(self.submitted)
+        blank = {pair: self.submitted[pair] for pair in self.submitted if pair in self.blank}
+        alone = len(self.questions) + len(self.others) == 1
+        if alone and texts:
+            texts[0].complete(blank)
+        elif alone and (options := [q for q in self.questions.values() if q.kind == "multiple"]):
+            for (item, annotator), about in blank.items():
+                options[0].add(item, annotator, "", about.time, about.duration)
+        elif not marked:
+            for item, annotator in blank:
+                self.leave_out("without an answer", item, annotator)
+
+    def _other_questions(self, known: Collection[str]) -> dict[str, Question]:
+        """Return the questions of other kinds; a name that is taken gets its kind added."""
+        found: dict[str, Question] = {}
+        for (name, kind), answers in self.others.items():
+            taken = name in known or sum(name == other for other, _ in self.others) > 1
+            free = f"{name} ({kind})" if taken else name
+            found |= answers.questions(free, self.sizes, self.left_out)
+        return {name: one for name, one in found.items() if one.answers.height}
+
+    def export_of_files(self) -> Export:
+        """Return the export of tools whose files have an annotator each."""
+        people = sorted({annotator for _, annotator in self.submitted})
+        if len(people) == 1:
+            self.notes.append(
+                f"one file, so one annotator, {people[0]!r}; a folder may have a file of each"
+            )
+        return self.export()
+
+    def export(self, *, texts: bool = False) -> Export:
+        """Return the export; with `texts`, what looks like free text is no class."""
+        self._complete()
+        tables = {name: one.question() for name, one in self.questions.items() if one.label}
+        others = self._other_questions(tables)
+        questions = {name: self.questions[name] for name in tables}
+        for name, one in questions.items():
+            if one.kind != "multiple":
+                nothing = [row for row, label in enumerate(one.label) if not label]
+                for row in nothing if "" in one.known else ():
+                    self.leave_out(
+                        "with nothing chosen", one.item[row], one.annotator[row], question=name
+                    )
+            self.left[f"items with contradicting gold for {name!r}"] += len(one.conflicting)
+        by_models = sum(len(one.models) for one in questions.values())
+        notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
+        if by_models:
+            notes.append(f"labels by models: {by_models}; the column source marks them")
+        by_code = sum([*one.not_people.values()].count("code") for one in questions.values())
+        if by_code:
+            notes.append(f"labels by code: {by_code}; the column source marks them")
+        if self.items.conflicts:
+            notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
+        tables = with_texts(tables) if texts else tables
+        tables = self._accounted(tables | others)
+        return Export(tables, self.items.table(), (*self.notes, *notes))
+
+    def _accounted(self, tables: Mapping[str, Question]) -> dict[str, Question]:
+        """Return the questions with what was left out of each, and who answered none of them."""
+        names: list[tuple[str, ...]] = []
+        for role, everybody in (("item", self.items.names), ("annotator", self.people)):
+            labelled = {name for one in tables.values() for name in one.answers[role].unique()}
+            names.append(tuple(name for name in everybody if name not in labelled))
+        left: dict[str | None, dict[str, int]] = {}
+        for (question, reason), count in self.left_out.items():
+            left.setdefault(question if question in tables else None, {})[reason] = count
+        every = LeftOut(left.pop(None, {}), *names)
+        return {
+            name: replace(one, left_out=every + LeftOut(left.get(name, {})))
+            for name, one in tables.items()
+        }
+
+
+def with_texts(questions: Mapping[str, Question]) -> dict[str, Question]:
+    """Return the questions, those that were answered in free text as texts.
+
+    If all of them look like that, they may be classes with many names, and stay classes.
+    """
+    prose = {
+        name
+        for name, one in questions.items()
+        if one.kind == "single" and is_free_text(one.answers["label"].to_list())
+    }
+    if len(prose) == len(questions):
+        return dict(questions)
+    return {name: as_texts(one) if name in prose else one for name, one in questions.items()}
+
+
+def is_free_text(answers: Sequence[str]) -> bool:
+    """Return whether answers look like texts that people wrote, not like classes or numbers."""
+    known = pl.Series(answers, dtype=pl.String).unique()
+    if known.cast(pl.Float64, strict=False).null_count() == 0:
+        return False
+    many = len(known) > max(_FREE, len(answers) / 2)
+    return many or bool((known.str.len_chars() > 200).any())
+
+
+def joined(options: Sequence[Any]) -> str:
+    r"""Return options as one label, in the order of their names.
+
+    >>> joined(["b", "a"]), joined(["a|b"]), joined([])
+    ('a|b', 'a\\|b', '')
+    """
+    if len(options) == 1:
+        return _escaped(options[0])
+    return MARK.join(sorted({_escaped(option) for option in options}))
+
+
+def describe(data: Any) -> str | None:
+    """Return the text of an item: its text or link, or all texts in it with their names."""
+    if isinstance(data, str):
+        return data if _is_text(data) else None
+    if not isinstance(data, Mapping):
+        return None
+    for name in _TEXTS:
+        if name in data and _is_text(data[name]):
+            return data[name]
+    texts = {name: value for name, value in data.items() if _is_text(value)}
+    if len(texts) < 2:
+        return next(iter(texts.values()), None)
+    return "\n".join(f"{name}: {value}" for name, value in texts.items())
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and not value.startswith("data:")
+
+
+def _escaped(option: Any) -> str:
+    name = option if type(option) is str else text(option)
+    return name.replace(MARK, f"\\{MARK}") if MARK in name else name
+
+
+def _plain(label: str) -> str:
+    return label.replace(f"\\{MARK}", MARK)

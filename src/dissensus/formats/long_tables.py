@@ -1,0 +1,277 @@
+"""Long tables, one row for each label, as annotations or numbers.
+
+The order of names is the one of `_names.code`, so that it does not matter where data came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..answers.annotators import kind_of_word
+from ..answers.left_out import LeftOut, with_left_out
+from ..base.names import NUMBER, Distinct, Names, as_names, code, text
+from ..base.arrays import Codes, smallest_dtype
+from ..answers.annotations import Annotations
+from ..answers.numbers import Numbers
+from ..errors import DataError
+from .columns import CARRIED, IN_MEMORY, NEEDED, NO_LABEL, find_columns
+from .frames import names_of
+from .sources import Source, open_source, ragged_line
+from .tables import line_of_row, read_roles, without_empty
+from .text_codes import code_texts
+from .times import as_texts_of_times
+
+
+def annotations_from(
+    frame: pl.DataFrame,
+    *,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+    duplicates: str = "count",
+    source: Source | None = None,
+) -> Annotations:
+    """Return the annotations of a long table, one row for each label, and what was left out."""
+    name = source.name if source else "table"
+    roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
+    frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in roles.items()))
+    gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
+    left_out = LeftOut()
+    if missing == "drop" or gaps:
+        frame, left_out = split_gaps(frame, missing, source)
+    codes = code_columns(frame.select(list(NEEDED)))
+    if any(len(names) and names[0] == "" for _, names in codes.values()):  # it is always first
+        frame, left_out = split_gaps(frame, missing, source)
+        codes = code_columns(frame.select(list(NEEDED)))
+    if duplicates != "count":
+        height = frame.height
+        frame = one_label_each(frame, duplicates, name)
+        codes = code_columns(frame.select(list(NEEDED)))
+        left_out += repeated(height - frame.height)
+    label, known = codes["label"]
+    if classes is not None:
+        label, known = _declared(label, known, as_names(classes), name)
+    carried: Any = {role: as_array(frame[role]) for role in roles if role not in NEEDED}
+    annotations = Annotations.from_codes(
+        codes["item"][0],
+        codes["annotator"][0],
+        label,
+        items=Distinct(codes["item"][1]),
+        annotators=Distinct(codes["annotator"][1]),
+        classes=known,
+        **carried,
+    )
+    annotations = annotations.with_kinds(_kinds(frame, codes["annotator"], name))
+    return with_left_out(annotations, left_out)
+
+
+def _kinds(frame: pl.DataFrame, annotator: tuple[Codes, Names], source: str) -> list[str]:
+    """Return the kinds of annotators that a column of rows gives, if its words are kinds."""
+    kinds = [""] * len(annotator[1])
+    for role in ("kind", "source"):
+        if role not in frame.columns:
+            continue
+        words = frame[role].cast(pl.String)
+        table = {word: kind_of_word(word) for word in words.drop_nulls().unique().to_list()}
+        if not table or not all(table.values()):
+            continue
+        rows = pl.DataFrame({"annotator": annotator[0], "kind": words.replace_strict(table)})
+        for code_, kind in rows.drop_nulls().unique(maintain_order=True).iter_rows():
+            if kinds[code_] not in ("", kind):
+                name = annotator[1][code_]
+                raise DataError(
+                    f"{source}: {name!r} is a {kinds[code_]} in one row, a {kind} in another"
+                )
+            kinds[code_] = kind
+        break
+    return kinds
+
+
+def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with texts for categories and bytes, null where they are empty."""
+    odd = [role for role in NEEDED if frame.schema[role] in (pl.Categorical, pl.Binary)]
+    return frame.with_columns(names_of(frame[role]).alias(role) for role in odd) if odd else frame
+
+
+def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None) -> pl.DataFrame:
+    """Return the rows that have item, annotator and label, as `split_gaps` does."""
+    return split_gaps(frame, missing, source)[0]
+
+
+def split_gaps(
+    frame: pl.DataFrame, missing: str, source: Source | None = None
+) -> tuple[pl.DataFrame, LeftOut]:
+    """Return the rows that have item, annotator and label, and what the others were.
+
+    Empty rows are left out, others on request: an incomplete row is an error unless `missing` is
+    `drop`.
+    """
+    whole, left_out = without_empty(frame.select(list(NEEDED)), source)
+    if whole.height < frame.height:
+        frame = frame.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
+    lacks = frame.select(_is_missing(role, frame.schema[role]) for role in NEEDED)
+    if missing == "drop" and frame.schema["label"] == pl.String:
+        lacks = lacks.with_columns(lacks["label"] | is_no_label(frame["label"]))
+    gaps = lacks.select(pl.any_horizontal(pl.all()).alias("gap"))["gap"]
+    if not gaps.any():
+        return frame, left_out
+    if missing == "drop":
+        return frame.filter(~gaps), left_out + _incomplete(frame.filter(gaps), lacks.filter(gaps))
+    row, count = int(gaps.arg_true()[0]), int(gaps.sum())
+    role = next(role for role in NEEDED if lacks[role][row])
+    more = f"; {count - 1} more lines like this" if count > 1 else ""
+    name = source.name if source else "table"
+    ragged = ragged_line(source) if source and source.format in ("csv", "tsv") else None
+    if ragged is not None:
+        raise DataError(f"{name}: {ragged}{more}")
+    where = line_of_row(source, row)
+    in_memory = source is not None and name == IN_MEMORY
+    drop = 'read(table, missing="drop")' if in_memory else "--missing drop"
+    raise DataError(f"{name}: {where}: no {role}{more}; {drop} leaves such rows out")
+
+
+def _incomplete(rows: pl.DataFrame, lacks: pl.DataFrame) -> LeftOut:
+    """Return what rows without a label, an item or an annotator were."""
+    label = names_of(rows["label"])
+    word = pl.concat_str(pl.lit("'"), pl.lit(label), pl.lit("'"))
+    reason = (
+        pl.when(pl.lit(label).is_null() & pl.col("label")).then(pl.lit("without a label"))
+        .when(pl.col("label")).then(word)
+        .when(pl.col("item")).then(pl.lit("without an item"))
+        .otherwise(pl.lit("without an annotator"))
+    )  # fmt: skip
+    count = Counter(lacks.select(reason.alias("reason"))["reason"].to_list())
+    names = {
+        role: tuple(names_of(rows[role]).drop_nulls().unique(maintain_order=True).to_list())
+        for role in ("item", "annotator")
+    }
+    return LeftOut(dict(count.most_common()), names["item"], names["annotator"])
+
+
+def repeated(count: int) -> LeftOut:
+    """Return so many rows of which another one was kept."""
+    return LeftOut({"repeated": count} if count else {})
+
+
+def one_label_each(frame: pl.DataFrame, duplicates: str, name: str) -> pl.DataFrame:
+    """Return one row for every item and annotator, the first or the last; or refuse several."""
+    pair = ["item", "annotator"]
+    if duplicates == "error":
+        again = frame.filter(frame.select(pair).is_duplicated())
+        if again.height:
+            item, annotator = (text(again[role][0]) for role in pair)
+            raise DataError(
+                f"{name}: annotator {annotator!r} labelled item {item!r} more than once; "
+                "--duplicates first or last keeps one label"
+            )
+        return frame
+    keep: Any = duplicates
+    return frame.unique(pair, keep=keep, maintain_order=True)
+
+
+def is_no_label(labels: pl.Series) -> pl.Series:
+    """Return where a label is a word for "no label"."""
+    return labels.str.to_lowercase().is_in(NO_LABEL).fill_null(False)
+
+
+def _is_missing(role: str, kind: pl.DataType) -> pl.Expr:
+    column, missing = pl.col(role), pl.col(role).is_null()
+    if kind == pl.String:
+        missing |= column == ""
+    elif kind.is_float():
+        missing |= column.is_nan()
+    return missing.fill_null(True)
+
+
+def _declared(label: Codes, used: Names, names: Names, source: str) -> tuple[Codes, Names]:
+    """Return codes and names with classes as declared."""
+    positions = {name: position for position, name in enumerate(names.tolist())}
+    for name in used.tolist():
+        if name not in positions:
+            raise DataError(
+                f"{source}: label {name!r} is not among the classes {', '.join(positions)}"
+            )
+    table = np.array([positions[name] for name in used.tolist()], dtype=smallest_dtype(len(names)))
+    return (table[label] if len(used) else label), names
+
+
+def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
+    """Return codes and names, in natural order, of every column."""
+    # One column often takes much longer than the others; more at once would need more memory.
+    with ThreadPoolExecutor(2) as pool:
+        columns = pool.map(
+            lambda column: (code_texts if column.dtype == pl.String else _code_values)(column),
+            frame.get_columns(),
+        )
+        return dict(zip(frame.columns, columns, strict=True))
+
+
+def _code_values(column: pl.Series) -> tuple[Codes, Names]:
+    """Return codes and names of a column that is not text."""
+    if isinstance(column.dtype, pl.Enum):
+        names = as_names(column.dtype.categories.to_list())
+        return column.to_physical().to_numpy().astype(smallest_dtype(len(names))), names
+    if column.dtype.is_temporal():
+        return code_columns(names_of(column).alias(column.name).to_frame())[column.name]
+    distinct = column.unique()
+    codes, names = code(distinct.to_list())
+    keys = pl.DataFrame({column.name: distinct, "code": codes.astype(np.uint32)})
+    joined = column.to_frame().join(keys, on=column.name, how="left", maintain_order="left")
+    return joined["code"].to_numpy().astype(codes.dtype), names
+
+
+def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
+    """Return a column as an array: texts as numbers or times where all of them read so."""
+    if column.dtype in (pl.Int128, pl.UInt128):  # NumPy has no such integers
+        return column.cast(pl.Float64).to_numpy()
+    if column.dtype != pl.String:
+        return column.to_numpy()
+    for kind in (pl.Int64, pl.Float64, pl.Datetime):
+        try:
+            if kind is not pl.Datetime:
+                return column.cast(kind).to_numpy()
+            written = as_texts_of_times(column)
+            if written.null_count() == column.null_count():
+                return written.str.to_datetime().to_numpy()
+        except pl.exceptions.PolarsError:
+            continue
+    return as_names(column.fill_null("").to_list())
+
+
+def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
+    """Return annotations whose classes are numbers as numbers; errors name the file they are in."""
+    names = annotations.classes.tolist()
+    wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
+    if wrong:
+        where, label = "", names[wrong[0]]
+        if isinstance(source, (str, Path)) and Path(source).is_file():
+            where = f"{source}: "
+            with suppress(DataError):  # where the label has a column of another name
+                opened = open_source(source)
+                labels = read_roles(opened, {"label": NEEDED["label"]})["label"].cast(pl.String)
+                row = int(labels.is_in([names[code] for code in wrong]).arg_true()[0])
+                where, label = f"{source}: {line_of_row(opened, row)}: ", labels[row]
+        more = int(np.isin(annotations.label, wrong).sum()) - 1
+        raise DataError(
+            f"{where}label {label!r} is not a number" + (f"; {more} more" if more else "")
+        )
+    value = np.array([float(name) for name in names])
+    numbers = Numbers.from_codes(
+        annotations.item,
+        annotations.annotator,
+        value[annotations.label],
+        items=annotations.items,
+        annotators=annotations.annotators,
+        **annotations.columns,
+    )
+    return replace(numbers, left_out=annotations.left_out)

@@ -1,0 +1,188 @@
+"""Shared by the readers of platforms' tables: rows that become answers, and names for items.
+
+Platforms name the same things differently, but all of them have rows with inputs, an annotator and
+answers. An answer is a text, a list of options, or one column of true and false for each option.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ..answers.left_out import LeftOut
+from ..base.names import text
+from .collecting import joined, with_texts
+from .format import NONE, Export, Kind, Question
+from .times import as_texts_of_times
+
+_LONGEST = 80  # characters of a text that serves as a name
+_YES = ("true", "on", "1", "yes")
+
+
+def as_label(value: Any) -> str:
+    """Return an answer as the text that names a class; what has parts is written as JSON."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text(value)
+
+
+def chosen(options: Iterable[Any]) -> str:
+    r"""Return the chosen options as one label.
+
+    >>> chosen(["b", "a|c"]), chosen([])
+    ('a\\|c|b', '(none)')
+    """
+    return joined([name for name in map(as_label, options) if name]) or NONE
+
+
+def options_of(value: Any) -> list[Any] | None:
+    """Return the options of a list, given as such or as JSON; nothing where it is no list."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return list(value) if isinstance(value, (list, tuple)) else None
+
+
+def accepted(value: Any) -> bool:
+    """Return whether a truth value, however it is written, is true."""
+    return as_label(value).strip().casefold() in _YES
+
+
+def count_note(count: int, what: str) -> tuple[str, ...]:
+    """Return a note about so many things; nothing where there are none.
+
+    >>> count_note(3, "kept: rejected answers")
+    ('kept: rejected answers (3)',)
+    """
+    return (f"{what} ({count})",) if count else ()
+
+
+def question_of(
+    rows: pl.DataFrame,
+    answers: Sequence[Any],
+    *,
+    several: bool | None = None,
+    gold: Mapping[str, str] | None = None,
+    asked: Sequence[bool] | None = None,
+) -> Question:
+    """Return the answers to one question, one for each row of item, annotator and carried columns.
+
+    Empty answers are left out, and counted where the question was `asked`, by default in all rows
+    that are about an item or by an annotator. Lists of options make it a question with several
+    labels, unless `several` says that the answers are such labels already.
+    """
+    lists = [options_of(answer) for answer in answers] if several is None else []
+    kind: Kind = "multiple" if several or any(one is not None for one in lists) else "single"
+    if kind == "multiple" and not several:
+        answers = [
+            chosen(one) if one is not None else chosen([answer]) if as_label(answer) else None
+            for answer, one in zip(answers, lists, strict=True)
+        ]
+    label = pl.Series("label", [as_label(answer) for answer in answers], dtype=pl.String)
+    answered = rows.with_columns(label).filter(label != "")
+    left_out = LeftOut()
+    if answered.height < rows.height:
+        left_out = _without_label(rows, label == "", asked)
+    return Question(answered, kind, gold=gold or {}, left_out=left_out)
+
+
+def _without_label(rows: pl.DataFrame, blank: pl.Series, asked: Sequence[bool] | None) -> LeftOut:
+    """Return what rows without a label are; blank lines are none."""
+    if asked is not None:
+        blank = blank & pl.Series(asked, dtype=pl.Boolean)
+    rows = rows.select("item", "annotator").filter(blank)
+    rows = rows.filter(~pl.all_horizontal(pl.all().is_null()))
+    names = [
+        tuple(rows[role].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list())
+        for role in ("item", "annotator")
+    ]
+    return LeftOut({"without a label": rows.height} if rows.height else {}, *names)
+
+
+def export_of(
+    questions: Mapping[str, Question], texts: pl.DataFrame | None, notes: Sequence[str]
+) -> Export:
+    """Return the answered questions; what looks like free text beside others is no class."""
+    answered = {name: one for name, one in questions.items() if one.answers.height}
+    return Export(with_texts(answered), texts, tuple(notes))
+
+
+def kind_question(
+    rows: pl.DataFrame,
+    values: Sequence[Any],
+    kind: Kind,
+    sizes: Mapping[str, tuple[int, int]] | None = None,
+    asked: Sequence[bool] | None = None,
+) -> Question:
+    """Return the answers of a kind to one question, one for each row; `None` is no answer.
+
+    That is counted where the question was `asked`, by default in all rows.
+    """
+    given = pl.Series([value is not None for value in values], dtype=pl.Boolean)
+    kept = [value for value in values if value is not None]
+    left_out = _without_label(rows, ~given, asked)
+    return Question(rows.filter(given), kind, values=kept, sizes=sizes or {}, left_out=left_out)
+
+
+def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:
+    """Return a name for every row such that equal inputs, and only they, have the same name.
+
+    The column that distinguishes rows with the shortest texts names them; if no single one does,
+    all of them together. Long names are cut and numbered.
+    """
+    texts = rows.select(pl.col(inputs).cast(pl.String).fill_null(""))
+    count = texts.n_unique()
+    alone = [name for name in inputs if texts[name].n_unique() == count and "" not in texts[name]]
+    if alone:
+        lengths = {name: int(texts[name].str.len_chars().sum()) for name in alone}
+        names = texts[min(alone, key=lengths.__getitem__)]
+    else:
+        names = texts.select(pl.concat_str(pl.all(), separator=" / ")).to_series()
+        if names.n_unique() < count:  # a separator inside made two of them one
+            names = texts.select(pl.struct(pl.all()).struct.json_encode()).to_series()
+    return _short(names.alias("item"))
+
+
+def _short(names: pl.Series) -> pl.Series:
+    known = names.unique(maintain_order=True).to_list()
+    short = {name: name for name in known if len(name) <= _LONGEST}
+    for position, name in enumerate(known, 1):
+        cut = f"{name[: _LONGEST - 20].rstrip()}… ({position})"
+        short.setdefault(name, cut if cut not in short else name)
+    if len(short) == len(known) and all(name == cut for name, cut in short.items()):
+        return names
+    return pl.Series(names.name, [short[name] for name in names.to_list()], dtype=pl.String)
+
+
+def times_of(column: pl.Series) -> pl.Series:
+    """Return texts as times, null where one cannot be parsed."""
+    written = as_texts_of_times(column.str.replace(r"( UTC|Z)$", ""))
+    for form in (None, "%Y-%m-%dT%H:%M:%S%.f"):
+        try:
+            times = written.str.to_datetime(form, time_unit="us", strict=False)
+        except pl.exceptions.PolarsError:  # no form can be guessed from them
+            continue
+        if times.null_count() < len(times):
+            return times
+    return pl.Series(column.name, [None] * len(column), dtype=pl.Datetime("us"))
+
+
+def durations(started: pl.Series, finished: pl.Series) -> pl.Series:
+    """Return the seconds between times."""
+    return (finished - started).dt.total_milliseconds() / 1000
+
+
+def texts_of(item: pl.Series, inputs: pl.DataFrame) -> pl.DataFrame | None:
+    """Return item and text, the inputs of every item in one text."""
+    if not inputs.width:
+        return None
+    text = pl.concat_str(pl.all().cast(pl.String).fill_null(""), separator="\n")
+    table = inputs.select(item.alias("item"), text.alias("text")).drop_nulls("item")
+    return table.unique("item", maintain_order=True)

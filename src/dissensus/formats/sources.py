@@ -1,0 +1,278 @@
+"""A file and its format, which is recognised from the content: compressed or not, table or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import select
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+
+from ..base.files import is_stream, reason
+from ..errors import DataError, OutputError
+from .columns import IN_MEMORY
+from .packing import GZIP, ZSTD, unpacked
+
+# Formats by the ending of a file that is to be written; reading looks at the content.
+FORMATS = {
+    "csv": ("csv",),
+    "tsv": ("tsv", "tab"),
+    "parquet": ("parquet", "pq"),
+    "arrow": ("arrow", "feather", "ipc"),
+    "jsonl": ("jsonl", "ndjson"),
+    "json": ("json",),
+    "npy": ("npy",),
+}
+COMPRESSED = {"gz": "gzip", "zst": "zstd"}
+
+_MAGIC = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"\x93NUMPY": "npy",
+}
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_BEGINNING = 2**24  # characters read to recognise a format
+_LONGEST = 400  # characters of a message
+_PATIENCE = 10  # seconds that a pipe may wait for somebody to write to it
+_SEPARATORS = ",\t;|"
+
+csv.field_size_limit(2**31 - 1)  # by default a text of 128 KiB is an error
+
+
+@dataclass(frozen=True)
+class Source:
+    """The content of a file, of standard input or of a table in memory, and its format."""
+
+    name: str  # for messages
+    content: Path | bytes
+    format: str
+    notes: tuple[str, ...] = ()
+    packed: bool = False  # by Zstandard, which polars unpacks
+    separator: str = ","  # of columns
+    frame: pl.DataFrame | None = None  # a table in memory, instead of content
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folders and endings."""
+        return Path(self.name).name.split(".")[0] or self.name
+
+    def fail(self, message: str) -> DataError:
+        """Return an error about this source, in one line and not too long."""
+        line = " ".join(message.splitlines())
+        return DataError(f"{self.name}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '…'}")
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """Return its lines as text, unpacked; the first ones are quickly read."""
+        lines: list[str] = []
+        try:
+            if most is not None and not self.packed:
+                with io.TextIOWrapper(self.file(), encoding="utf-8", newline="\n") as file:
+                    left = _BEGINNING
+                    while len(lines) < most and left > 0 and (line := file.readline(left)):
+                        lines.append(line.rstrip("\r\n"))
+                        left -= len(line)
+            else:
+                lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
+        except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
+            raise self.fail(_undecodable(self)) from None
+        lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
+        return lines
+
+    def text(self) -> str:
+        """Return all of it as text, unpacked."""
+        return "\n".join(self.lines())
+
+    def beginning(self, size: int) -> str:
+        """Return about the first `size` characters as text, unpacked."""
+        if self.packed:
+            return self.text()[:size]
+        with self.file() as file:
+            raw = file.read(size)
+        return raw.decode("utf-8", errors="ignore")  # the last character may be cut in two
+
+    def file(self) -> IO[bytes]:
+        """Return it as an open file, as it is."""
+        if isinstance(self.content, bytes):
+            return io.BytesIO(self.content)
+        try:
+            return self.content.open("rb")
+        except IsADirectoryError:
+            raise self.fail("a folder; name a file in it") from None
+        except OSError as problem:
+            raise self.fail(reason(problem)) from None
+
+
+def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
+    """Return a file, or standard input for `-`, with its format given or recognised."""
+    content: Path | bytes
+    name, content = str(given), Path(given)
+    try:
+        if name == "-":
+            name, content = "standard input", sys.stdin.buffer.read()
+        elif content.is_fifo():
+            content = _from_pipe(content)
+        elif is_stream(content):
+            content = content.read_bytes()
+    except OSError as problem:
+        raise DataError(f"{name}: {reason(problem)}") from None
+    return with_format(Source(name, content, format or "csv"), format)
+
+
+def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A002
+    """Return a source with its format given or recognised, unpacked and as UTF-8."""
+    name, content = source.name, source.content
+    try:
+        with source.file() as file:
+            head = file.read(2**12)
+    except OSError as problem:
+        raise DataError(f"{name}: {reason(problem)}") from None
+    if not head:
+        raise DataError(f"{name}: empty")
+    if head.startswith((GZIP, ZSTD)):
+        source = replace(source, content=unpacked(content, name), packed=head.startswith(ZSTD))
+        with source.file() as file:
+            head = file.read(2**12)
+    if head[:2] in _UTF_16:
+        source = replace(source, content=_as_utf_8(source, head), notes=("written as UTF-16",))
+        with source.file() as file:
+            head = file.read(2**12)
+    kind = format or next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    if kind is None and not source.packed and re.match(rb"(\xef\xbb\xbf)?\s*\[", head):
+        kind = "json"  # before lines are read: all of a list may be on one
+    if kind is None and re.match(rb"(\xef\xbb\xbf)?\s*<(\?xml|[A-Za-z])", head):
+        kind = "xml"
+    if kind in (None, "csv", "tsv") and b"\r" in head and b"\n" not in head:
+        source = _with_usual_lines(source)
+    if kind not in (None, "csv"):
+        return replace(source, format=kind, separator="\t" if kind == "tsv" else ",")
+    first = [line for line in source.lines(50) if line.strip()]
+    if kind is None:
+        kind = _recognise(source, first)
+    bare = re.sub(r'"[^"]*"', "", first[0] if first else "")  # quoted text aside
+    separator = max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
+    return replace(source, format=kind, separator=separator)
+
+
+def source_of_table(frame: pl.DataFrame) -> Source:
+    """Return a table in memory as a source."""
+    return Source(IN_MEMORY, b"", "arrow", frame=frame)
+
+
+def is_folder(path: str | Path) -> bool:
+    """Return whether a path is a folder."""
+    return str(path) != "-" and Path(path).is_dir()
+
+
+def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]:  # noqa: A002
+    """Return format and compression for a file to be written, by its ending.
+
+    >>> format_for("labels.csv.gz")
+    ('csv', 'gzip')
+    """
+    parts = Path(path).name.lower().split(".")
+    compression = COMPRESSED.get(parts[-1], "uncompressed")
+    ending = parts[-2 if compression != "uncompressed" and len(parts) > 1 else -1]
+    if Path(path).is_dir():
+        raise OutputError(f"{path}: is a folder; name a file")
+    if format is None and is_stream(path):
+        format = "csv"  # noqa: A001
+    if format is None:
+        format = next((kind for kind, endings in FORMATS.items() if ending in endings), None)  # noqa: A001
+    if format is None:
+        known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
+        raise DataError(f"{path}: no format ends in .{ending}; known are {known}")
+    return format, compression
+
+
+def _as_utf_8(source: Source, head: bytes) -> bytes:
+    with source.file() as file:
+        raw = file.read()
+    try:
+        return raw[2:].decode(_UTF_16[head[:2]]).encode()
+    except UnicodeError:
+        raise source.fail("not whole as UTF-16; save it again as UTF-8") from None
+
+
+def _with_usual_lines(source: Source) -> Source:
+    """Return a text whose lines end in carriage returns alone, as on old Macs, with usual ends."""
+    if source.packed:
+        raw = source.text().encode()
+    else:
+        with source.file() as file:
+            raw = file.read()
+    if b"\n" in raw:
+        return source
+    return replace(source, content=raw.replace(b"\r", b"\n"), packed=False)
+
+
+def _from_pipe(path: Path) -> bytes:
+    """Return what others write to a pipe; refuse one that nobody opens for a while."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # returns at once, writer or not
+    with open(handle, "rb") as pipe:  # noqa: PTH123
+        ready, first = select.poll(), b""
+        ready.register(handle, select.POLLIN)
+        if not ready.poll(_PATIENCE * 1000):
+            with suppress(BlockingIOError):  # somebody has opened it, and may take their time
+                first = os.read(handle, 1)
+                if not first:
+                    raise DataError(f"{path}: a pipe that nobody has opened to write to it")
+        os.set_blocking(handle, True)
+        return first + pipe.read()
+
+
+def _recognise(source: Source, first: list[str]) -> str:
+    """Return the format of a text by its first lines."""
+    if not first:
+        raise source.fail("empty")
+    line = first[0].strip()
+    if line.startswith("["):
+        return "json"
+    if "\0" in line:
+        raise source.fail("NUL characters in its first line; if it is text, save it as UTF-8")
+    if not line.startswith("{"):
+        return "csv"
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return "json"
+    kinds = {type(value) for value in record.values()}
+    one = dict not in kinds and kinds != {list}  # a record, not an object of columns
+    return "jsonl" if len(first) > 1 or one else "json"
+
+
+def _undecodable(source: Source) -> str:
+    """Return where the text stops being UTF-8, or that a packed file is damaged."""
+    if source.packed:
+        return "cannot be unpacked to UTF-8 text; it is damaged or not text"
+    with source.file() as file:
+        raw = file.read()
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        return f"line {line}: not UTF-8; save it again as UTF-8"
+    return "cannot be read as text"
+
+
+def ragged_line(source: Source) -> str | None:
+    """Return a message about a line with more or fewer fields than the first one."""
+    rows = csv.reader((line + "\n" for line in source.lines()), delimiter=source.separator)
+    try:
+        width = len(next(filter(None, rows), []))
+        for row in rows:
+            if row and len(row) != width:
+                return f"line {rows.line_num}: {len(row)} fields, but the header has {width}"
+    except csv.Error as problem:
+        return f"line {rows.line_num}: {problem}"
+    return None

@@ -1,0 +1,41 @@
+"""AltTest: a folder with `human_annotations.json` and `llm_annotations.json`.
+
+Both are `{annotator: {item: label}}`, as the authors of the alternative annotator test publish
+their sets. Models are `model:<name>`. Labels without a value are left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..collecting import Collected
+from .scores import Scorer, add_score
+from ..format import Export, Head
+from .peerannot import is_nested
+from ..json_records import load
+from ..sources import Source, open_source
+
+_PEOPLE, _MODELS = "human_annotations.json", "llm_annotations.json"
+
+
+def recognises(head: Head) -> bool:
+    """Return whether a folder has annotations of people and of language models."""
+    return head.shape == "folder" and {_PEOPLE, _MODELS} <= {*head.names}
+
+
+def read(source: Source) -> Export:
+    """Return the labels of people and models."""
+    if source.format != "folder":
+        raise source.fail(f"not a folder with {_PEOPLE} and {_MODELS}")
+    collected = Collected()
+    kinds: list[tuple[str, Any]] = [(_PEOPLE, "person"), (_MODELS, "model")]
+    for name, kind in kinds:
+        file = open_source(Path(str(source.content)) / name, "json")
+        answers = load(file)
+        if not is_nested(answers):
+            raise file.fail("annotations should be {annotator: {item: label}}")
+        for annotator, labels in answers.items():
+            for item, label in labels.items():
+                add_score(collected, "label", Scorer(kind, annotator), item, label)
+    return collected.export()

@@ -1,0 +1,305 @@
+"""Argilla: records with their responses, nested (`to_json`) or flattened (lists, tables, CSV).
+
+A nested record has `responses`, question → values and users; a flat one has columns
+`question.responses`, `question.responses.users` and `question.responses.status` in parallel. Only
+submitted responses count. Suggestions are answers by `model:<agent>`. Labels, several labels and
+ratings are classes; spans, rankings and texts are questions of their kinds. An empty list is an
+empty answer. In a CSV, lists are read as pandas writes them: `['pos', 'neg']`, or `['pos' 'neg']`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from ...base.names import text
+from ...answers import KINDS
+from ...errors import DataError
+from ..collecting import Collected, QuestionAnswers, describe, is_free_text, joined
+from ..marked import About, span
+from ..dataset_folders import FOLDER
+from ..format import Export, Head, Kind, head_of
+from ..json_records import entries, records
+from ..cells import parse_list
+from ..sources import Source
+from ..tables import line_of_row, read_columns
+
+_RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
+_LISTS = re.compile(r"\.responses(\.users|\.status)?$")
+_WHOLE = re.compile(r"(-?\d{1,15})\.0")
+_ABOUT = ("id", "status", "_server_id", "inserted_at", "updated_at", "external_id")
+
+Record = dict[str, Any]
+
+
+def recognises(head: Head) -> bool:
+    """Return whether records have fields and responses, or columns like `mood.responses.users`."""
+    if head.shape == "table":
+        return _is_flat(head.names)
+    if head.all_records(_is_record):
+        return True
+    return head.shape == "object" and bool(head.records) and all(map(_is_record, head.records))
+
+
+def _is_flat(names: Any) -> bool:
+    known = set(names)
+    return any(
+        str(name).endswith(_RESPONSES) and f"{name}.users" in known for name in known
+    ) or any(str(name).endswith(_SUGGESTION) and f"{name}.agent" in known for name in known)
+
+
+def _is_record(record: Record) -> bool:
+    if _is_flat(record):
+        return True
+    if not isinstance(record.get("fields"), dict):
+        return False
+    return isinstance(record.get("responses"), dict) or isinstance(record.get("suggestions"), dict)
+
+
+def read(source: Source) -> Export:
+    """Return every question of a data set."""
+    collected = Collected()
+    given: list[Given] = []
+    states: set[Any] = set()
+    for where, record in _all(source):
+        fields = record.get("fields")
+        if isinstance(fields, dict):
+            item = collected.items.name(_plain(record.get("id")), describe(fields))
+            responses, suggestions = _nested(record, where, source)
+        else:
+            inputs = {n: v for n, v in record.items() if n not in _ABOUT and "." not in n}
+            item = collected.items.name(_plain(record.get("id")), describe(inputs))
+            responses, suggestions = _flat(record, where, source)
+        if item is None:
+            raise source.fail(f"{where}: neither an id nor any field")
+        for question, value, by, status in responses:
+            states.add(_plain(status))
+            if status not in (None, "submitted"):
+                person = None if by is None else text(by)
+                collected.leave_out(text(status), item, person, question=question)
+            elif by is None or by == "":
+                collected.leave_out("without a user", item, question=question)
+            else:
+                given.append(Given(question, item, text(by), value, About(), where))
+        for question, value, agent, score in suggestions:
+            about = About(confidence=score if isinstance(score, (int, float)) else None, model=True)
+            given.append(Given(question, item, agent, value, about, where))
+    kinds = _kinds(given)
+    for one in given:
+        try:
+            _add(collected, one, kinds[one.question])
+        except DataError as problem:
+            raise source.fail(f"{one.where}: {problem}") from None
+    if states == {None}:
+        collected.notes.append("the export does not mark responses that are only drafts")
+    return collected.export()
+
+
+class Given(NamedTuple):
+    """One response or suggestion."""
+
+    question: str
+    item: str
+    by: Any
+    value: Any
+    about: About
+    where: str
+
+
+def _kinds(given: Sequence[Given]) -> dict[str, Kind]:
+    """Return the kind of every question, by all of its answers."""
+    values: dict[str, list[Any]] = {}
+    for one in given:
+        values.setdefault(one.question, []).append(one.value)
+    return {
+        question: _kind([one for one in of if one not in (None, "")])
+        for question, of in values.items()
+    }
+
+
+def _kind(values: Sequence[Any]) -> Kind:
+    lists = [one for one in values if isinstance(one, list)]
+    marks = [one for of in lists for one in of if isinstance(one, dict)]
+    if marks:
+        return "spans" if any("start" in one for one in marks) else "rankings"
+    if lists:
+        orders = {tuple(map(text, one)) for one in lists}
+        return "rankings" if _are_rankings(orders) else "multiple"
+    if values and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        return "ordinal"
+    return "texts" if is_free_text([text(one) for one in values]) else "single"
+
+
+def are_read_as_texts(labels: Sequence[str]) -> bool:
+    """Return whether labels of a question come back as texts rather than classes."""
+    return is_free_text(labels)
+
+
+def _add(collected: Collected, one: Given, kind: Kind) -> None:
+    """Add one answer to its question; what cannot be one is counted."""
+    question, item, _, value, about, _ = one
+    if value is None or value == "":
+        person = None if about.model else one.by
+        collected.leave_out("without a value", item, person, question=question)
+        return
+    if kind not in KINDS:
+        if isinstance(value, dict) or any(isinstance(v, (dict, list)) for v in _as_list(value)):
+            raise DataError(f"the answer to {question!r} is an object, others are labels")
+        answers: QuestionAnswers = collected[question]
+        answers.kind, label = kind, joined(_as_list(value))
+        if about.model:
+            answers.add_model(item, one.by, label, about.confidence)
+        else:
+            answers.add(item, one.by, label)
+        return
+    by = one.by
+    if about.model:
+        by = "model" if by is None or by == "" else f"model:{text(by)}"
+    if kind == "spans":
+        value = [_span(mark, question) for mark in _as_list(value)]
+    elif kind == "rankings":
+        value = [_ranked(thing, question) for thing in _as_list(value)]
+    else:
+        value = text(value)
+    collected.of_kind(question, kind).add(item, by, value, about)
+
+
+def _span(mark: Any, question: str) -> dict[str, Any]:
+    if not isinstance(mark, dict):
+        raise DataError(f"the answer to {question!r} should be a list of spans")
+    return span(mark.get("start"), mark.get("end"), mark.get("label"))
+
+
+def _ranked(thing: Any, question: str) -> Any:
+    if not isinstance(thing, dict):
+        return text(thing)
+    if "value" not in thing or not isinstance(thing.get("rank", 1), int):
+        raise DataError(f"the answer to {question!r} should be a list of value and rank")
+    return thing
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _are_rankings(lists: set[tuple[str, ...]]) -> bool:
+    """Return whether all lists have the same options, two or more, in more than one order."""
+    return len(lists) > 1 and len({frozenset(one) for one in lists}) == 1 and len(min(lists)) > 1
+
+
+Response = tuple[str, Any, Any, Any]  # question, value, user, status; or value, agent, score
+
+
+def _nested(record: Record, where: str, source: Source) -> tuple[list[Response], list[Response]]:
+    responses: list[Response] = []
+    for question, answers in _dict(record.get("responses"), where, "responses", source).items():
+        for one in _list(answers, where, question, source):
+            given = _dict(one, where, question, source)
+            user = _plain(given.get("user_id"))
+            responses.append((question, given.get("value"), user, given.get("status")))
+    suggestions: list[Response] = []
+    for question, one in _dict(record.get("suggestions"), where, "suggestions", source).items():
+        given = _dict(one, where, question, source)
+        if given:
+            about = (given.get("agent"), given.get("score"))
+            suggestions.append((question, given.get("value"), *about))
+    return responses, suggestions
+
+
+def _flat(record: Record, where: str, source: Source) -> tuple[list[Response], list[Response]]:
+    responses: list[Response] = []
+    suggestions: list[Response] = []
+    for name, value in record.items():
+        if name.endswith(_SUGGESTION) and value is not None:
+            about = (record.get(f"{name}.agent"), record.get(f"{name}.score"))
+            suggestions.append((name.removesuffix(_SUGGESTION), value, *about))
+        if not name.endswith(_RESPONSES) or value is None:
+            continue
+        values = _list(value, where, name, source)
+        users = _list(record.get(f"{name}.users"), where, f"{name}.users", source)
+        status = _list(record.get(f"{name}.status"), where, name, source) or [None] * len(values)
+        if not len(values) == len(users) == len(status):
+            raise source.fail(f"{where}: {len(values)} {name} but {len(users)} users")
+        question = name.removesuffix(_RESPONSES)
+        responses += [
+            (question, *one) for one in zip(values, map(_plain, users), status, strict=True)
+        ]
+    return responses, suggestions
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float)) else None
+
+
+def _dict(value: Any, where: str, name: str, source: Source) -> Record:
+    if not isinstance(value, dict | None):
+        raise source.fail(f"{where}: {name}: expected an object, got {type(value).__name__}")
+    return value or {}
+
+
+def _list(value: Any, where: str, name: str, source: Source) -> list[Any]:
+    if not isinstance(value, list | None):
+        raise source.fail(f"{where}: {name}: expected a list, got {type(value).__name__}")
+    return value or []
+
+
+def _all(source: Source) -> Iterator[tuple[str, Record]]:
+    """Yield every record with its number or name, for messages."""
+    if source.format in ("csv", "tsv"):
+        yield from _cells(source)
+        return
+    if source.format in ("parquet", "arrow", FOLDER):
+        yield from _rows(source)
+        return
+    head = head_of(source)
+    if head is not None and head.shape == "object" and not _is_record(head.whole):
+        for name, record in entries(source, Record):
+            yield repr(name), {"id": name, **record}
+        return
+    for number, record in records(source, Record):
+        yield f"record {number}", record
+
+
+def _cells(source: Source) -> Iterator[tuple[str, Record]]:
+    """Yield the rows of a CSV, in whose cells lists are texts."""
+    frame = read_columns(source, None)
+    lists = {name for name in frame.columns if _LISTS.search(name)}
+    for number, row in enumerate(frame.iter_rows(named=True)):
+        record: Record = {}
+        for name, cell in row.items():
+            record[name] = cell
+            if name in lists and cell is not None:
+                values = parse_list(cell)
+                if values is None and cell.strip().lower() not in ("", "nan", "none"):
+                    where = line_of_row(source, number)
+                    raise source.fail(f"{where}: {name}: not a list: {cell[:40]!r}")
+                record[name] = values
+            elif name.endswith(_SUGGESTION) and cell is not None:
+                whole = _WHOLE.fullmatch(cell)  # pandas writes 4 as 4.0 where others are missing
+                record[name] = parse_list(cell) or (int(whole[1]) if whole else cell)
+            elif name.endswith(_SCORE) and cell is not None:
+                record[name] = _number(cell)
+        yield f"row {number + 1}", record
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _rows(source: Source) -> Iterator[tuple[str, Record]]:
+    frame = read_columns(source, None)
+    names = [
+        name
+        for name, kind in frame.schema.items()
+        if name == "id"
+        or kind == pl.String
+        or any(mark in name for mark in (_RESPONSES, _SUGGESTION))
+    ]
+    for number, row in enumerate(frame.select(names).iter_rows(named=True), 1):
+        yield f"row {number}", row

@@ -1,0 +1,90 @@
+"""brat: a folder for each annotator, with a text and its annotations, `a.txt` and `a.ann`.
+
+A line `T1<tab>Person 0 5<tab>Marie` is a span in characters. An empty `.ann` file is an empty
+answer. A span in several pieces is read as its hull. Relations, events, attributes and notes are
+left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...errors import DataError
+from ..collecting import Collected
+from ..marked import About, span
+from ..annotator_files import AnnotatorFile
+from ..format import Export, Head
+from ..sources import Source
+
+_SPAN = re.compile(r"T\d+\t(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)(?:\t|$)")
+_OTHER = {"R": "relations", "E": "events", "A": "attributes", "M": "attributes", "N": "links"}
+_OTHER |= {"*": "relations", "#": "notes of annotators"}
+
+
+def recognises(head: Head) -> bool:
+    """Return whether lines are annotations such as `T1`, a label and its offsets."""
+    lines = [line for line in head.raw if line.strip()]
+    return (
+        bool(lines)
+        and any(map(_SPAN.match, lines))
+        and all(line[0] in "T*REAMN#" for line in lines)
+    )
+
+
+def read(source: Source) -> Export:
+    """Return the spans of one file, whose name is the annotator's."""
+    return read_files([AnnotatorFile(source.stem, source.stem, source)])
+
+
+def read_files(files: Sequence[AnnotatorFile]) -> Export:
+    """Return the spans of all annotators."""
+    collected = Collected()
+    texts = {(one.annotator, one.document): one.source for one in files if one.ending == ".txt"}
+    marked = [one for one in files if one.ending == ".ann"] or list(files)
+    flat = all(
+        one.document == "" for one in marked
+    )  # documents of one annotator, named by their folder
+    for one in marked:
+        folder = Path(one.source.name).resolve().parent.name
+        by = folder if flat and len(marked) > 1 else one.annotator
+        item = one.document or one.annotator
+        written = texts.get((one.annotator, one.document))
+        body = None if written is None else _text(written)
+        item = collected.items.name(item, body) or item
+        if item in collected.items.conflicts:
+            raise one.source.fail(f"annotators have different texts of {item!r}")
+        collected.submitted[item, by] = About()
+        _add(collected, one.source, item, by, body)
+    collected.of_kind("spans", "spans")
+    return collected.export_of_files()
+
+
+def _add(collected: Collected, source: Source, item: str, by: str, body: str | None) -> None:
+    length = None if body is None else len(body)
+    for number, line in enumerate(_text(source).splitlines(), 1):
+        if not line.strip():
+            continue
+        found = _SPAN.match(line)
+        if found is None and line[0] != "T" and line[0] in _OTHER:
+            collected.left[_OTHER[line[0]]] += 1
+            continue
+        if found is None:
+            raise source.fail(f"line {number}: not a span such as T1<tab>Person 0 5<tab>Marie")
+        pieces = [tuple(map(int, piece.split())) for piece in found[2].split(";")]
+        collected.left["gaps in spans, which are read as their hulls"] += len(pieces) - 1
+        try:
+            mark = span(min(p[0] for p in pieces), max(p[1] for p in pieces), found[1], length)
+        except DataError as problem:
+            raise source.fail(f"line {number}: {problem}") from None
+        collected.of_kind("spans", "spans").append(item, by, mark)
+
+
+def _text(source: Source) -> str:
+    with source.file() as file:
+        body = file.read()
+    try:
+        return body.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise source.fail("not UTF-8; save it again as UTF-8") from None

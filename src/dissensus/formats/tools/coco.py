@@ -1,0 +1,158 @@
+"""COCO: JSON with images, categories and annotations, one file for each annotator.
+
+The format has no annotators: a folder, or several paths, has a file of each, named after them.
+Boxes are the question `boxes`, segmentations the masks: polygons and run lengths of both codings,
+united by category, one question for each. A single category `object` is none. An image without
+annotations is an empty answer. Key points are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...base.names import text
+from ...base.arrays import Integers
+from ...errors import DataError
+from ..collecting import Collected
+from ..marked import About, box
+from ..shapes import checked_size, from_packed_counts, from_polygon, from_runs
+from ..annotator_files import AnnotatorFile
+from ..format import Export, Head
+from ..json_records import records
+from ..sources import Source
+
+_KEYS = {"info", "licenses", "images", "annotations", "categories", "type", "videos"}
+# The lists may be longer than the beginning of a file, so one entry is enough.
+_LIST = re.compile(
+    r'"images"\s*:\s*\[\s*(\{[^{}]*"(file_name|width|id)"|\]\s*,\s*"(annotations|categories)")'
+    r'|"annotations"\s*:\s*\[\s*\{[^{}]*"image_id"'
+)
+_UNLABELLED = "object"  # the only category of marks without labels
+
+
+class Image(Struct, gc=False):
+    """An image."""
+
+    id: int | str
+    file_name: str | None = None
+    width: int | float | None = None
+    height: int | float | None = None
+
+
+class Category(Struct, gc=False):
+    """A label."""
+
+    id: int | str
+    name: str | None = None
+
+
+class Object(Struct, gc=False):
+    """One thing in an image."""
+
+    image_id: int | str
+    category_id: int | str | None = None
+    bbox: list[Any] | None = None
+    segmentation: Any = None
+    keypoints: Any = None
+
+
+class File(Struct, gc=False):
+    """A file of one annotator."""
+
+    images: list[Image]
+    annotations: list[Object]
+    categories: list[Category] = msgspec.field(default_factory=list)
+
+
+def recognises(head: Head) -> bool:
+    """Return whether an object has lists of images and annotations."""
+    if head.shape != "object" or not set(head.names) <= _KEYS:
+        return False
+    return any(map(_LIST.search, head.raw))
+
+
+def read(source: Source) -> Export:
+    """Return the boxes and masks of one file, whose name is the annotator's."""
+    return read_files([AnnotatorFile(source.stem, "", source)])
+
+
+def read_files(files: Sequence[AnnotatorFile]) -> Export:
+    """Return the boxes and masks of all annotators."""
+    collected = Collected()
+    found: list[tuple[str, Source, File]] = []
+    for one in files:
+        opened = one.opened()
+        if opened is None:
+            raise one.source.fail("empty; a file without marks still lists its images")
+        found += [(one.annotator, opened, content) for _, content in records(opened, File)]
+    labels = {category.name for _, _, content in found for category in content.categories}
+    for annotator, opened, content in found:
+        if labels == {_UNLABELLED}:
+            content.categories = [Category(one.id, "") for one in content.categories]
+        _add(collected, content, annotator, opened)
+    if not collected.others:
+        collected.of_kind("boxes", "boxes")
+    return collected.export_of_files()
+
+
+def _add(collected: Collected, content: File, by: str, source: Source) -> None:
+    """Add what one annotator marked."""
+    names = {one.id: text(one.id if one.name is None else one.name) for one in content.categories}
+    items: dict[Any, str] = {}
+    for image in content.images:
+        item = items[image.id] = text(image.file_name or image.id)
+        collected.submitted[item, by] = About()
+        if image.width is not None and image.height is not None:
+            try:
+                collected.add_size(item, checked_size(image.height, image.width))
+            except DataError as problem:
+                raise source.fail(f"image {image.id!r}: {problem}") from None
+    for number, one in enumerate(content.annotations, 1):
+        try:
+            _add_object(collected, one, by, items, names)
+        except DataError as problem:
+            raise source.fail(f"annotation {number}: {problem}") from None
+
+
+def _add_object(
+    collected: Collected, one: Object, by: str, items: dict[Any, str], names: dict[Any, str]
+) -> None:
+    if one.image_id not in items:
+        raise DataError(f"no image has the id {one.image_id!r}")
+    item = items[one.image_id]
+    label = names.get(one.category_id, "" if one.category_id is None else text(one.category_id))
+    size = collected.sizes.get(item)
+    collected.left["key points"] += bool(one.keypoints)
+    if one.bbox:
+        if len(one.bbox) != 4:
+            raise DataError(f"a bbox of {len(one.bbox)} numbers")
+        collected.of_kind("boxes", "boxes").append(item, by, box(one.bbox, label, size))
+    if one.segmentation:
+        if size is None:
+            raise DataError(f"image {item!r} has no width and height")
+        masks = collected.of_kind("masks", "masks")
+        for shape in _shapes(one.segmentation, size):
+            masks.append(item, by, (label, shape))
+
+
+def _shapes(given: Any, size: tuple[int, int]) -> list[Integers]:
+    """Return polygons, or run lengths compressed or not, as ranges of pixels."""
+    if isinstance(given, list):
+        if any(not isinstance(one, list) or len(one) % 2 or len(one) < 6 for one in given):
+            raise DataError("a polygon is a list of x, y, x, y, … with three corners or more")
+        return [from_polygon(one, size) for one in given]
+    if not isinstance(given, dict) or not {"counts", "size"} <= given.keys():
+        raise DataError("a segmentation is a list of polygons, or has counts and size")
+    if given["size"] != list(size):
+        raise DataError(f"a mask of size {given['size']!r:.40} on an image of size {list(size)}")
+    counts = given["counts"]
+    if isinstance(counts, str):
+        return [from_packed_counts(counts, size)]
+    if not isinstance(counts, list):
+        raise DataError("counts are a list of run lengths, or a text that packs them")
+    return [from_runs(counts, size)]

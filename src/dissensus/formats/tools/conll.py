@@ -1,0 +1,233 @@
+"""CoNLL: a token on each line with its tag, an empty line after each sentence.
+
+The token is the first column and the tag the last, `B-PER`, `I-PER` or `O`; BIO, IOB1, BILOU and
+BIOES are read alike. Several columns of tags are annotators, `?` where one gave none. A file for
+each annotator, or a folder with their documents, is aligned by characters: tokens may be cut
+differently, the text must be the same. An item is a sentence of the first file, and spans are
+characters of its tokens with one blank between them; `# sent_id = NAME` before a sentence names it.
+A sentence without tags is an empty answer.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from ..collecting import Collected
+from ..marked import About, span
+from ..annotator_files import AnnotatorFile
+from ..format import Export, Head
+from ..sources import Source
+
+_TAG = re.compile(r"O|[BILUSEM]-\S+")
+_NONE = ("?", "_")  # no tag by this annotator
+_BEGINS, _ENDS = "BUS", "LUSE"  # prefixes of a token that begins or ends a span
+_COMMENT = re.compile(r"#( |$)|-DOCSTART-")
+_NAMED = re.compile(r"# sent_id = (.*\S)")
+_LEAST = 0.99  # share of lines whose last column is a tag
+
+Marks = list[tuple[int, int, str]]  # start, end and label, in characters without blanks
+
+
+class Sentence(NamedTuple):
+    """A sentence, with the marks of every column of tags; nothing where it has no tags."""
+
+    tokens: tuple[str, ...]
+    marks: tuple[Marks | None, ...]
+    name: str = ""  # where a line `# sent_id = NAME` is before it
+
+    @property
+    def letters(self) -> str:
+        """The characters of all tokens."""
+        return "".join(self.tokens)
+
+
+def recognises(head: Head) -> bool:
+    """Return whether lines are a token, perhaps further columns, and a tag such as B-PER or O."""
+    rows = [_fields(line) for line in head.raw if line.strip() and not _COMMENT.match(line)]
+    if head.shape != "table" or len(rows) < 2 or any(len(row) < 2 for row in rows):
+        return False
+    fits = [_TAG.fullmatch(row[-1]) is not None for row in rows]
+    none = [row[-1] in _NONE for row in rows]
+    return (fits[0] or none[0]) and any(fits) and sum(fits) + sum(none) >= _LEAST * len(rows)
+
+
+def read(source: Source) -> Export:
+    """Return the spans of one file, of as many annotators as it has columns of tags."""
+    return read_files([AnnotatorFile(source.stem, "", source)])
+
+
+def read_files(files: Sequence[AnnotatorFile]) -> Export:
+    """Return the spans of all annotators."""
+    collected = Collected()
+    collected.of_kind("spans", "spans")
+    documents: dict[str, list[AnnotatorFile]] = {}
+    for one in files:
+        documents.setdefault(one.document, []).append(one)
+    for document, of_document in documents.items():
+        shown: list[Sentence] = []  # the sentences of the first file, and others' own
+        known: dict[tuple[str, ...], int] = {}  # name, or letters and how often → sentence
+        for one in of_document:
+            sentences = _sentences(collected, one.source)
+            if shown and _letters(sentences) == _letters(shown):
+                sentences = _cut_as(shown, sentences, collected.left)
+            times: Counter[str] = Counter()
+            for sentence in sentences:
+                times[sentence.letters] += 1
+                key = sentence.letters, str(times[sentence.letters])
+                at = known.setdefault((sentence.name,) if sentence.name else key, len(known))
+                if at == len(shown):
+                    shown.append(sentence)
+                if shown[at].letters != sentence.letters:
+                    raise one.source.fail(f"sentence {sentence.name!r} has another text elsewhere")
+                numbered = f"{document}:{at + 1}" if document else str(at + 1)
+                name = sentence.name or numbered
+                collected.items.name(name, " ".join(shown[at].tokens))
+                _add(collected, name, sentence, shown[at].tokens, one.annotator)
+    return collected.export_of_files()
+
+
+def _add(
+    collected: Collected, item: str, sentence: Sentence, tokens: Sequence[str], by: str
+) -> None:
+    """Add the marks of every column as characters of tokens with one blank between them."""
+    position = [at for at, letter in enumerate(" ".join(tokens)) if letter != " "]
+    for column, marks in enumerate(sentence.marks, 1):
+        if marks is None:
+            continue
+        annotator = by if len(sentence.marks) == 1 else str(column)
+        collected.submitted[item, annotator] = About()
+        for start, end, label in marks:
+            mark = span(position[start], position[end - 1] + 1, label)
+            collected.of_kind("spans", "spans").append(item, annotator, mark)
+
+
+def _letters(sentences: Sequence[Sentence]) -> str:
+    return "".join(one.letters for one in sentences)
+
+
+def _sentences(collected: Collected, source: Source) -> list[Sentence]:
+    """Return the sentences of a file."""
+    blocks: list[list[list[str]]] = [[]]
+    names: dict[int, str] = {}  # block → name
+    width = 0
+    for number, line in enumerate(_lines(source), 1):
+        fields = _fields(line)
+        if not fields or _COMMENT.match(line):
+            if blocks[-1]:
+                blocks.append([])
+            if named := _NAMED.match(line):
+                names[len(blocks) - 1] = named[1]
+            continue
+        width = width or len(fields)
+        if len(fields) != width or width < 2:
+            raise source.fail(
+                f"line {number}: {len(fields)} columns, but the first line has {width}"
+            )
+        blocks[-1].append(fields)
+    rows = [row for block in blocks for row in block]
+    if not rows:
+        return []
+    columns = _tag_columns(rows)
+    skipped = width - 1 - len(columns)
+    if skipped:
+        collected.left["columns between token and tag"] = skipped
+    return [
+        _sentence(block, columns, names.get(number, ""))
+        for number, block in enumerate(blocks)
+        if block
+    ]
+
+
+def _tag_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the last columns that hold tags of the same labels: one for each annotator."""
+    last = len(rows[0]) - 1
+    types = [{row[at].partition("-")[2] for row in rows} - {""} for at in range(last + 1)]
+    first = last
+    while first > 1:
+        tags = {row[first - 1] for row in rows}
+        alike = not types[first - 1] or not types[last] or types[first - 1] & types[last]
+        if not alike or not all(_TAG.fullmatch(tag) or tag in _NONE for tag in tags):
+            break
+        first -= 1
+    return list(range(first, last + 1))
+
+
+def _sentence(block: Sequence[Sequence[str]], columns: Sequence[int], name: str) -> Sentence:
+    tokens = tuple(row[0] for row in block)
+    bounds = [0, *accumulate(map(len, tokens))]
+    marks = tuple(_marks([row[at] for row in block], bounds) for at in columns)
+    return Sentence(tokens, marks, name)
+
+
+def _marks(tags: Sequence[str], bounds: Sequence[int]) -> Marks | None:
+    """Return the spans that tags stand for.
+
+    A span begins at a tag that says so, after `O`, after another label, or after a tag that ends
+    one; so the same reading fits BIO, IOB1, BILOU and BIOES.
+
+    >>> _marks(["I-PER", "I-PER", "B-PER", "O", "U-LOC"], [0, 2, 5, 6, 7, 9])
+    [(0, 5, 'PER'), (5, 6, 'PER'), (7, 9, 'LOC')]
+    """
+    if all(tag in _NONE for tag in tags):
+        return None
+    marks: Marks = []
+    open_label: str | None = None
+    for tag, (start, end) in zip(tags, pairwise(bounds), strict=True):
+        if tag == "O" or tag in _NONE:
+            open_label = None
+            continue
+        prefix, label = (tag[0], tag[2:]) if _TAG.fullmatch(tag) else ("I", tag)
+        if prefix in _BEGINS or open_label != label:
+            marks.append((start, end, label))
+        else:
+            marks[-1] = (marks[-1][0], end, label)
+        open_label = None if prefix in _ENDS else label
+    return marks
+
+
+def _cut_as(
+    shown: Sequence[Sentence], sentences: Sequence[Sentence], left: Counter[str]
+) -> list[Sentence]:
+    """Return the marks of sentences in the sentences of another cut of the same text."""
+    bounds = [0, *accumulate(len(one.letters) for one in shown)]
+    n_columns = len(sentences[0].marks)
+    found: list[list[Marks | None]] = [[None] * n_columns for _ in shown]
+    begin = 0
+    for sentence in sentences:
+        stop = begin + len(sentence.letters)
+        first, last = bisect_right(bounds, begin) - 1, bisect_right(bounds, stop - 1) - 1
+        for column, marks in enumerate(sentence.marks):
+            if marks is None:
+                continue
+            for at in range(first, last + 1):
+                found[at][column] = found[at][column] or []
+            for start, end, label in marks:
+                at = bisect_right(bounds, begin + start) - 1
+                upto = min(begin + end, bounds[at + 1])
+                left["ends of spans that reach into the next sentence"] += upto < begin + end
+                kept = found[at][column] or []
+                found[at][column] = [*kept, (begin + start - bounds[at], upto - bounds[at], label)]
+        begin = stop
+    return [
+        Sentence(one.tokens, tuple(marks), one.name)
+        for one, marks in zip(shown, found, strict=True)
+    ]
+
+
+def _fields(line: str) -> list[str]:
+    """Return the columns of a line; other blanks than these may be part of a token."""
+    return [one for one in re.split(r"[ \t]+", line) if one]
+
+
+def _lines(source: Source) -> list[str]:
+    with source.file() as file:
+        body = file.read()
+    try:
+        return body.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError:
+        raise source.fail("not UTF-8; save it again as UTF-8") from None

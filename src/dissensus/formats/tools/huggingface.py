@@ -1,0 +1,262 @@
+"""Data sets with one row for each item, and lists of annotators and labels.
+
+Many sets on Hugging Face are like this: `annotators: [a, b]` with `labels: [yes, no]`, or
+`annotations: [{annotator: a, label: yes}, …]`. Every list that is as long as the list of
+annotators in all rows is a question. Lists in lists are several labels at once. A folder that
+`save_to_disk` wrote is read like a file, and so is one of a card with Parquet files; splits are a
+column, and an item that occurs in several of them is one for each. Classes have the names that
+the features declare, also in a Parquet file that `datasets` wrote.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import polars as pl
+
+from ...answers.left_out import LeftOut
+from . import doccano
+from ..platforms import as_label, named_by_inputs, question_of
+from ..columns import CARRIED, NEEDED, TRUTH, plain_name
+from ..format import Export, Head, Question
+from ..frames import series_of
+from ..sources import Source
+from ..tables import read_columns, rows_of
+
+_PEOPLE = {name + ending for name in NEEDED["annotator"] for ending in ("", "s", "_list")}
+_IDS = {*NEEDED["item"], "id", "uid", "idx", "index", "comment_id", "tweet_id", "post_id"}
+_TEXTS = ("text", "sentence", "comment", "tweet", "post", "content", "premise", "hypothesis")
+_ABOUT = {*CARRIED, "source", "status"} - {"gold"}  # lists about the answers
+_GOLD = {name for name in TRUTH["label"] if name not in NEEDED["label"]}
+
+
+def recognises(head: Head) -> bool:
+    """Return whether records hold annotators and labels in lists."""
+    if head.shape not in ("records", "table") or not head.records or doccano.recognises(head):
+        return False  # doccano has lists of structures, too
+    records = _spread(head.records)
+    people = _people(records)
+    return people is not None and bool(_parallel(records, people))
+
+
+def read(source: Source) -> Export:
+    """Return the answers of every list that is parallel to the annotators."""
+    records, classes = _records(source)
+    people = _people(records)
+    if people is None:
+        raise source.fail("no list of annotators with parallel lists of labels in every record")
+    lists = _parallel(records, people)
+    if not lists:
+        raise source.fail(_uneven(records, people))
+    ids = _apart(ids_of(records), records)
+    position = [row for row, one in enumerate(records) for _ in one.get(people) or ()]
+    rows = pl.DataFrame(
+        {"item": ids.gather(position), "annotator": list(map(_name, _values(records, people)))},
+        schema={"item": pl.String, "annotator": pl.String},
+    )
+    if all(isinstance(one.get("split"), str) for one in records):
+        split = pl.Series("split", [str(one["split"]) for one in records])
+        rows = rows.with_columns(split.gather(position))
+    blank = [not one.get(people) for one in records]
+    unlabelled = LeftOut(items=tuple(ids.filter(pl.Series(blank, dtype=pl.Boolean)).to_list()))
+    gold = _gold(records, ids, {people, *lists})
+    questions = [name for name in lists if plain_name(name) not in _ABOUT]
+    if questions:
+        columns = [name for name in lists if name not in questions]
+        rows = rows.with_columns(
+            series_of(plain_name(name), _values(records, name)) for name in columns
+        )
+    export: dict[str, Question] = {}
+    for name in questions or lists:
+        values = _values(records, name)
+        if name in classes:  # declared: no list in disguise, and no gap but null
+            label = pl.Series("label", values, dtype=pl.String)
+            gaps = [None] * label.null_count()
+            left_out = question_of(rows.filter(label.is_null()), gaps).left_out
+            answers = rows.with_columns(label).drop_nulls("label")
+            export[name] = Question(answers, classes=classes[name], left_out=left_out)
+        else:
+            export[name] = question_of(rows, values)
+        export[name] = replace(export[name], left_out=export[name].left_out + unlabelled)
+        if not {*gold.values()}.isdisjoint(export[name].answers["label"].unique()):
+            export[name] = replace(export[name], gold=gold)
+    return Export(export, texts_in(records, ids))
+
+
+def _records(source: Source) -> tuple[list[dict[str, Any]], dict[str, tuple[str, ...]]]:
+    """Return records with parallel lists, and the classes that columns declare."""
+    if source.format in ("json", "jsonl"):
+        return _spread(rows_of(source)), {}
+    frame = read_columns(source, None)
+    records = _spread(frame.to_dicts())
+    return records, _declared(frame.schema, {name for one in records[:1] for name in one})
+
+
+def _declared(schema: Mapping[str, Any], names: set[str]) -> dict[str, tuple[str, ...]]:
+    """Return the classes of every list of classes, also of those in a structure."""
+    lists: dict[str, Any] = {}
+    for key, kind in schema.items():
+        inner = _inner(kind)
+        if key in names:
+            lists[key] = inner
+        elif isinstance(inner, pl.Struct):
+            for field in inner.fields:
+                long = f"{key}.{field.name}"
+                lists[long if long in names else field.name] = _inner(field.dtype)
+    return {
+        name: tuple(kind.categories.to_list())
+        for name, kind in lists.items()
+        if isinstance(kind, pl.Enum)
+    }
+
+
+def _inner(kind: Any) -> Any:
+    return kind.inner if isinstance(kind, pl.List) else kind
+
+
+def _spread(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return records in which lists of structures with annotators are parallel lists."""
+    keys = dict.fromkeys(key for one in records for key in one)
+    found = {key: fields for key in keys if (fields := _fields(records, key))}
+    if not found:
+        return [dict(one) for one in records]
+    taken = Counter([*(keys - found.keys()), *chain.from_iterable(found.values())])
+    names = {
+        key: {field: f"{key}.{field}" if taken[field] > 1 else field for field in fields}
+        for key, fields in found.items()
+    }
+    return [_spread_one(one, names) for one in records]
+
+
+def _fields(records: Sequence[Mapping[str, Any]], key: str) -> list[str]:
+    """Return the fields of a list of structures, or of a structure of lists, with annotators."""
+    given = [one[key] for one in records if one.get(key) is not None]
+    in_lists = all(isinstance(one, list) for one in given)
+    structures = [each for one in given for each in one] if in_lists else given
+    if not all(isinstance(each, dict) for each in structures):
+        return []
+    fields = list(dict.fromkeys(field for each in structures for field in each))
+    if not any(plain_name(field) in _PEOPLE for field in fields):
+        return []
+    lists = all(_is_list(each.get(field)) for each in structures for field in fields)
+    return fields if in_lists or lists else []
+
+
+def _spread_one(
+    record: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    flat = {key: value for key, value in record.items() if key not in names}
+    for key, fields in names.items():
+        given = record.get(key) or {}
+        for field, name in fields.items():
+            one: Any = given.get(field) if isinstance(given, dict) else None
+            flat[name] = one or [] if isinstance(given, dict) else [e.get(field) for e in given]
+    return flat
+
+
+def _apart(ids: pl.Series, records: Sequence[Mapping[str, Any]]) -> pl.Series:
+    """Return the names of items, with their split where one occurs in several splits."""
+    splits = [one.get("split") for one in records]
+    if not all(isinstance(split, str) for split in splits):
+        return ids
+    frame = pl.DataFrame({"item": ids, "split": splits})
+    if frame.n_unique() == frame.n_unique("item"):
+        return ids
+    return frame.select(pl.concat_str("split", "item", separator="/").alias("item")).to_series()
+
+
+def _values(records: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [value for one in records for value in one.get(name) or ()]
+
+
+def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
+    """Return a name for every record: its id, or its texts, or its number."""
+    keys = list(dict.fromkeys(key for one in records for key in one))
+    for key in sorted(keys, key=lambda key: plain_name(key) in ("id", "index", "idx")):
+        if plain_name(key) in _IDS and all(_is_name(one.get(key)) for one in records):
+            return pl.Series("item", [_name(one[key]) for one in records], dtype=pl.String)
+    inputs = [key for key in keys if all(isinstance(one.get(key), str) for one in records)]
+    shown = [key for key in inputs if plain_name(key) in _TEXTS]
+    if not shown:
+        return pl.Series("item", [str(row) for row in range(len(records))], dtype=pl.String)
+    return named_by_inputs(
+        pl.DataFrame({key: [one[key] for one in records] for key in shown}), shown
+    )
+
+
+def texts_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFrame | None:
+    """Return item and text, where records have one."""
+    keys = dict.fromkeys(key for one in records for key in one)
+    shown = [key for key in keys if plain_name(key) in _TEXTS]
+    if not shown:
+        return None
+    bodies = ["\n".join(as_label(one.get(key)) for key in shown) for one in records]
+    frame = pl.DataFrame({"item": ids, "text": pl.Series(bodies, dtype=pl.String)})
+    return frame.unique("item", maintain_order=True)
+
+
+def _name(value: Any) -> str:
+    """Return the name of an item or annotator; a text as it is."""
+    return value if isinstance(value, str) else as_label(value)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int, float)) and as_label(value) != ""
+
+
+def _people(records: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the key of the lists of annotators."""
+    keys = dict.fromkeys(key for one in records for key in one)
+    for key in keys:
+        given = [one.get(key) for one in records]
+        if plain_name(key) in _PEOPLE and all(_is_list(one, scalars=True) for one in given):
+            return key if any(given) else None
+    return None
+
+
+def _parallel(records: Sequence[Mapping[str, Any]], people: str) -> list[str]:
+    """Return the keys whose lists are as long as the list of annotators in every record."""
+    keys = dict.fromkeys(key for one in records for key in one if key != people)
+    return [
+        key
+        for key in keys
+        if all(_is_list(one.get(key)) for one in records)
+        and all(len(one.get(key) or ()) == len(one.get(people) or ()) for one in records)
+    ]
+
+
+def _is_list(value: Any, scalars: bool = False) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, list) and not (
+        scalars and any(isinstance(one, (dict, list)) for one in value)
+    )
+
+
+def _uneven(records: Sequence[Mapping[str, Any]], people: str) -> str:
+    for row, one in enumerate(records, 1):
+        for key, value in one.items():
+            if (
+                key != people
+                and isinstance(value, list)
+                and len(value) != len(one.get(people) or ())
+            ):
+                return f"row {row}: {len(one.get(people) or ())} {people}, but {len(value)} {key}"
+    return f"no list of labels with {people!r}"
+
+
+def _gold(records: Sequence[Mapping[str, Any]], ids: pl.Series, others: set[str]) -> dict[str, str]:
+    """Return item → gold, where one key names it."""
+    keys = {key for one in records for key in one if plain_name(key) in _GOLD} - others
+    if len(keys) != 1:
+        return {}
+    key = keys.pop()
+    return {
+        item: as_label(one.get(key))
+        for item, one in zip(ids.to_list(), records, strict=True)
+        if _is_name(one.get(key))
+    }

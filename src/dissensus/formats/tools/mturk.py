@@ -1,0 +1,242 @@
+"""Amazon Mechanical Turk, results of a batch: one row for each assignment.
+
+`Input.…` is what was shown, `Answer.…` the answer. A choice is a text, is in
+`Answer.question.label`, as one column of true and false for every option, or in the JSON of
+`Answer.taskAnswers`. Items are HITs; where the same inputs were published in several HITs, the
+inputs are the item. Rejected answers are kept: methods weigh them. Bounding boxes, key points and
+entities are questions of their kinds, and an empty list of them is an empty answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ...errors import DataError
+from .mturk_marks import MARKED, marks_of, shape_of, size_of
+from ..platforms import (
+    accepted,
+    as_label,
+    chosen,
+    count_note,
+    export_of,
+    kind_question,
+    named_by_inputs,
+    options_of,
+    question_of,
+    texts_of,
+)
+from ..format import Export, Head, Question
+from ..sources import Source
+from ..tables import read_columns
+from ..times import as_texts_of_times
+
+_NEEDED = ("HITId", "WorkerId")
+_JSON = "Answer.taskAnswers"
+_TRUTH = {"true", "false"}
+
+Marked = dict[str, dict[int, dict[str, Any]]]  # question → row → answer with marks
+
+_SIZE = ".inputImageProperties"
+
+Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
+
+_HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
+
+
+def recognises(head: Head) -> bool:
+    """Return whether a table has HITs, workers and answers."""
+    answers = any(name.startswith("Answer.") for name in head.names)
+    return head.shape == "table" and {*_NEEDED} <= {*head.names} and answers
+
+
+def read(source: Source) -> Export:
+    """Return the answers to every question of a batch."""
+    table = read_columns(source, None)
+    lacking = [name for name in _NEEDED if name not in table.columns]
+    if lacking:
+        raise source.fail(f"no column {lacking[0]!r}, which every batch of MTurk has")
+    inputs = [name for name in table.columns if name.startswith("Input.")]
+    rows = _rows(table, inputs)
+    marked: Marked = {}
+    in_json = _from_json(source, table, marked) if _JSON in table.columns else {}
+    there = {row for by_row in marked.values() for row in by_row}
+    there |= {
+        row for one, _ in in_json.values() for row, answer in enumerate(one) if answer is not None
+    }
+    blank = [row not in there for row in range(table.height)]  # JSON holds what was asked
+    answered = in_json | _from_columns(source, table, marked)
+    questions = {
+        name: question_of(rows, answers, several=several, asked=blank if name in in_json else None)
+        for name, (answers, several) in answered.items()
+    }
+    asked = blank if _JSON in table.columns else None
+    questions |= {name: _marks(source, rows, by_row, asked) for name, by_row in marked.items()}
+    rejected = 0
+    if "status" in rows.columns:
+        rejected = int((rows["status"].str.to_lowercase() == "rejected").sum())
+    notes = count_note(rejected, "kept: rejected answers")
+    return export_of(questions, texts_of(rows["item"], table.select(inputs)), notes)
+
+
+def _rows(table: pl.DataFrame, inputs: Sequence[str]) -> pl.DataFrame:
+    """Return item, annotator, time, duration and status."""
+    item = table["HITId"]
+    if inputs and table.select(inputs).n_unique() < table.select("HITId", *inputs).n_unique():
+        item = named_by_inputs(table, inputs)
+    columns = {"item": item, "annotator": table["WorkerId"]}
+    if "SubmitTime" in table.columns:
+        columns["time"] = _times(table["SubmitTime"])
+    if "WorkTimeInSeconds" in table.columns:
+        columns["duration"] = table["WorkTimeInSeconds"].cast(pl.Float64, strict=False)
+    if "AssignmentStatus" in table.columns:
+        columns["status"] = table["AssignmentStatus"].fill_null("")
+    return pl.DataFrame(columns)
+
+
+def _times(column: pl.Series) -> pl.Series:
+    """Return times such as `Wed Apr 10 10:23:45 PDT 2019` in UTC; texts where one reads otherwise.
+
+    >>> _times(pl.Series(["Wed Apr 10 10:23:45 PDT 2019"])).item()
+    datetime.datetime(2019, 4, 10, 17, 23, 45)
+    """
+    parts = (
+        as_texts_of_times(column)
+        .str.strip_chars()
+        .str.extract_groups(r"^\w{3} (?<day>\w{3} +\d+ [\d:]{8}) (?<zone>[A-Z]+) (?<year>\d{4})$")
+    )
+    part = parts.struct.field
+    local = (part("day") + " " + part("year")).str.to_datetime("%b %e %H:%M:%S %Y", strict=False)
+    hours = part("zone").replace_strict(_HOURS, default=None, return_dtype=pl.Int64)
+    times = local - (hours * 3_600_000_000).cast(pl.Duration("us"))
+    return column if times.null_count() > column.null_count() else times
+
+
+def _marks(
+    source: Source, rows: pl.DataFrame, by_row: dict[int, Any], asked: Sequence[bool] | None
+) -> Question:
+    """Return the marks of one question."""
+    shape = next(filter(None, map(shape_of, by_row.values())), "boundingBoxes")
+    values: list[Any] = [None] * rows.height
+    sizes: dict[str, tuple[int, int]] = {}
+    for row, value in by_row.items():
+        size = size_of(value)
+        if size is not None and rows["item"][row] is not None:
+            sizes[rows["item"][row]] = size
+        try:
+            values[row] = marks_of(value.get(shape) or [], shape, size)
+        except DataError as problem:
+            raise source.fail(f"row {row + 1}: {problem}") from None
+    return kind_question(rows, values, MARKED[shape], sizes, asked)
+
+
+def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:
+    """Take a column of marks, or of the size of their images; return whether it is one."""
+    name, _, shape = column.name.removeprefix("Answer.").rpartition(".")
+    if shape in MARKED:
+        for row, body in enumerate(column.to_list()):
+            if body:
+                given = _loads(source, body, row, column.name)
+                if not isinstance(given, list):
+                    raise source.fail(f"row {row + 1}: {column.name} should be a list")
+                marked.setdefault(name, {}).setdefault(row, {})[shape] = given
+        return True
+    if name.endswith(_SIZE):
+        for row, side in enumerate(column.to_list()):
+            about = marked.setdefault(name.removesuffix(_SIZE), {}).setdefault(row, {})
+            if side is not None and str(side).isdecimal():
+                about.setdefault(_SIZE[1:], {})[shape] = int(side)
+        return True
+    return False
+
+
+def _loads(source: Source, body: Any, row: int, name: str) -> Any:
+    try:
+        return json.loads(body)
+    except (TypeError, ValueError, RecursionError):
+        raise source.fail(f"row {row + 1}: {name} is not JSON") from None
+
+
+def _from_columns(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str, Answered]:
+    """Return question → answers, from columns; marks are added to `marked`."""
+    spread: dict[str, list[str]] = {}
+    answered: dict[str, Answered] = {}
+    for column in (name for name in table.columns if name.startswith("Answer.")):
+        name = column.removeprefix("Answer.")
+        before, dot, option = name.rpartition(".")
+        known = {str(one).lower() for one in table[column].drop_nulls().unique()}
+        if column == _JSON or _marks_of_column(source, table[column], marked):
+            continue
+        if dot and known <= _TRUTH:
+            spread.setdefault(before, []).append(column)
+        else:
+            short = before if dot and option in ("label", "labels") else name
+            answered[short if short not in answered else name] = _split(table[column].to_list())
+    for name, columns in spread.items():
+        names = [column.removeprefix(f"Answer.{name}.") for column in columns]
+        given = zip(*(table[column].to_list() for column in columns), strict=True)
+        free = name if len(names) > 1 or names == ["on"] else f"{name}.{names[0]}"
+        answered[free if free not in answered else f"{free} (options)"] = _options(
+            [dict(zip(names, row, strict=True)) for row in given], names
+        )
+    return answered
+
+
+def _from_json(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str, Answered]:
+    """Return question → answers, from JSON; marks are added to `marked`."""
+    by_question: dict[str, dict[int, Any]] = {}
+    for row, body in enumerate(table[_JSON].to_list()):
+        if not (body or "").strip():
+            continue
+        given = _loads(source, body, row, _JSON)
+        for answers in given if isinstance(given, list) else [given]:
+            if not isinstance(answers, dict):
+                raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
+            for name, value in answers.items():
+                if shape_of(value):
+                    marked.setdefault(name, {})[row] = value
+                    continue
+                if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
+                    value = next(iter(value.values()))  # what form elements wrap around it
+                by_question.setdefault(name, {})[row] = value
+    answered: dict[str, Answered] = {}
+    for name, by_row in by_question.items():
+        answers = [by_row.get(row) for row in range(table.height)]
+        ticked = [one if _is_ticked(one) else None for one in answers]
+        if any(one is not None for one in ticked):
+            names = list(dict.fromkeys(name for one in ticked if one for name in one))
+            answered[name] = _options(ticked, names)
+        else:
+            answered[name] = _split(answers)
+    return answered
+
+
+def _is_ticked(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, bool) for one in value.values())
+
+
+def _options(given: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> Answered:
+    """Return options that are true or false as answers: one each, unless somebody chose two."""
+    ticked = [
+        None
+        if row is None or all(as_label(one) == "" for one in row.values())
+        else [name for name, one in row.items() if accepted(one)]
+        for row in given
+    ]
+    if len(names) == 1:  # one box to tick
+        return [None if one is None else "true" if one else "false" for one in ticked], False
+    if any(len(one) > 1 for one in ticked if one is not None):
+        return [None if one is None else chosen(one) for one in ticked], True
+    return [one[0] if one else None for one in ticked], False
+
+
+def _split(answers: Sequence[Any]) -> Answered:
+    """Return texts as answers; boxes of one name come with bars between them."""
+    lists = any(options_of(one) is not None for one in answers)
+    if lists or not any(isinstance(one, str) and "|" in one for one in answers):
+        return list(answers), None
+    labels = map(as_label, answers)
+    return [chosen(one.split("|")) if one else None for one in labels], True

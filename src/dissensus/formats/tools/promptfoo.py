@@ -1,0 +1,185 @@
+"""promptfoo: the results of an evaluation as JSON (`promptfoo eval -o results.json`).
+
+An item is one output: test, prompt and provider; the column `system` has the provider, `test` the
+test. Every assertion is an annotator who answers the question `pass`, with pass or fail: `human`
+is the person who rated outputs in the viewer, `model:<type>` an assertion that asks a model
+(`llm-rubric`, `g-eval`, `factuality`, …), `code:<type>` any other. A metric or a number follows
+where there is more than one, `model:llm-rubric/tone`. If some score is neither 0 nor 1, scores are
+a second question, `score`. What a grader could not grade, and outputs that failed with an error, is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct, field
+
+from ...base.names import text
+from ..collecting import Collected, describe
+from .scores import Scorer, add_score
+from ..format import Export, Head
+from ..json_records import records
+from ..sources import Source
+
+_PEOPLE = "human"
+# Assertions that ask a model, as promptfoo lists them; `similar` only compares embeddings.
+_MODELS = {
+    *("agent-rubric", "answer-relevance", "classifier", "context-faithfulness", "context-recall"),
+    *("context-relevance", "conversation-relevance", "factuality", "g-eval", "llm-rubric"),
+    *("moderation", "pi", "search-rubric", "select-best", "trajectory:goal-success"),
+}
+_ALSO_MODELS = ("model-graded-", "promptfoo:redteam:")
+_ERROR = 2  # the reason of a failure that no assertion found
+
+Name = str | int | float | None
+
+
+class Assertion(Struct, gc=False):
+    """What was asserted of an output."""
+
+    type: str | None = None
+    metric: Name = None
+
+
+class About(Struct, gc=False):
+    """What else is known of a result."""
+
+    grader_error: Any = field(default=None, name="graderError")
+
+
+class Component(Struct, gc=False, rename="camel"):
+    """The result of one assertion, or of a set of them."""
+
+    passed: bool | None = field(default=None, name="pass")
+    score: float | int | None = None
+    assertion: Assertion | None = None
+    metadata: About | None = None
+    component_results: list[Any] | None = None
+
+
+class Grading(Struct, gc=False, rename="camel"):
+    """The results of all assertions about one output."""
+
+    component_results: list[Component | None] | None = None
+
+
+class Provider(Struct, gc=False):
+    """The system that wrote an output."""
+
+    id: Name = None
+    label: Name = None
+
+
+class Response(Struct, gc=False):
+    """An output."""
+
+    output: Any = None
+
+
+class Result(Struct, gc=False, rename="camel"):
+    """One output with its grading."""
+
+    test_idx: Name = None
+    prompt_idx: Name = None
+    provider: Provider | str | None = None
+    vars: Any = None
+    response: Response | None = None
+    failure_reason: Any = None
+    error: Any = None
+    grading_result: Grading | None = None
+
+
+class Results(Struct, gc=False):
+    """All outputs."""
+
+    results: list[Result] | None = None
+
+
+class Output(Struct, gc=False):
+    """A file of results."""
+
+    results: Results | list[Result] | None = None
+
+
+def recognises(head: Head) -> bool:
+    """Return whether an object has an evaluation's id and results, or results in results."""
+    if head.shape != "object" or "results" not in head.names:
+        return False
+    given = head.whole.get("results")
+    if isinstance(given, dict):
+        given = given.get("results")
+        tests = given if isinstance(given, list) else []
+        return bool(tests) and all(isinstance(one, dict) and "provider" in one for one in tests)
+    return given is None and "evalId" in head.names  # too long for a beginning
+
+
+def read(source: Source) -> Export:
+    """Return the outcome of every assertion."""
+    collected = Collected()
+    scores: list[tuple[Scorer, str, float | int, dict[str, Any]]] = []
+    for _, output in records(source, Output):
+        given = output.results
+        for number, result in enumerate(
+            (given.results or ()) if isinstance(given, Results) else given or (), 1
+        ):
+            _add(collected, result, number, scores)
+    if any(score not in (0, 1) for _, _, score, _ in scores):
+        for scorer, item, score, about in scores:
+            add_score(collected, "score", scorer, item, score, **about)
+    return collected.export()
+
+
+def _add(
+    collected: Collected,
+    result: Result,
+    number: int,
+    scores: list[tuple[Scorer, str, float | int, dict[str, Any]]],
+) -> None:
+    """Add the outcome of every assertion about one output, and collect the scores."""
+    provider = result.provider
+    if isinstance(provider, Provider):
+        provider = text(provider.id or provider.label or "")
+    test = text(number if result.test_idx is None else result.test_idx)
+    parts = (test, text(result.prompt_idx or 0), provider or "")
+    written = result.response.output if result.response is not None else None
+    output = written if isinstance(written, str) else None
+    texts = [one for one in (describe(result.vars), output) if one]
+    item = collected.items.name("/".join(parts).rstrip("/"), "\n".join(texts) or None) or ""
+    grading = result.grading_result
+    if grading is None or not grading.component_results:
+        failed = result.failure_reason == _ERROR or result.error
+        collected.leave_out("failed with an error" if failed else "without assertions", item)
+        return
+    about = {"system": provider or None, "test": test}
+    for scorer, one in _scored(grading.component_results):
+        if one.metadata is not None and one.metadata.grader_error:
+            collected.leave_out("whose grader failed", item)
+            continue
+        outcome = None if one.passed is None else "pass" if one.passed else "fail"
+        add_score(collected, "pass", scorer, item, outcome, **about)
+        if one.score is not None:
+            scores.append((scorer, item, one.score, about))
+
+
+def _scored(components: list[Component | None]) -> Iterator[tuple[Scorer, Component]]:
+    """Yield every assertion with its scorer; the members of a set follow it in the list."""
+    known: Counter[str] = Counter()
+    for one in components:
+        if one is None or one.component_results or one.assertion is None:
+            continue
+        kind = one.assertion.type or "assertion"
+        plain = kind.removeprefix("not-")
+        metric = one.assertion.metric
+        name = kind if metric in (None, "") else f"{kind}/{text(metric)}"
+        known[name] += 1
+        if known[name] > 1:
+            name = f"{name}/{known[name]}"
+        if plain == _PEOPLE:
+            yield Scorer("person", name), one
+        elif plain in _MODELS or plain.startswith(_ALSO_MODELS):
+            yield Scorer("model", name), one
+        else:
+            yield Scorer("code", name), one

@@ -1,0 +1,463 @@
+"""Models and people on a page: of its own, and as a section of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import Judging
+from ..pages.page import PageReport
+from ..pages.wording import amount, formatted, percent
+from ..pages import charts
+from ..pages.charts import BLUE, GREY, ORANGE, Figure
+from ..pages.sections import Column, Download, Page, Section, SortableTable, Table
+
+_MAX_POINTS = 200  # of the escalation curve
+_MAX_CELLS = 40  # judges in a heat map
+_MAX_SHARES = 12  # rows of the figure of shares
+_WRITTEN = 12  # judges up to which correlations are written into the cells
+
+
+@dataclass(frozen=True, repr=False)
+class JudgingReport(PageReport):
+    """A page about models as annotators."""
+
+    found: Judging
+    name: str
+
+    @property
+    def seed(self) -> int:  # type: ignore[override]
+        """The random seed."""
+        return self.found.seed
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences that a reader should see first, one of every section."""
+        sections = self.found.sections
+        first = [sections[name][0] for name in sections if sections[name] and name != "labels"]
+        return [*sections["labels"][:1], *first]
+
+    def layout(self) -> Page:
+        """Return what the page shows."""
+        found = self.found
+        drawn = judging_figures(found)
+        worth, pool = found.panel, found.pool
+        facts = {
+            "models": (str(len(found.judges)), "judges"),
+            "people": (amount(found.data.people.n_annotators), "replacement"),
+            "items": (amount(found.data.n_items), "check"),
+            "with human labels": (amount(found.n_labels), "rates"),
+            "independent judges": (
+                formatted(math.nan if worth is None else worth.worth, ".1f"),
+                "panel",
+            ),
+            "people on an item": (
+                formatted(pool.worth if pool and pool.learned else math.nan, ".1f"),
+                "panel",
+            ),
+        }
+        present = {section.name for section in _sections(found, drawn)}
+        facts = {
+            name: (value, at if at in present else "judges") for name, (value, at) in facts.items()
+        }
+        checks = {} if found.escalation is None else dict(found.escalation.table)
+        return Page(
+            facts,
+            _sections(found, drawn),
+            drawn,
+            {
+                "judges": Download("judges", _columns(found.tables["judges"])),
+                "shares": Download(
+                    "shares", _columns(found.tables["shares"] or found.tables["means"])
+                ),
+                "check": Download("items to check", checks),
+            },
+            ("epsilon", "effective", "corrected"),
+            "judge",
+            picture="judges" if "judges" in drawn else "",
+        )
+
+
+def judging_section(found: Judging) -> Section:
+    """Return the section of a report where people and models labelled."""
+    drawn = judging_figures(found)
+    text = [
+        sentence
+        for name in ("labels", "replacement", "judges", "rates", "panel", "check")
+        for sentence in found.sections[name]
+    ]
+    panels: list[list[Table | str]] = [
+        [f"models-{name}" for name in row if name in drawn]
+        for row in (("judges", "correlation"), ("shares", "escalation"))
+    ]
+    return Section("models", "Models and people", text, panels=[row for row in panels if row])
+
+
+def section_figures(found: Judging) -> dict[str, Figure]:
+    """Return the figures of that section, by the names it uses."""
+    return {f"models-{name}": one for name, one in judging_figures(found).items()}
+
+
+def judging_figures(found: Judging) -> dict[str, Figure]:
+    """Return the charts that the data allow."""
+    drawn = {
+        "judges": _judges_figure(found),
+        "correlation": _correlation_figure(found),
+        "shares": _shares_figure(found),
+        "escalation": _escalation_figure(found),
+    }
+    return {name: one for name, one in drawn.items() if one is not None}
+
+
+def _sections(found: Judging, drawn: Mapping[str, Figure]) -> list[Section]:
+    """Return a section for every question that the data have an answer to."""
+    sentences = found.sections
+    shown: list[tuple[str, str, list[list[Table | str]], SortableTable | None]] = [
+        ("judges", "How good is each judge?", [], _judges_table(found)),
+        ("replacement", "May a model replace an annotator?", [[_replacement_table(found)]], None),
+        ("rates", "What is the true rate?", [["shares"]], _rates_table(found)),
+        ("panel", "What is the panel worth?", [["correlation"]], None),
+        ("check", "Which items should people check?", [["escalation"]], None),
+        ("pairs", "Biases in pairs", [[_biases_table(found)]], None),
+        ("transport", "Does the correction hold elsewhere?", [[_transport_table(found)]], None),
+    ]
+    out = []
+    for name, title, panels, table in shown:
+        kept = [
+            [one for one in row if (one in drawn if isinstance(one, str) else bool(one.rows))]
+            for row in panels
+        ]
+        text = [*(sentences["labels"] if name == "judges" else []), *sentences[name]]
+        if text or table is not None or any(kept):
+            out.append(Section(name, title, text, panels=[row for row in kept if row], table=table))
+    return out
+
+
+def _judges_figure(found: Judging) -> Figure | None:
+    """Return the agreement of every judge with a person, and that of two people as a line."""
+    rows: list[dict[str, Any]] = [
+        {"judge": _short(one.judge), "agreement": one.agreement, "low": one.low, "high": one.high}
+        for one in (*found.judges, *found.code)
+        if not math.isnan(one.agreement)
+    ]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: -float(row["agreement"]))
+    people = [one.people for one in found.judges if not math.isnan(one.people)]
+    names = [str(row["judge"]) for row in rows]
+    x = charts.number(
+        "agreement", "agreement with a person", axis=charts.PERCENT, scale={"zero": False}
+    )
+    y: dict[str, Any] = {"field": "judge", "type": "nominal", "title": None, "sort": names}
+    y["axis"] = {"labelLimit": 180}
+    shown = charts.tooltip(judge="", agreement=".1%", low=".1%", high=".1%")
+    layers = charts.dots(x, y, shown, along="x", color=BLUE)
+    words = "Dots are judges, with 95% intervals."
+    if people:
+        level = float(np.mean(people))
+        layers.append(
+            {
+                "data": {"values": [{"agreement": level, "two": "two people"}]},
+                "mark": {"type": "rule", "strokeDash": [4, 4], "color": ORANGE, "size": 2},
+                "encoding": {"x": x},
+            }
+        )
+        words += f" The dashed line is the agreement of two people, {percent(level)}."
+    spec = charts.chart(rows, height=max(26 * len(rows), 80), layer=layers)
+    numbers = [
+        (str(row["judge"]), *(percent(float(row[key])) for key in ("agreement", "low", "high")))
+        for row in rows
+    ]
+    return Figure(
+        "Judges and people", words, spec, (("judge", "agreement", "low", "high"), *numbers)
+    )
+
+
+def _correlation_figure(found: Judging) -> Figure | None:
+    """Return the correlations of judges' errors as a heat map."""
+    one = found.panel
+    if one is None or math.isnan(one.rho) or len(one.judges) > _MAX_CELLS:
+        return None
+    names = _distinct(one.judges)
+    cells = [
+        {"one": names[i], "other": names[j], "correlation": round(float(one.correlation[i, j]), 3)}
+        for i in range(len(names))
+        for j in range(len(names))
+        if i != j and not math.isnan(one.correlation[i, j])
+    ]
+    axis = {
+        "labelLimit": 140,
+        "ticks": False,
+        "domain": False,
+        "grid": False,
+        "labelOverlap": False,
+    }
+    place = {
+        "type": "nominal",
+        "sort": names,
+        "scale": {"domain": names},
+        "title": None,
+        "axis": axis,
+    }
+    scale = {"domain": [-1, 0, 1], "range": ["#2166ac", "#f7f7f7", "#b2182b"]}
+    encoding: dict[str, Any] = {"x": {**place, "field": "one"}, "y": {**place, "field": "other"}}
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "rect"},
+            "encoding": {
+                **encoding,
+                "color": charts.number("correlation", scale=scale, legend={"title": None}),
+                "tooltip": charts.tooltip(one="", other="", correlation=".2f"),
+            },
+        }
+    ]
+    if len(names) <= _WRITTEN:
+        dark = {
+            "condition": {"test": "abs(datum.correlation) > 0.65", "value": "white"},
+            "value": "#222",
+        }
+        text = charts.number("correlation", format=".2f")
+        layers.append(
+            {
+                "mark": {"type": "text", "fontSize": 11},
+                "encoding": {**encoding, "text": text, "color": dark},
+            }
+        )
+    size = 32 if len(names) <= _WRITTEN else 18
+    spec = charts.chart(cells, height=max(size * len(names), 100), layer=layers)
+    words = f"The mean over pairs of judges is {one.rho:.2f}"
+    words += "." if math.isnan(one.people_rho) else f", over pairs of people {one.people_rho:.2f}."
+    return Figure("Correlation of errors", words, spec)
+
+
+def _shares_figure(found: Judging) -> Figure | None:
+    """Return shares or means as judged, from people alone, and corrected."""
+    rows: list[dict[str, Any]] = []
+    share = not found.means
+    for one in (found.shares or found.means)[:_MAX_SHARES]:
+        label = getattr(one, "label", "")
+        what = _short(" · ".join(filter(None, [one.group, label])) or "mean")
+        judged = one.judge_share if hasattr(one, "judge_share") else one.judge_mean
+        rows += [
+            {"what": what, "by": "models", "value": judged, "low": judged, "high": judged},
+            {
+                "what": what,
+                "by": "people",
+                "value": one.people,
+                "low": one.people_low,
+                "high": one.people_high,
+            },
+            {
+                "what": what,
+                "by": "corrected",
+                "value": one.estimate,
+                "low": one.low,
+                "high": one.high,
+            },
+        ]
+    rows = [row for row in rows if not math.isnan(float(row["value"]))]
+    if not rows:
+        return None
+    names = list(dict.fromkeys(str(row["what"]) for row in rows))
+    x = charts.number("value", "share" if share else "mean", scale={"zero": False})
+    if share:
+        x["axis"] = charts.PERCENT
+    y = {
+        "field": "what",
+        "type": "nominal",
+        "title": None,
+        "sort": names,
+        "axis": {"labelLimit": 200},
+    }
+    palette = {"models": GREY, "people": ORANGE, "corrected": BLUE}
+    form = ".1%" if share else ".3f"
+    shown = charts.tooltip(what="", by="", value=form, low=form, high=form)
+    layers = charts.dots(x, y, shown, along="x")
+    for layer in layers:
+        layer["encoding"] |= {
+            "color": charts.colour("by", palette),
+            "yOffset": {"field": "by", "type": "nominal", "sort": [*palette]},
+        }
+    spec = charts.chart(rows, height=max(44 * len(names), 90), layer=layers)
+    written = percent if share else (lambda value: formatted(value, ".3g"))
+    numbers = [
+        (
+            str(row["what"]),
+            str(row["by"]),
+            *(written(float(row[key])) for key in ("value", "low", "high")),
+        )
+        for row in rows
+    ]
+    words = "As the models have it, from human labels alone, and corrected by them; 95% intervals."
+    return Figure(
+        "Shares" if share else "Means", words, spec, (("", "by", "value", "low", "high"), *numbers)
+    )
+
+
+def _escalation_figure(found: Judging) -> Figure | None:
+    """Return what it adds when people check the most doubtful items first."""
+    one = found.escalation
+    if one is None or len(one.items) < 2:
+        return None
+    total = len(one.items)
+    at = np.unique(np.linspace(0, total, min(_MAX_POINTS, total + 1)).round().astype(int))
+    rows = [
+        {"checked": int(k), "gained": float(one.gained[k]), "order": "most doubtful first"}
+        for k in at
+    ]
+    rows += [{"checked": k, "gained": k / total, "order": "random order"} for k in (0, total)]
+    palette = {"most doubtful first": BLUE, "random order": GREY}
+    x = charts.number("checked", "items that a person checked")
+    y = charts.share("gained", "part of what all would add")
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "line"},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": charts.colour("order", palette),
+                "tooltip": charts.tooltip(checked="", gained=".0%", order=""),
+            },
+        },
+        {
+            "data": {"values": [{"checked": one.enough, "gained": float(one.gained[one.enough])}]},
+            "mark": {"type": "circle", "size": 70, "color": ORANGE},
+            "encoding": {"x": x, "y": y},
+        },
+    ]
+    words = f"The dot: after {one.enough} of {total} items, 90% of what asking about all would add."
+    return Figure(
+        "People check the most doubtful items", words, charts.chart(rows, height=220, layer=layers)
+    )
+
+
+def _judges_table(found: Judging) -> SortableTable | None:
+    judges = (*found.judges, *found.code)
+    if not judges:
+        return None
+    kinds = ["model"] * len(found.judges) + ["code"] * len(found.code)
+    columns = {
+        "judge": Column([one.judge for one in judges]),
+        "kind": Column(kinds),
+        "items": Column([one.n_items for one in judges], "d"),
+        "no answer": Column([one.missing for one in judges], percent),
+    }
+    if not found.data.numeric:
+        columns |= {
+            "with a person": Column([one.agreement for one in judges], percent),
+            "two people": Column([one.people for one in judges], percent),
+            "accuracy": Column([one.accuracy for one in judges], percent),
+        }
+    columns["kappa"] = Column([one.kappa for one in judges], ".2f")
+    if found.data.ordered:
+        columns |= {
+            "bias": Column([one.bias for one in judges], "+.2f"),
+            "mean absolute error": Column([one.absolute_error for one in judges], ".2f"),
+            "correlation": Column([one.correlation for one in judges], ".2f"),
+        }
+    return SortableTable("judge-table", amount(len(judges), "judge"), columns)
+
+
+def _replacement_table(found: Judging) -> Table:
+    rows = [
+        (
+            one.judge,
+            one.verdict,
+            f"{one.winning_rate:.2f}",
+            f"{one.advantage:.2f} ({one.low:.2f} to {one.high:.2f})",
+            formatted(one.smallest_epsilon, ".2f"),
+            percent(one.stability),
+        )
+        for one in found.replacement.models
+        if one.n_enough > 1
+    ]
+    heads = [
+        "model",
+        "verdict",
+        "winning rate",
+        "advantage",
+        "smallest tolerance",
+        "resamples that pass",
+    ]
+    return Table(f"The alternative annotator test, tolerance {found.epsilon:g}", heads, rows, 2)
+
+
+def _rates_table(found: Judging) -> SortableTable | None:
+    rows: tuple[Any, ...] = found.shares or found.means
+    if not rows:
+        return None
+    share = bool(found.shares)
+    form: Any = percent if share else ".3g"
+    judged = "judge_share" if share else "judge_mean"
+    columns = {"group": Column([one.group for one in rows])} if len(found.data.groups) else {}
+    if share:
+        columns["class"] = Column([one.label for one in rows])
+    columns |= {
+        "models": Column([getattr(one, judged) for one in rows], form),
+        "corrected": Column([one.estimate for one in rows], form),
+        "95% interval": Column(
+            [_interval(one.low, one.high, share) for one in rows], kind="plain number"
+        ),
+        "people alone": Column(
+            [_interval(one.people_low, one.people_high, share) for one in rows], kind="plain number"
+        ),
+        "human labels": Column([one.n_labels for one in rows], "d"),
+    }
+    return SortableTable("rate-table", amount(len(rows), "estimate"), columns)
+
+
+def _biases_table(found: Judging) -> Table:
+    rows = [
+        (
+            one.judge,
+            one.kind,
+            f"{100 * one.estimate:+.0f}",
+            f"{100 * one.low:+.0f} to {100 * one.high:+.0f}",
+            str(one.n_pairs),
+            percent(one.n_flips / one.both_orders) if one.both_orders else "–",
+        )
+        for one in found.pair_biases
+        if not one.problem
+    ]
+    heads = ["model", "bias", "points", "95% interval", "pairs", "change with the order"]
+    return Table("Biases of judges who compare two answers", heads, rows, 2)
+
+
+def _transport_table(found: Judging) -> Table:
+    rows = [
+        (
+            one.group,
+            one.label or "mean",
+            "alarm" if one.alarm else "",
+            f"{one.error:+.3f}",
+            f"{one.low:+.3f} to {one.high:+.3f}",
+            str(one.n_labels),
+        )
+        for one in found.transport
+    ]
+    heads = ["group", "of", "", "error", "95% interval", "human labels"]
+    return Table("Human labels less the calibration of the reference group", heads, rows, 3)
+
+
+def _interval(low: float, high: float, share: bool) -> str:
+    if math.isnan(low):
+        return "–"
+    return f"{100 * low:.0f} to {100 * high:.0f}" if share else f"{low:.3g} to {high:.3g}"
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 32 else f"{name[:31]}…"
+
+
+def _distinct(names: tuple[str, ...]) -> list[str]:
+    """Return short names where they stay different."""
+    short = [_short(name) for name in names]
+    return short if len(set(short)) == len(short) else list(names)

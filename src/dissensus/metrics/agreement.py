@@ -1,0 +1,258 @@
+"""Agreement in several measures, with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..base.names import as_names
+from ..base.arrays import Floats
+from ..answers.annotations import SCALES, Annotations, Scale
+from ..answers.numbers import Numbers
+from ..errors import DataError, OptionError
+from ..formats import as_annotations
+from .breakdown import annotator_breakdown, item_breakdown, one_vs_rest, split_options
+from .coefficients import Measure, find_measure
+from .statistics import WeightsLike
+from .intervals import IntervalKind, blocks, check_interval, draws, interval_of
+from .joint import JointMeasures
+from .agreement_result import (
+    Agreement,
+    AnnotatorAgreement,
+    ClassAgreement,
+    Estimate,
+    ItemAgreement,
+    in_words,
+    notes_on,
+)
+
+USUAL = ("percent", "alpha", "fleiss", "ac1")
+
+By = Literal["item", "annotator", "class"]
+
+
+class Resampling(NamedTuple):
+    """Settings of confidence intervals."""
+
+    resamples: int
+    confidence: float
+    interval: str
+    seed: int
+    progress: Callable[[int, int], None]
+
+
+def agree_on_labels(
+    annotations: Annotations | Numbers | Any,
+    measures: Sequence[str] | str | None = None,
+    *,
+    scale: WeightsLike = "auto",
+    weights: WeightsLike | None = None,
+    by: By | None = None,
+    multiple: bool = False,
+    mark: str = "|",
+    min_overlap: int = 1,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    interval: IntervalKind = "percentile",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Agreement:
+    """Return how much annotators agree.
+
+    Parameters
+    ----------
+    annotations
+        Annotations, numbers, a table, or a path that `read` takes.
+    measures
+        Names of measures; by default percent, alpha, Fleiss' kappa and AC1, for numbers alpha.
+    scale
+        The scale of labels: nominal, ordinal, interval (or numeric), ratio, or a matrix of
+        differences; by default that of the annotations, and interval for numbers.
+    weights
+        Weights of measures other than alpha, by name or as a matrix; by default those of the scale.
+    by
+        Also break down: every `class` against the rest, every `annotator` (with the measures
+        without them), every `item`.
+    multiple
+        Labels name several options with `mark` between them: each is a yes-or-no question.
+    min_overlap
+        Pairs of annotators with fewer common items do not count, for cohen and scott.
+    resamples, confidence, interval
+        Bootstrap samples of items, the confidence level, and percentile or bca.
+    seed
+        Random seed.
+    progress
+        Called with the resamples done and their number.
+
+    Examples
+    --------
+    >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 2, 2]])
+    >>> agreement = agree_on_labels(annotations, ["percent", "alpha"], resamples=0)
+    >>> [(one.measure, round(one.value, 3)) for one in agreement.estimates], agreement.word
+    ([('percent', 0.667), ('alpha', 0.371)], 'fair')
+    """
+    check_interval(resamples, confidence, interval)
+    if by not in (None, "item", "annotator", "class"):
+        raise OptionError(f"by = {by!r}, but it must be item, annotator or class")
+    if by is not None and multiple:
+        raise OptionError("several options are already broken down: leave out `by`")
+    usual = ("alpha",) if isinstance(annotations, Numbers) else USUAL
+    names = (measures,) if isinstance(measures, str) else tuple(measures or usual)
+    chosen = list({one.name: one for one in map(find_measure, names)}.values())
+    if isinstance(annotations, Numbers):
+        annotations = as_classes(annotations)
+    annotations = as_annotations(annotations)
+    scale = check_scale(scale, annotations.scale)
+    if not len(annotations):
+        raise DataError("there are no labels, so nobody can agree")
+    settings = Resampling(
+        resamples, confidence, interval, seed, progress or (lambda _done, _all: None)
+    )
+    parts: Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement] = ()
+    if multiple:
+        options = split_options(annotations, mark)
+        if not options:
+            raise DataError("no label names an option")
+        joints = [
+            JointMeasures(one, chosen, min_overlap=min_overlap, by_item=True)
+            for one in options.values()
+        ]
+        estimates, each = estimated(joints, settings)
+        parts = [
+            ClassAgreement(name, int((one.label == 1).sum()), part)
+            for (name, one), part in zip(options.items(), each, strict=True)
+        ]
+    else:
+        joints = [
+            JointMeasures(
+                annotations, chosen, scale=scale, weights=weights, min_overlap=min_overlap
+            )
+        ]
+        estimates = estimated(joints, settings)[0]
+    if by == "class":
+        parts = [
+            ClassAgreement(
+                name,
+                int((binary.label == 1).sum()),
+                estimated([JointMeasures(binary, chosen)], settings)[0],
+            )
+            for name, binary in one_vs_rest(annotations).items()
+        ]
+    elif by == "annotator":
+        parts = annotator_breakdown(annotations, joints[0])
+    elif by == "item":
+        parts = item_breakdown(annotations, joints[0])
+    value = {one.measure: one.value for one in estimates}
+    corrected = [value[name] for name in ("alpha", *value) if name in value and name != "percent"]
+    return Agreement(
+        estimates=estimates,
+        by="option" if multiple else by,
+        parts=tuple(parts),
+        scale=scale if isinstance(scale, str) else "given differences",
+        weights=weights if isinstance(weights, str) or weights is None else "given weights",
+        n_items=annotations.n_items,
+        n_annotators=annotations.n_annotators,
+        n_labels=len(annotations),
+        n_paired=int((annotations.labels_per_item > 1).sum()),
+        resamples=resamples,
+        confidence=confidence,
+        interval=interval,
+        word=in_words(corrected[0]) if corrected else "",
+        notes=notes_on(annotations, estimates, scale, weights, joints[0], min_overlap),
+    )
+
+
+def check_scale(scale: WeightsLike, detected: Scale) -> WeightsLike:
+    """Return the scale of labels, with `auto` and `numeric` resolved."""
+    if not isinstance(scale, str):
+        return scale
+    if scale == "auto":
+        return detected
+    if scale not in (*SCALES, "numeric", "circular", "bipolar"):
+        raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}, circular, bipolar")
+    return "interval" if scale == "numeric" else scale
+
+
+def as_classes(numbers: Numbers) -> Annotations:
+    """Return numbers as annotations whose classes are the different numbers, in order."""
+    values, label = np.unique(numbers.value, return_inverse=True)
+    return Annotations(
+        index=numbers.index,
+        annotator=numbers.annotator,
+        label=label.astype(np.min_scalar_type(max(len(values) - 1, 0))),
+        items=numbers.items,
+        annotators=numbers.annotators,
+        classes=as_names(values.tolist()),
+        scale="interval",
+    )
+
+
+def estimated(
+    joints: Sequence[JointMeasures], settings: Resampling
+) -> tuple[tuple[Estimate, ...], list[tuple[Estimate, ...]]]:
+    """Return the means over several relations, and each of them; all resample the same items."""
+    times, chosen = joints[0].times, joints[0].chosen
+    value = np.stack([joint.values for joint in joints])  # (relation, measure)
+    # A mean over pairs with few common items falls in every bootstrap sample, because items are
+    # drawn twice; the quantiles may then exclude the value itself. So only one pair is resampled.
+    pairs = all(not joint.by_pairs or len(joint.co_annotations.overlap) < 2 for joint in joints)
+    pieces, done = [], 0
+    for weights in draws(times, settings.resamples, settings.seed):
+        pieces.append(np.stack([joint.weighted(weights, pairs=pairs) for joint in joints]))
+        done += len(weights)
+        settings.progress(done, settings.resamples)
+    drawn = np.concatenate(pieces, axis=2) if pieces else np.empty((*value.shape, 0))
+    error = np.stack([joint.errors() for joint in joints])
+    cheap = [not one.by_pairs for one in chosen]
+    left_out = np.full((*value.shape, 0), np.nan)  # (relation, measure, block)
+    if settings.interval == "bca" or (np.isnan(error) & cheap).any():
+        left = blocks(times, settings.seed)
+        left_out = np.stack([joint.weighted(left, pairs=pairs) for joint in joints])
+    each = [
+        _estimates(chosen, *one, settings)
+        for one in zip(value, drawn, error, left_out, strict=True)
+    ]
+    if len(joints) == 1:
+        return each[0], each
+    means = [_mean(one) for one in (value, drawn, left_out)]
+    nothing = np.full(len(chosen), np.nan)
+    return _estimates(chosen, means[0], means[1], nothing, means[2], settings), each
+
+
+def _estimates(
+    chosen: Sequence[Measure],
+    value: Floats,  # (measure)
+    drawn: Floats,  # (measure, draw)
+    error: Floats,  # (measure)
+    left_out: Floats,  # (measure, block)
+    settings: Resampling,
+) -> tuple[Estimate, ...]:
+    out = []
+    for position, one in enumerate(chosen):
+        center, known = float(value[position]), float(error[position])
+        if math.isnan(known) and not math.isnan(center):
+            kept = left_out[position][~np.isnan(left_out[position])]
+            if len(kept) > 1:  # the jackknife
+                known = float(np.sqrt((len(kept) - 1) * kept.var()))
+        if math.isnan(known) and (~np.isnan(drawn[position])).sum() > 1:
+            known = float(np.nanstd(drawn[position], ddof=1))
+        if one.by_pairs and drawn.shape[1] and np.isnan(drawn[position]).all():
+            reach = known * float(ndtri(0.5 + settings.confidence / 2))
+            low, high = center - reach, min(center + reach, 1.0)
+            out.append(Estimate(one.name, center, low, high, known, 0))
+            continue
+        corrected = left_out[position] if settings.interval == "bca" else None
+        low, high, dropped = interval_of(center, drawn[position], settings.confidence, corrected)
+        out.append(Estimate(one.name, center, low, high, known, dropped))
+    return tuple(out)
+
+
+def _mean(values: Floats) -> Floats:
+    """Return the mean over the relations that have a value; NaN where none has."""
+    known = ~np.isnan(values)
+    total, count = np.where(known, values, 0).sum(axis=0), known.sum(axis=0)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

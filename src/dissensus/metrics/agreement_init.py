@@ -1,0 +1,92 @@
+"""Inter-annotator agreement.
+
+Most measures compare the label pairs of items, so items may have any number of labels; those with
+fewer than two do not count.
+
+    votes ─ItemStatistics─▶ SufficientStatistics ─formula─▶ value   `coefficients`, `values`
+    co-annotated items ─▶ kappa of every pair of annotators         `pairs`
+    bootstrap samples of items ─▶ intervals                         `intervals`, `estimating`
+    answers of other kinds ─distance─▶ alpha                        `distances`, `gamma`
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from ..answers import Answers
+from ..errors import OptionError
+from .breakdown import item_agreement, split_options
+from .by_kind import KindAgreement, agreement_by_kind
+from .coefficients import Measure, find_measure, measures
+from .distances import AnswerAgreement, agree_on_answers
+from .agreement import agree_on_labels
+from .pairs import Pairs, cohen_kappa, pairwise, scott_pi
+from .agreement_result import Agreement, AnnotatorAgreement, ClassAgreement, Estimate, ItemAgreement, in_words
+from .values import (
+    brennan_prediger,
+    conger_kappa,
+    fleiss_kappa,
+    gwet_ac,
+    krippendorff_alpha,
+    percent_agreement,
+    randolph_kappa,
+)
+
+__all__ = [
+    "Agreement",
+    "AnnotatorAgreement",
+    "AnswerAgreement",
+    "ClassAgreement",
+    "Estimate",
+    "ItemAgreement",
+    "KindAgreement",
+    "Measure",
+    "Pairs",
+    "agree",
+    "agree_on_answers",
+    "agree_on_labels",
+    "agreement_by_kind",
+    "brennan_prediger",
+    "cohen_kappa",
+    "conger_kappa",
+    "find_measure",
+    "fleiss_kappa",
+    "gwet_ac",
+    "in_words",
+    "item_agreement",
+    "krippendorff_alpha",
+    "measures",
+    "pairwise",
+    "percent_agreement",
+    "randolph_kappa",
+    "scott_pi",
+    "split_options",
+]
+
+
+@overload
+def agree(annotations: Answers, **settings: Any) -> AnswerAgreement: ...
+
+
+@overload
+def agree(annotations: Any, measures: Any = ..., **settings: Any) -> Agreement: ...
+
+
+def agree(annotations: Any, measures: Any = None, **settings: Any) -> Agreement | AnswerAgreement:
+    """Return how much annotators agree.
+
+    Answers of other kinds than classes and numbers go to `agree_on_answers`, everything else to
+    `agree_on_labels`; both take `resamples`, `confidence`, `seed` and `progress`.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 2, 2]])
+    >>> round(agree(annotations, "alpha", resamples=0)["alpha"].value, 3)
+    0.371
+    """
+    if not isinstance(annotations, Answers):
+        return agree_on_labels(annotations, measures, **settings)
+    if measures is not None:
+        raise OptionError(f"measures are those of the kind: {annotations.kind}")
+    return agree_on_answers(annotations, **settings)

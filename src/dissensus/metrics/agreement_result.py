@@ -1,0 +1,204 @@
+"""Agreement as a result: estimates, their breakdown, remarks, and the words of Landis and Koch.
+
+J. R. Landis, G. G. Koch. The measurement of observer agreement for categorical data.
+Biometrics 33(1), 1977. doi:10.2307/2529310
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..base.plain import as_plain
+from ..base.tables import Drawable, Table, columns_of
+from ..answers.annotations import Annotations
+from .coefficients import find_measure
+from .statistics import WeightsLike, class_values
+
+if TYPE_CHECKING:
+    from ..pages.charts import Figure
+    from .joint import JointMeasures
+
+_HIGH, _LOW = 0.8, 0.4  # much agreement, but little beyond chance
+_FEW = 5  # common items below which the kappa of two annotators is unreliable
+# Below the number, the word.
+_WORDS = {
+    0.0: "poor",
+    0.2: "slight",
+    0.4: "fair",
+    0.6: "moderate",
+    0.8: "substantial",
+    math.inf: "almost perfect",
+}
+
+
+class Estimate(NamedTuple):
+    """A measure, its confidence interval and standard error; NaN where there is none."""
+
+    measure: str
+    value: float
+    low: float
+    high: float
+    error: float
+    dropped: int  # resamples that gave no value
+
+
+class ClassAgreement(NamedTuple):
+    """A class against the rest, or an option of several that can be chosen."""
+
+    name: str
+    n_labels: int
+    estimates: tuple[Estimate, ...]
+
+
+class AnnotatorAgreement(NamedTuple):
+    """An annotator: agreement with others on common items, and that of the others alone."""
+
+    name: str
+    n_labels: int
+    with_others: float
+    without: dict[str, float]  # measure → value without this annotator
+
+
+class ItemAgreement(NamedTuple):
+    """An item, and the share of its pairs of labels that agree."""
+
+    name: str
+    n_labels: int
+    agreement: float
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement(Drawable):
+    """How much annotators agree.
+
+    Attributes
+    ----------
+    estimates
+        The measures in the order of the request; with several options, means over them.
+    by, parts
+        The breakdown: `item`, `annotator`, `class` or `option`, and its parts.
+    n_paired
+        Items with two labels or more, on which all measures rest.
+    word
+        The usual word for alpha, or for the first chance-corrected measure.
+    notes
+        Remarks for the reader, a sentence each.
+    """
+
+    estimates: tuple[Estimate, ...]
+    by: str | None
+    parts: tuple[ClassAgreement | AnnotatorAgreement | ItemAgreement, ...]
+    scale: str
+    weights: str | None
+    n_items: int
+    n_annotators: int
+    n_labels: int
+    n_paired: int
+    resamples: int
+    confidence: float
+    interval: str
+    word: str
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{one.measure} {one.value:.3f}" for one in self.estimates)
+        return f"<Agreement of {self.n_annotators} annotators on {self.n_paired} items: {values}>"
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        from .sections import agreement_figure
+
+        return agreement_figure(self), "there is nothing to draw: no measure has a value"
+
+    def _table(self) -> Table:
+        return columns_of(self.rows())
+
+    def __getitem__(self, measure: str) -> Estimate:
+        """Return one of the estimates by name."""
+        name = find_measure(measure).name
+        for one in self.estimates:
+            if one.measure == name:
+                return one
+        raise KeyError(measure)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
+        return as_plain(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the breakdown as a table, or the measures where there is none."""
+        if not self.parts:
+            return as_plain(self.estimates)
+        out: list[dict[str, Any]] = []
+        for part in self.parts:
+            row = {self.by or "class": part.name, "n_labels": part.n_labels}
+            if isinstance(part, ClassAgreement):
+                out += [{**row, **as_plain(one)} for one in part.estimates]
+            elif isinstance(part, AnnotatorAgreement):
+                without = {f"without:{name}": value for name, value in part.without.items()}
+                out.append(as_plain({**row, "with_others": part.with_others, **without}))
+            else:
+                out.append(as_plain({**row, "agreement": part.agreement}))
+        return out
+
+
+def in_words(alpha: float) -> str:
+    """Return the usual word for an alpha: below 0 poor, 0.2 slight, and so on in steps of 0.2.
+
+    >>> in_words(0.7), in_words(math.nan)
+    ('substantial', 'undefined')
+    """
+    return next((word for limit, word in _WORDS.items() if alpha < limit), "undefined")
+
+
+def notes_on(
+    annotations: Annotations,
+    estimates: Sequence[Estimate],
+    scale: WeightsLike,
+    weights: WeightsLike | None,
+    joint: JointMeasures,
+    min_overlap: int,
+) -> tuple[str, ...]:
+    """Return remarks on the data and the measures."""
+    out = []
+    value = {one.measure: one.value for one in estimates}
+    beyond = [(n, v) for n, v in value.items() if n in ("alpha", "fleiss", "cohen", "conger")]
+    # With weights, near labels agree in part.
+    equal = weights is None and isinstance(scale, str) and scale == "nominal"
+    if equal and beyond and value.get("percent", 0) >= _HIGH and beyond[0][1] < _LOW:
+        most = np.bincount(annotations.label, minlength=annotations.n_classes)
+        out.append(
+            f"{value['percent']:.0%} of pairs agree, but {beyond[0][0]} is {beyond[0][1]:.2f}: "
+            f"{most.max() / most.sum():.0%} of labels are {annotations.classes[most.argmax()]}, so "
+            "agreement by chance is high; compare ac1"
+        )
+    named = {one for one in (scale, weights) if isinstance(one, str)}
+    if named & {"interval", "ratio", "linear", "quadratic", "circular", "bipolar"}:
+        if class_values(annotations.classes)[1]:
+            out.append("classes are not all numbers, so their positions are used: 1, 2, 3 …")
+    elif "ordinal" in named and class_values(annotations.classes)[1]:
+        more = " …" if annotations.n_classes > 6 else ""
+        order = ", ".join(annotations.classes[:6].tolist()) + more
+        out.append(f"the order of classes is {order}; declare classes for another")
+    alone = int((annotations.labels_per_item == 1).sum())
+    if alone:
+        out.append(f"{alone} of {annotations.n_items} items have one label only and do not count")
+    for one in estimates:
+        if one.dropped:
+            out.append(f"{one.dropped} resamples gave no {one.measure} and were left out")
+    if joint.by_pairs:
+        overlap = joint.co_annotations.overlap
+        middle = (
+            np.median(overlap[overlap >= min_overlap]) if (overlap >= min_overlap).any() else _FEW
+        )
+        if middle < _FEW:
+            names = " and ".join(one.name for one in joint.chosen if one.by_pairs)
+            out.append(
+                f"half of the pairs of annotators share {middle:.0f} items or fewer, too "
+                f"few for a kappa: give {names} a min_overlap, or take alpha"
+            )
+    return tuple(out)

@@ -1,0 +1,285 @@
+"""How close answers are to known ones, by kind.
+
+    spans      F1, precision and recall of exactly the same spans with the same label; overlap_f1
+               of spans with an intersection over union of one half
+    boxes      F1 at an intersection over union of .5, with precision and recall, and at .75
+    points     F1 of points with a similarity of one half
+    masks      mean intersection over union
+    texts      word error rate: edits of all texts over the words of all references
+    rankings   Kendall's tau-b, mean over items; of scored things, one tau over all of them
+    sets       Jaccard index, mean over items; F1 of all options; share of equal sets
+
+Every score is a ratio of sums over items, so that intervals can resample items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.names import as_names, indices_of
+from ..base.arrays import Floats, Integers
+from ..answers import Answers
+from ..answers.marks import Marks
+from ..answers.masks import Masks
+from ..answers.matching import best_match
+from ..answers.rankings import Rankings
+from ..answers.sets import Sets
+from ..answers.texts import Texts
+from ..errors import DataError
+
+_TIE = 1e-6  # what similarity counts beside being matched at all
+
+
+class Found(NamedTuple):
+    """Marks that were found, by item."""
+
+    matched: Integers  # (item): marks that match a known one
+    given: Integers  # (item)
+    known: Integers  # (item)
+
+    @property
+    def precision(self) -> float:
+        """The share of marks that match a known one."""
+        return float(self.matched.sum() / max(self.given.sum(), 1))
+
+    @property
+    def recall(self) -> float:
+        """The share of known marks that were found."""
+        return float(self.matched.sum() / max(self.known.sum(), 1))
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall; 1 where there is nothing to find."""
+        both = self.given.sum() + self.known.sum()
+        return float(2 * self.matched.sum() / both) if both else 1.0
+
+    def take(self, items: Integers) -> Found:
+        """Return the counts of these items, which may repeat."""
+        return Found(*(count[items] for count in self))
+
+
+def found_marks(marks: Marks, gold: Marks, least: float = 1.0) -> Found:
+    """Return how many marks match known ones one to one, with the same label.
+
+    A match is at least this similar; 1 asks for the same coordinates. Items are those of `marks`;
+    of several answers to an item, all marks count.
+    """
+    gold = marks.align(gold)
+    place = np.vstack([marks.place, gold.place])
+    item = np.concatenate([marks.mark_item, gold.mark_item])
+    who = np.arange(len(item)) >= marks.n_elements
+    corners = marks.corners(place)
+    pairs = marks.similar_pairs(corners, item, who.astype(np.int64), least)
+    one, two = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
+    names = [marks.classes[marks.label], gold.classes[gold.label]]
+    label = np.concatenate(names) if marks.n_elements and gold.n_elements else np.zeros(len(item))
+    same = label[one] == label[two]
+    one, two, value = one[same], two[same], 1 + _TIE * pairs.similarity[same]
+    order = np.argsort(item[one], kind="stable")
+    one, two, value = one[order], two[order], value[order]
+    matched = best_match(item[one], one, two, value, marks.n_items)
+    sizes = [np.bincount(each.mark_item, minlength=marks.n_items) for each in (marks, gold)]
+    return Found(np.floor(matched + _TIE / 2).astype(np.int64), *sizes)
+
+
+def mask_overlaps(masks: Masks, gold: Masks) -> Floats:
+    """Return intersection over union with the known mask of every item, NaN without one."""
+    gold = masks.align(gold)
+    who = np.concatenate([np.zeros(len(masks), np.int64), np.ones(len(gold), np.int64)])
+    both = Masks.from_codes(
+        np.concatenate([masks.item, gold.item]),
+        who,
+        items=masks.items,
+        annotators=2,
+        starts=np.concatenate([masks.starts, masks.starts[-1] + gold.starts[1:]]),
+        runs=np.concatenate([masks.runs, gold.runs]),
+        size=masks.size,
+    )
+    first, second = both.within_item_pairs()
+    paired = both.annotator[first] != both.annotator[second]
+    overlap = np.full(masks.n_items, np.nan)
+    overlap[both.item[first[paired]]] = 1 - both.distance(first[paired], second[paired])
+    return overlap
+
+
+class Ratio(NamedTuple):
+    """A score by item: its value is the sum of the first over the sum of the second."""
+
+    part: Floats  # (item)
+    whole: Floats  # (item)
+
+    @property
+    def n_units(self) -> int:
+        """Number of items."""
+        return len(self.part)
+
+    def values(self, weights: Floats) -> Floats:
+        """Return the score for weights of items: (sample, item) to (sample)."""
+        whole = weights @ self.whole
+        return np.divide(
+            weights @ self.part, whole, out=np.full(len(weights), np.nan), where=whole > 0
+        )
+
+
+def answer_scores(predicted: Answers, truth: Answers) -> tuple[dict[str, Ratio], int, int]:
+    """Return the scores of a kind, and how many items had no truth and no prediction.
+
+    One answer to an item is expected in both. Of marks, an item that is in the truth alone has no
+    predicted marks: a consensus lists only what it holds.
+    """
+    if predicted.kind != truth.kind:
+        raise DataError(f"{predicted.kind} were predicted, but the truth is {truth.kind}")
+    known = truth.labels_per_item > 0
+    given = predicted.labels_per_item > 0
+    without_truth = int((indices_of(predicted.items[given], truth.items[known]) < 0).sum())
+    missing = indices_of(truth.items[known], predicted.items[given]) < 0
+    without = 0 if isinstance(truth, Marks) else int(missing.sum())
+    if (not isinstance(truth, Marks) and missing.all()) or not known.any():
+        raise DataError(
+            f"nothing to score: none of the {int(known.sum())} items with a known answer is among "
+            f"the {int(given.sum())} predicted; are they named alike?"
+        )
+    truth = truth.subset(items=known)
+    if not isinstance(truth, Marks):
+        truth = truth.subset(items=~missing)
+    predicted = truth.align(predicted)
+    for one, what in ((truth, "the truth has"), (predicted, "there are")):
+        if not isinstance(one, Marks) and one.labels_per_item.max(initial=0) > 1:
+            item = one.items[one.labels_per_item.argmax()]
+            raise DataError(f"{what} several answers to item {item!r}; keep one of them")
+    return _SCORES[truth.kind](predicted, truth), without_truth, without
+
+
+def _f1(found: Found) -> Ratio:
+    return Ratio(2 * found.matched.astype(float), (found.given + found.known).astype(float))
+
+
+def _span_scores(spans: Any, gold: Any) -> dict[str, Ratio]:
+    exact = found_marks(spans, gold)
+    return {
+        "f1": _f1(exact),
+        "precision": Ratio(exact.matched.astype(float), exact.given.astype(float)),
+        "recall": Ratio(exact.matched.astype(float), exact.known.astype(float)),
+        "overlap_f1": _f1(found_marks(spans, gold, 0.5)),
+    }
+
+
+def _box_scores(boxes: Any, gold: Any) -> dict[str, Ratio]:
+    half = found_marks(boxes, gold, 0.5)
+    return {
+        "f1_50": _f1(half),
+        "precision": Ratio(half.matched.astype(float), half.given.astype(float)),
+        "recall": Ratio(half.matched.astype(float), half.known.astype(float)),
+        "f1_75": _f1(found_marks(boxes, gold, 0.75)),
+    }
+
+
+def _point_scores(points: Any, gold: Any) -> dict[str, Ratio]:
+    scores = _box_scores(points, gold)
+    return {"f1": scores["f1_50"]} | {name: scores[name] for name in ("precision", "recall")}
+
+
+def _mean(value: Floats) -> Ratio:
+    known = ~np.isnan(value)
+    return Ratio(np.where(known, value, 0.0), known.astype(float))
+
+
+def _mask_scores(masks: Masks, gold: Masks) -> dict[str, Ratio]:
+    return {"iou": _mean(mask_overlaps(masks, gold))}
+
+
+def joined(answers: Any, more: Any) -> tuple[Any, Integers, Integers]:
+    """Return two sets of answers in one, and the rows of all pairs between them on an item."""
+    apart = [
+        replace(one, annotators=as_names([f"{side}{name}" for name in one.annotators.tolist()]))
+        for side, one in (("1 ", answers), ("2 ", more))
+    ]
+    both = apart[0].merge(apart[1])
+    of_second = [name.startswith("2 ") for name in both.annotators.tolist()]
+    second = np.array(of_second, dtype=bool)[both.annotator]
+    one, two = both.within_item_pairs()
+    across = second[one] != second[two]
+    one, two = one[across], two[across]
+    swap = second[one]
+    return both, np.where(swap, two, one), np.where(swap, one, two)
+
+
+def _text_scores(texts: Texts, gold: Texts) -> dict[str, Ratio]:
+    both, first, second = joined(texts, gold)
+    edits = both.edits(first, second).astype(float)
+    item = indices_of(both.items, gold.items)[both.item[first]]
+    part, whole = np.zeros(gold.n_items), np.zeros(gold.n_items)
+    part[item], whole[item] = edits, both.tokens.sizes[second]
+    same = np.zeros(gold.n_items)
+    same[item] = edits == 0
+    return {"wer": Ratio(part, whole), "exact": Ratio(same, np.ones(gold.n_items))}
+
+
+def _ranking_scores(rankings: Rankings, gold: Rankings) -> dict[str, Ratio]:
+    both, first, second = joined(rankings, gold)
+    tau = np.full(gold.n_items, np.nan)
+    item = indices_of(both.items, gold.items)[both.item[first]]
+    tau[item] = 1 - 2 * both.distance(first, second)
+    return {"tau": _mean(tau)}
+
+
+def _set_scores(sets: Sets, gold: Sets) -> dict[str, Ratio]:
+    both, first, second = joined(sets, gold)
+    item = indices_of(both.items, gold.items)[both.item[first]]
+    similar = np.zeros(gold.n_items)
+    similar[item] = 1 - both.distance(first, second, "jaccard")
+    chosen = both.chosen()
+    shared = np.zeros(gold.n_items)
+    shared[item] = np.asarray(chosen[first].multiply(chosen[second]).sum(axis=1)).ravel()
+    size = np.zeros(gold.n_items)
+    size[item] = (both.sizes[first] + both.sizes[second]).astype(float)
+    ones = np.ones(gold.n_items)
+    return {
+        "jaccard": Ratio(similar, ones),
+        "f1": Ratio(2 * shared, size),
+        "exact": Ratio((similar == 1).astype(float), ones),
+    }
+
+
+_SCORES: Mapping[str, Any] = {
+    "spans": _span_scores,
+    "boxes": _box_scores,
+    "points": _point_scores,
+    "masks": _mask_scores,
+    "texts": _text_scores,
+    "rankings": _ranking_scores,
+    "sets": _set_scores,
+}
+
+
+class Tau(NamedTuple):
+    """Kendall's tau-b of two scores of the same things, by the signs of their differences."""
+
+    given: Floats  # (thing, thing)
+    known: Floats  # (thing, thing)
+
+    @property
+    def n_units(self) -> int:
+        """Number of things."""
+        return len(self.given)
+
+    def values(self, weights: Floats) -> Floats:
+        """Return tau for weights of things: (sample, thing) to (sample)."""
+        products = self.given * self.known, self.given**2, self.known**2
+        both, one, two = (((weights @ each) * weights).sum(axis=1) for each in products)
+        scale = np.sqrt(one * two)
+        return np.divide(both, scale, out=np.full(len(weights), np.nan), where=scale > 0)
+
+
+def thing_scores(given: Mapping[str, float], known: Mapping[str, float]) -> dict[str, Tau]:
+    """Return Kendall's tau-b of the scores of things that are in both."""
+    names = [name for name in known if name in given]
+    if not names:
+        raise DataError("nothing to score: no thing is in both tables; are they named alike?")
+    one = np.array([given[name] for name in names])
+    two = np.array([known[name] for name in names])
+    return {"tau": Tau(np.sign(one[:, None] - one), np.sign(two[:, None] - two))}

@@ -1,0 +1,399 @@
+"""Agreement on answers of any kind, by their distance.
+
+    alpha = 1 - D_o / D_e
+
+D_o is the mean distance of answers to the same item, each answer weighted alike; D_e that of
+answers to different items, over all pairs up to 20 000 and else over as many drawn at random. Where
+answers to different items have nothing in common D_e is near 1 and alpha hardly more than 1 - D_o.
+
+    spans      token_alpha: Krippendorff's alpha of the labels of tokens, up to the last marked
+               token of an item; span_f1: F1 of all pairs of annotators together, same spans with
+               the same label; gamma: see `gamma`
+    boxes      f1_50: mean F1 of pairs of answers, at an intersection over union of one half
+    points     f1_50: likewise, at a similarity of one half
+    masks      iou: mean intersection over union of pairs of answers
+    sets       alpha with the MASI distance; jaccard_alpha; option_alpha: mean over options, of
+               chosen or not
+
+Intervals are percentiles of bootstrap samples of items.
+
+    K. Krippendorff. Content Analysis: An Introduction to Its Methodology. Sage, 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.plain import as_plain
+from ..base.arrays import Floats, Integers, count_up
+from ..answers import Answers
+from ..answers.marks import Marks, Spans
+from ..answers.sets import Sets
+from ..errors import DataError
+from .gamma import gamma_samples
+from .intervals import check_interval, draws, interval_of
+from .agreement_result import Estimate
+
+_PAIRS = 20_000  # pairs of answers to different items
+
+Samples = Callable[[Floats], Floats]  # weights of items, (sample, item), to values: (sample)
+
+
+class AnnotatorDistance(NamedTuple):
+    """An annotator, and the mean distance of their answers to those of others."""
+
+    name: str
+    n_answers: int
+    distance: float
+
+
+class ItemDistance(NamedTuple):
+    """An item, and the mean distance of its answers to each other."""
+
+    name: str
+    n_answers: int
+    distance: float
+
+
+@dataclass(frozen=True)
+class AnswerAgreement:
+    """How much annotators agree on answers of a kind.
+
+    Attributes
+    ----------
+    kind, summary
+        The kind, and it with its counts in words.
+    estimates
+        Measures with their intervals; `observed` is D_o and `expected` is D_e.
+    annotators, items
+        Mean distances by annotator and by item, the largest first.
+    n_paired
+        Items with two answers or more, on which all measures rest.
+    """
+
+    kind: str
+    summary: str
+    estimates: tuple[Estimate, ...]
+    annotators: tuple[AnnotatorDistance, ...]
+    items: tuple[ItemDistance, ...]
+    n_paired: int
+    resamples: int
+    confidence: float
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, measure: str) -> Estimate:
+        """Return one of the estimates by name."""
+        for one in self.estimates:
+            if one.measure == measure:
+                return one
+        raise KeyError(f"no {measure!r}; there are {', '.join(e.measure for e in self.estimates)}")
+
+    def rows(self, by: str | None = None) -> list[dict[str, Any]]:
+        """Return the measures, or the breakdown by `item` or `annotator`, as rows."""
+        parts: Any = {"item": self.items, "annotator": self.annotators}.get(by or "")
+        return [as_plain(one) for one in (self.estimates if parts is None else parts)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and numbers, ready for JSON."""
+        return as_plain(self)
+
+
+class Distances(NamedTuple):
+    """The distances of all pairs of answers to the same item."""
+
+    first: Integers  # (pair): an answer
+    second: Integers  # (pair)
+    distance: Floats  # (pair)
+
+    @classmethod
+    def of(cls, answers: Answers) -> Distances:
+        """Return the distances within items."""
+        first, second = answers.within_item_pairs()
+        return cls(first, second, answers.distance(first, second))
+
+    def by_answer(self, n_answers: int) -> Floats:
+        """Return the mean distance of every answer to the others, NaN without any: (answer)."""
+        both = np.concatenate([self.first, self.second])
+        total = np.bincount(both, np.tile(self.distance, 2), minlength=n_answers)
+        count = np.bincount(both, minlength=n_answers)
+        return np.divide(total, count, out=np.full(n_answers, np.nan), where=count > 0)
+
+    def by_item(self, answers: Answers) -> Floats:
+        """Return the mean distance within every item, NaN with fewer than two answers: (item)."""
+        item = answers.item.astype(np.int64)[self.first]
+        return _mean_by(self.distance, item, answers.n_items)
+
+
+def agree_on_answers(
+    answers: Answers,
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> AnswerAgreement:
+    """Return how much annotators agree on answers of a kind.
+
+    Parameters
+    ----------
+    answers
+        The answers.
+    resamples, confidence, seed
+        Number of bootstrap samples of the items, the level of intervals, and the random seed.
+    progress
+        Called with the samples done and their number.
+
+    Examples
+    --------
+    >>> spans = Spans.from_columns("aabb", "xyxy", [0, 0, 3, 3], [2, 2, 5, 6])
+    >>> round(agree_on_answers(spans)["observed"].value, 3)
+    0.167
+    """
+    check_interval(resamples, confidence, "percentile")
+    paired = answers.labels_per_item > 1
+    if not paired.any():
+        raise DataError("no item has two answers or more, so nothing can be compared")
+    used = answers.subset(items=paired)
+    within = Distances.of(used)
+    rng = np.random.default_rng(seed)
+    measures, notes = _measures(used, within, rng)
+    ones = np.ones(used.n_items, dtype=np.int64)
+    values = {name: float(measure(ones[None].astype(float))[0]) for name, measure in measures}
+    drawn: dict[str, list[Floats]] = {name: [] for name, _ in measures}
+    done = 0
+    for weights in draws(ones, resamples, seed) if resamples else ():
+        for name, measure in measures:
+            drawn[name].append(measure(weights))
+        done += len(weights)
+        if progress is not None:
+            progress(done, resamples)
+    estimates = tuple(
+        _estimate(name, values[name], np.concatenate([*drawn[name], np.zeros(0)]), confidence)
+        for name, _ in measures
+    )
+    item, annotator = _breakdown(used, within)
+    return AnswerAgreement(
+        answers.kind,
+        answers.summary,
+        estimates,
+        annotator,
+        item,
+        used.n_items,
+        resamples,
+        confidence,
+        notes,
+    )
+
+
+def _estimate(name: str, value: float, drawn: Floats, confidence: float) -> Estimate:
+    low, high, dropped = interval_of(value, drawn, confidence)
+    known = drawn[~np.isnan(drawn)]
+    error = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
+    return Estimate(name, value, low, high, error, dropped)
+
+
+def _breakdown(
+    answers: Answers, within: Distances
+) -> tuple[tuple[ItemDistance, ...], tuple[AnnotatorDistance, ...]]:
+    item = within.by_item(answers)
+    mean = _mean_by(within.by_answer(len(answers)), answers.annotator, answers.n_annotators)
+    order, people = np.argsort(-item, kind="stable"), np.argsort(-mean, kind="stable")
+    sizes, active = answers.labels_per_item, answers.labels_per_annotator
+    return (
+        tuple(ItemDistance(str(answers.items[i]), int(sizes[i]), float(item[i])) for i in order),
+        tuple(
+            AnnotatorDistance(str(answers.annotators[j]), int(active[j]), float(mean[j]))
+            for j in people
+            if active[j]
+        ),
+    )
+
+
+def _mean_by(value: Floats, group: Any, size: int) -> Floats:
+    total, count = np.bincount(group, value, size), np.bincount(group, minlength=size)
+    return np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
+
+
+def _measures(
+    answers: Answers, within: Distances, rng: np.random.Generator
+) -> tuple[list[tuple[str, Samples]], tuple[str, ...]]:
+    """Return the measures of a kind as functions of weights of items, and notes."""
+    first, second, drawn = _across(answers, rng)
+    notes: tuple[str, ...] = ()
+    if drawn:
+        notes = (f"expected distance from {len(first)} pairs of answers drawn at random",)
+    observed, expected = _within(answers, within), _between(answers, first, second)
+    measures: list[tuple[str, Samples]] = [
+        ("alpha", lambda w: _alpha(observed(w), expected(w))),
+        ("observed", observed),
+        ("expected", expected),
+    ]
+    if isinstance(answers, Spans):
+        if not len(answers.place):
+            return measures, notes
+        measures.append(("token_alpha", _token_alpha(answers)))
+        measures.append(("span_f1", _pooled_f1(answers)))
+        measures.append(("gamma", gamma_samples(answers, within.first, within.second, rng)))
+        notes += ("gamma is the mean over pairs of annotators",)
+    elif isinstance(answers, Marks):
+        score = answers.f1(within.first, within.second, 0.5)
+        measures.append(("f1_50", _pair_mean(answers, within, score)))
+    elif answers.kind == "masks":
+        measures.append(("iou", _pair_mean(answers, within, 1 - within.distance)))
+    elif isinstance(answers, Sets):
+        near = Distances(*within[:2], answers.distance(*within[:2], "jaccard"))
+        inside = _within(answers, near)
+        outside = _between(answers, first, second, answers.distance(first, second, "jaccard"))
+        measures.append(("jaccard_alpha", lambda w: _alpha(inside(w), outside(w))))
+        measures.append(("option_alpha", _option_alpha(answers)))
+    return measures, notes
+
+
+def _alpha(observed: Floats, expected: Floats) -> Floats:
+    """Return 1 - D_o / D_e; 1 where nothing differs anywhere."""
+    ratio = np.divide(observed, expected, out=np.zeros(len(observed)), where=expected > 0)
+    unknown = np.isnan(expected) | ((expected == 0) & (observed > 0))  # one item alone
+    return np.where(unknown, np.nan, 1 - ratio)
+
+
+def _across(answers: Answers, rng: np.random.Generator) -> tuple[Integers, Integers, bool]:
+    """Return pairs of answers to different items: all, or as many as are enough."""
+    n, item = len(answers), answers.item
+    sizes = answers.labels_per_item.astype(np.int64)
+    total = (n * n - int((sizes**2).sum())) // 2
+    if total <= _PAIRS:
+        first, second = np.triu_indices(n, 1)
+        apart = item[first] != item[second]
+        return first[apart], second[apart], False
+    first, second = rng.integers(n, size=(2, 2 * _PAIRS + 1000 * answers.n_items // n))
+    apart = item[first] != item[second]
+    first, second = first[apart], second[apart]
+    while len(first) < _PAIRS:  # one item has nearly all answers
+        more = rng.integers(n, size=(2, 2 * _PAIRS))
+        apart = item[more[0]] != item[more[1]]
+        first = np.concatenate([first, more[0][apart]])
+        second = np.concatenate([second, more[1][apart]])
+    return first[:_PAIRS], second[:_PAIRS], True
+
+
+def _within(answers: Answers, within: Distances) -> Samples:
+    """Return D_o: items count as often as they have answers."""
+    size = answers.labels_per_item.astype(float)
+    total = size * within.by_item(answers)
+
+    def samples(weights: Floats) -> Floats:
+        return (weights @ total) / (weights @ size)
+
+    return samples
+
+
+def _between(
+    answers: Answers, first: Integers, second: Integers, distance: Floats | None = None
+) -> Samples:
+    """Return D_e: a pair counts the product of the weights of its items."""
+    distance = answers.distance(first, second) if distance is None else distance
+    one, two = answers.item.astype(np.int64)[first], answers.item.astype(np.int64)[second]
+
+    def samples(weights: Floats) -> Floats:
+        values = np.full(len(weights), np.nan)
+        for row, weight in enumerate(weights):
+            pair = weight[one] * weight[two]
+            if pair.any():
+                values[row] = (pair @ distance) / pair.sum()
+        return values
+
+    return samples
+
+
+def _pair_mean(answers: Answers, within: Distances, value: Floats) -> Samples:
+    """Return the mean of a value over all pairs of answers."""
+    item = answers.item.astype(np.int64)[within.first]
+    total = np.bincount(item, value, minlength=answers.n_items)
+    count = np.bincount(item, minlength=answers.n_items).astype(float)
+
+    def samples(weights: Floats) -> Floats:
+        return (weights @ total) / (weights @ count)
+
+    return samples
+
+
+def _pooled_f1(spans: Spans) -> Samples:
+    """Return the F1 of all pairs of answers together, of the same spans with the same label."""
+    key = np.column_stack([spans.mark_item, spans.place, spans.label])
+    kind, count = np.unique(key, axis=0, return_counts=True)
+    n = spans.n_items
+    same = np.bincount(kind[:, 0].astype(np.int64), count * (count - 1), minlength=n)
+    marks = np.bincount(spans.mark_item, minlength=n)
+    both = marks * (spans.labels_per_item - 1.0)
+
+    def samples(weights: Floats) -> Floats:
+        total = weights @ both
+        return np.divide(weights @ same, total, out=np.full(len(total), np.nan), where=total > 0)
+
+    return samples
+
+
+def _nominal_alpha(counts: Floats, length: Floats, item: Integers, n_items: int) -> Samples:
+    """Return Krippendorff's alpha of classes from counts, (unit, class), of units on items."""
+    size = counts.sum(axis=1)
+    apart = length * (size - (counts**2).sum(axis=1) / np.where(size > 0, size, 1)) * size
+    apart = np.divide(apart, size - 1, out=np.zeros(len(size)), where=size > 1)
+    observed = np.bincount(item, apart, minlength=n_items)
+    classes = np.stack(
+        [np.bincount(item, length * count, minlength=n_items) for count in counts.T], axis=1
+    )
+
+    def samples(weights: Floats) -> Floats:
+        total = weights @ classes  # (sample, class)
+        size = total.sum(axis=1)
+        expected = size**2 - (total**2).sum(axis=1)
+        expected = np.divide(expected, size - 1, out=np.zeros(len(size)), where=size > 1)
+        return _alpha(weights @ observed, expected)
+
+    return samples
+
+
+def _token_alpha(spans: Spans) -> Samples:
+    """Return the alpha of tokens: the label of a mark on it, or none."""
+    place, item = spans.place.astype(np.int64), spans.mark_item
+    width = int(place.max()) + 2
+    border = np.concatenate([item * width, item * width + place[:, 0], item * width + place[:, 1]])
+    cut = np.unique(border)
+    where = cut // width
+    follows = np.append(where[1:] == where[:-1], False)
+    length = np.where(follows, np.append(np.diff(cut), 0), 0).astype(float)
+    low, high = (np.searchsorted(cut, item * width + place[:, side]) for side in (0, 1))
+    covered = high - low
+    segment = np.repeat(low, covered) + count_up(covered)
+    answer, label = np.repeat(spans.answer, covered), np.repeat(spans.label, covered)
+    _, kept = np.unique(answer * len(cut) + segment, return_index=True)  # of nested marks, one
+    n_labels = len(spans.classes)
+    counts = np.zeros((len(cut), n_labels + 1))
+    np.add.at(counts, (segment[kept], label[kept]), 1)
+    counts[:, n_labels] = spans.labels_per_item[where] - counts.sum(axis=1)
+    used = length > 0
+    return _nominal_alpha(counts[used], length[used], where[used], spans.n_items)
+
+
+def _option_alpha(sets: Sets) -> Samples:
+    """Return the mean over options of the alpha of chosen or not."""
+    item, n = sets.item.astype(np.int64), sets.n_items
+    chosen = np.zeros((n, sets.n_options))
+    np.add.at(chosen, (item[sets.answer], sets.option), 1)
+    size = sets.labels_per_item.astype(float)
+    alphas = [
+        _nominal_alpha(np.column_stack([yes, size - yes]), np.ones(n), np.arange(n), n)
+        for yes in chosen.T
+        if 0 < yes.sum() < size.sum()
+    ]
+
+    def samples(weights: Floats) -> Floats:
+        if not alphas:
+            return np.ones(len(weights))
+        return np.nanmean([alpha(weights) for alpha in alphas], axis=0)
+
+    return samples

@@ -1,0 +1,214 @@
+"""Several measures of the same annotations, computed together.
+
+Items count once each, or with weights: a bootstrap sample, or a jackknife block left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..base.arrays import Floats
+from ..answers.annotations import Annotations
+from . import coefficients as of
+from .co_annotation import CoAnnotations
+from .coefficients import Measure
+from .statistics import Difference, WeightsLike, create_difference, weights_to_difference
+from .sufficient_statistics import ItemStatistics, SufficientStatistics, without_each
+from .votes import Votes, count_votes
+
+
+class JointMeasures:
+    """Several measures of the same annotations, from shared sufficient statistics.
+
+    Parameters
+    ----------
+    annotations
+        The annotations.
+    chosen
+        The measures.
+    scale
+        Of alpha: nominal, ordinal, interval, ratio, or a matrix of differences.
+    weights
+        Of all others: names of weights, or a matrix; by default those of the scale.
+    min_overlap
+        Pairs of annotators with fewer common items do not count.
+    by_item
+        Keep one row per item, also for items with equal label counts.
+    votes
+        Label counts, where they are known; the annotations then only declare the classes.
+    """
+
+    def __init__(
+        self,
+        annotations: Annotations,
+        chosen: Sequence[Measure],
+        *,
+        scale: WeightsLike = "nominal",
+        weights: WeightsLike | None = None,
+        min_overlap: int = 1,
+        by_item: bool = False,
+        votes: Votes | None = None,
+    ) -> None:
+        labelled = annotations.labels_per_item > 0
+        self.annotations = (
+            annotations if labelled.all() else annotations.take(np.flatnonzero(labelled))
+        )
+        self.chosen = tuple(chosen)
+        self.by_pairs = any(one.by_pairs for one in chosen)  # some are means over pairs
+        self._scale, self._weights, self._min_overlap = scale, weights, min_overlap
+        votes = count_votes(self.annotations) if votes is None else votes
+        if not by_item and not self.by_pairs and all(one.name != "conger" for one in chosen):
+            votes = votes.distinct()
+        self.times = votes.times  # (row): how many items it represents; weights are for rows
+        ranked = isinstance(scale, str) and scale == "ordinal"
+        self._statistics: dict[str, ItemStatistics] = {}
+        for kind in sorted({one.kind for one in chosen if not one.by_pairs}):
+            if (
+                kind == "weighted"
+                and weights is None
+                and not ranked
+                and "alpha" in self._statistics
+            ):
+                self._statistics[kind] = self._statistics["alpha"]
+            else:
+                by_rank = ranked and kind == "alpha"
+                difference = self.difference("plain" if by_rank else kind)
+                self._statistics[kind] = ItemStatistics(votes, difference, by_rank)
+
+    def difference(self, kind: str) -> Difference:
+        """Return the difference behind alpha, the weighted measures, or those without weights."""
+        if kind == "plain":
+            return create_difference("nominal", self.annotations.classes)
+        if kind == "alpha" or self._weights is None:
+            return create_difference(self._scale, self.annotations.classes)
+        return weights_to_difference(self._weights, self.annotations.classes)
+
+    @cached_property
+    def co_annotations(self) -> CoAnnotations:
+        """The co-annotated items of every pair of annotators."""
+        return CoAnnotations(self.annotations, self.difference("weighted"), self._min_overlap)
+
+    @cached_property
+    def _given(self) -> sparse.csr_array[Any, Any]:
+        """Labels: (annotator and class, item)."""
+        whole = self.annotations.part(0, self.annotations.n_items)
+        return sparse.csr_array(whole.labels.T.tocsr())
+
+    @cached_property
+    def values(self) -> Floats:
+        """The measures, every item counting once: (measure)."""
+        if not len(self.annotations):
+            return np.full(len(self.chosen), np.nan)
+        return self.weighted(None)[:, 0]
+
+    def weighted(self, weights: Floats | None, *, pairs: bool = True) -> Floats:
+        """Return the measures under weights: (measure, weighting), from (weighting, row).
+
+        Without `pairs`, means over pairs of annotators are NaN.
+        """
+        totals: dict[int, SufficientStatistics] = {}
+        out = []
+        for one in self.chosen:
+            if one.by_pairs and weights is not None and not pairs:
+                out.append(np.full(len(weights), np.nan))
+                continue
+            if one.by_pairs:
+                values = [
+                    self.co_annotations.values(one.name, times)[0]
+                    for times in ([None] if weights is None else weights)
+                ]
+                known = [each[~np.isnan(each)] for each in values]
+                out.append(np.array([each.mean() if len(each) else np.nan for each in known]))
+                continue
+            statistics = self._statistics[one.kind]
+            if id(statistics) not in totals:
+                totals[id(statistics)] = statistics.weighted(weights)
+            if one.name == "conger":
+                out.append(self._conger(totals[id(statistics)], weights))
+            else:
+                out.append(_value(one, totals[id(statistics)], statistics))
+        return np.stack(out)
+
+    def _marginals(self, weights: Floats | None) -> Floats:
+        """Return the label marginals of every annotator: (annotator, weighting, class)."""
+        times = np.ones((1, self.annotations.n_items)) if weights is None else weights
+        given = self._given @ np.ascontiguousarray(times.T)
+        given = given.reshape(
+            self.annotations.n_annotators, self.annotations.n_classes, -1
+        ).swapaxes(1, 2)
+        with np.errstate(invalid="ignore"):
+            return given / given.sum(axis=-1, keepdims=True)
+
+    def _conger(self, totals: Any, weights: Floats | None) -> Floats:
+        difference = self._statistics["weighted"].difference
+        expected, _, _ = of.conger_expected(self._marginals(weights), difference)
+        return of.corrected(totals.observed, expected)
+
+    def errors(self) -> Floats:
+        """Return standard errors where there is a formula, else NaN: (measure)."""
+        out = []
+        for one in self.chosen:
+            if one.expected is not None or one.name == "percent":
+                out.append(of.linearised_error(self._statistics[one.kind], one.expected))
+            elif one.by_pairs:
+                out.append(float(np.sqrt((self.co_annotations.influence(one.name) ** 2).sum())))
+            else:
+                out.append(math.nan)
+        return np.array(out)
+
+    def without_each(self) -> Floats:
+        """Return the measures without one annotator: (measure, annotator)."""
+        out = np.full((len(self.chosen), self.annotations.n_annotators), np.nan)
+        for kind, one in self._statistics.items():
+            for rows, totals in without_each(self.annotations, one.difference, one.with_pairs):
+                for position, measure in enumerate(self.chosen):
+                    if measure.by_pairs or measure.kind != kind:
+                        continue
+                    if measure.name == "conger":
+                        out[position, rows] = self._conger_without(totals, rows)
+                    else:
+                        out[position, rows] = _value(measure, totals, one)
+        for position, measure in enumerate(self.chosen):
+            if measure.by_pairs:
+                out[position] = self._pairs_without(measure.name)
+        return out
+
+    def _conger_without(self, totals: Any, rows: slice) -> Floats:
+        """Return Conger's kappa without one annotator, whose share is subtracted."""
+        difference = self._statistics["weighted"].difference
+        shares = self._marginals(None)[:, 0]
+        _, whole, count = of.conger_expected(shares, difference)
+        shares = np.nan_to_num(shares)
+        alone = (shares * difference.toward(shares)).sum(axis=-1)
+        rest = whole - shares[rows]
+        left = count - (shares[rows].sum(axis=-1) > 0)
+        both = (rest * difference.toward(rest)).sum(axis=-1)
+        expected = of.per_pair(both - (alone.sum() - alone[rows]), left)
+        return of.corrected(totals.observed, expected)
+
+    def _pairs_without(self, name: str) -> Floats:
+        pairs, n = self.co_annotations, self.annotations.n_annotators
+        value = pairs.values(name)[0]
+        known = ~np.isnan(value)
+        total, count = np.full(n, value[known].sum()), np.full(n, known.sum())
+        for annotator in (pairs.one[known], pairs.other[known]):
+            total -= np.bincount(annotator, value[known], minlength=n)
+            count -= np.bincount(annotator, minlength=n)
+        return np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
+
+
+def _value(measure: Measure, totals: SufficientStatistics, statistics: ItemStatistics) -> Floats:
+    """Return a measure of sufficient statistics, one number for every weighting."""
+    difference = statistics.difference
+    if measure.expected is not None:
+        expected, _ = measure.expected(totals.shares, difference)
+        return of.corrected(totals.observed, expected)
+    assert measure.formula is not None
+    formula = of.ordinal_alpha if statistics.with_pairs else measure.formula
+    return formula(totals, difference)

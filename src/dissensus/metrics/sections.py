@@ -1,0 +1,198 @@
+"""Figures of agreement: which classes are confused, and the agreement of pairs of annotators."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.probability import normalize
+from ..base.arrays import Integers
+from ..pages.wording import amount, percent
+from ..pages.charts import BLUE, Figure, chart, dots, number, tooltip
+from ..pages.sections import Table
+
+if TYPE_CHECKING:
+    from .agreement_init import Agreement, Pairs
+    from ..reporting.report import Report
+
+_MAX_CLASSES = 40
+_WRITTEN = 12  # classes up to which shares stand in the cells
+_UPRIGHT = 60  # characters of all classes up to which their names stand upright
+_MAX_PAIRS = 10  # in the table
+_MAX_ANNOTATORS = 60  # in a heat map
+_KNOWN = 0.5  # share of its cells, below which there is no heat map
+_SIZE = 560  # pixels of a heat map
+_MEASURES = {"cohen": "Cohen's kappa", "scott": "Scott's pi", "percent": "Agreement"}
+
+
+def agreement_figure(agreement: Agreement) -> Figure | None:
+    """Return the measures as dots with their intervals."""
+    rows: list[dict[str, Any]] = [
+        {
+            "measure": one.measure,
+            "value": one.value,
+            "low": one.value if math.isnan(one.low) else one.low,
+            "high": one.value if math.isnan(one.high) else one.high,
+        }
+        for one in agreement.estimates
+        if not math.isnan(one.value)
+    ]
+    if not rows:
+        return None
+    names = [row["measure"] for row in rows]
+    lowest = min(0.0, *(row["low"] for row in rows))
+    x = number("value", "agreement", scale={"domainMin": lowest, "domainMax": 1})
+    y = {"field": "measure", "type": "nominal", "sort": names, "title": "measure"}
+    shown = tooltip(measure="", value=".3f", low=".3f", high=".3f")
+    layers = dots(x, y, shown, along="x", color=BLUE, opacity=1)
+    words = f"Agreement of {amount(agreement.n_annotators, 'annotator')} is {agreement.word}."
+    if agreement.resamples:
+        words += f" Lines are {agreement.confidence:.0%} intervals."
+    spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
+    return Figure("Agreement of the annotators", words, spec)
+
+
+def confusion_figure(report: Report) -> Figure | None:
+    """Return the confusion matrix of all annotators together."""
+    names = report.annotations.classes.tolist()
+    if not 2 <= len(names) <= _MAX_CLASSES:
+        return None
+    counts = report.crowd_confusion
+    matrix = normalize(counts)
+    rows = [
+        {"true": true, "given": given, "share": round(float(value), 4)}
+        for true, values in zip(names, matrix, strict=True)
+        for given, value in zip(names, values, strict=True)
+    ]
+    turned = max(map(len, names)) * len(names) > _UPRIGHT
+    axis = {"labelLimit": 140, "grid": False}
+    encoding = {
+        "x": {"field": "given", "type": "nominal", "sort": names, "title": "label given"}
+        | {"axis": {**axis, "labelAngle": -40 if turned else 0}},
+        "y": {"field": "true", "type": "nominal", "sort": names, "title": "label inferred"}
+        | {"axis": axis},
+    }
+    scale = {"domain": [0, 1], "range": ["#eef4fc", "#0b3d91"]}
+    dark = {"condition": {"test": "datum.share > 0.5", "value": "#ffffff"}, "value": "#1b2330"}
+    cells = {
+        "mark": {"type": "rect", "tooltip": {"content": "data"}},
+        "encoding": encoding
+        | {"color": number("share", "share", scale=scale, legend={"format": ".0%"})},
+    }
+    shares = {
+        "mark": {"type": "text", "fontSize": 11, "tooltip": {"content": "data"}},
+        "encoding": encoding | {"text": number("share", format=".0%"), "color": dark},
+    }
+    few = len(names) <= _WRITTEN
+    height = max(len(names) * (32 if few else 18), 100)
+    spec = chart(rows, height=height, layer=[cells, shares] if few else [cells])
+    wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
+    true, given = (int(k) for k in np.unravel_index(wrong.argmax(), wrong.shape))
+    words = (
+        f"The most frequent difference: {amount(int(wrong.max()), 'label')} “{names[given]}” on "
+        f"items labelled “{names[true]}” ({percent(float(matrix[true, given]))} of their labels)."
+    )
+    numbers = [
+        (name, *(percent(float(value)) for value in values))
+        for name, values in zip(names, matrix, strict=True)
+    ]
+    table = (("inferred ↓ given →", *names), *numbers) if few else ()
+    return Figure("Confusion matrix of all annotators", words, spec, table)
+
+
+def pairs_figure(pairs: Pairs | None) -> Figure | None:
+    """Return the agreement of pairs of annotators; `None` where most cells would be empty."""
+    if pairs is None:
+        return None
+    busiest = _busiest(pairs)
+    n_shown, kept = len(busiest), np.isin(pairs.one, busiest) & np.isin(pairs.other, busiest)
+    if 2 * int((pairs.known & kept).sum()) < _KNOWN * n_shown * (n_shown - 1):
+        return None
+    spec = pairs_chart(pairs)
+    shown = spec.pop("title")["subtitle"]
+    spec |= {"width": "container", "height": n_shown * spec["height"]["step"]}
+    words = f"Those who agree stand next to each other; {shown}."
+    return Figure("Agreement between pairs", words, spec)
+
+
+def pairs_table(pairs: Pairs) -> Table:
+    """Return the pairs that agree least, those with many common items first."""
+    known = np.flatnonzero(pairs.known)
+    upper = pairs.value[known] + 2 / np.sqrt(pairs.overlap[known])
+    rows = [
+        (
+            pairs.annotators[pairs.one[k]],
+            pairs.annotators[pairs.other[k]],
+            f"{pairs.value[k]:.2f}",
+            f"{pairs.overlap[k]:.0f}",
+        )
+        for k in known[np.argsort(upper, kind="stable")][:_MAX_PAIRS].tolist()
+    ]
+    heads = ["annotator", "with", "Cohen's kappa", "common items"]
+    return Table(
+        "Least agreement between pairs, considering how many items they share",
+        heads,
+        rows,
+        2,
+        "annotator",
+        2,
+    )
+
+
+def _busiest(pairs: Pairs) -> Integers:
+    """Return the annotators with the most co-annotators, by code."""
+    known = pairs.known
+    both = np.concatenate([pairs.one[known], pairs.other[known]])
+    count = np.bincount(both, minlength=len(pairs.annotators))
+    return np.argsort(-count, kind="stable")[:_MAX_ANNOTATORS]
+
+
+def pairs_chart(pairs: Pairs) -> dict[str, Any]:
+    """Return a heat map of pairs of annotators, those who agree next to each other.
+
+    Beyond sixty annotators, those with the most co-annotators are shown.
+    """
+    known, most = pairs.known, set(_busiest(pairs).tolist())
+    shown = [annotator for annotator in pairs.order().tolist() if annotator in most]
+    names = [str(pairs.annotators[annotator]) for annotator in shown]
+    short = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
+    if len(set(short)) == len(short):
+        names = short
+    name_of = dict(zip(shown, names, strict=True))
+    kept = known & np.isin(pairs.one, shown) & np.isin(pairs.other, shown)
+    columns = pairs.one[kept], pairs.other[kept], pairs.value[kept].round(4), pairs.overlap[kept]
+    cells = [
+        {"one": name_of[left], "other": name_of[right], "value": value, "items": round(items)}
+        for one, other, value, items in zip(*(part.tolist() for part in columns), strict=True)
+        for left, right in ((one, other), (other, one))
+    ]
+    size = max(min(_SIZE // max(len(shown), 1), 40), 9)
+    axis = {"labelLimit": 120, "labelOverlap": False, "ticks": False, "domain": False}
+    axis |= {"grid": False, "labelFontSize": min(11, max(size - 1, 7))}
+    annotator = {"type": "nominal", "sort": names, "scale": {"domain": names}}
+    annotator |= {"title": "annotator", "axis": axis}
+    ends = [0, 0.5, 1] if pairs.measure == "percent" else [-1, 0, 1]
+    scale = {"domain": ends, "range": ["#b2182b", "#f7f7f7", "#2166ac"]}
+    total, measure = len(pairs.annotators), _MEASURES[pairs.measure]
+    some = "" if len(shown) == total else f"{len(shown)} of {total} annotators; "
+    subtitle = f"{some}grey: fewer than {pairs.min_overlap} common items"
+    spec = chart(
+        cells,
+        title={
+            "text": f"{measure} of pairs of annotators",
+            "subtitle": subtitle,
+            "anchor": "start",
+        },
+        height={"step": size},
+        mark={"type": "rect"},
+        encoding={
+            "x": {**annotator, "field": "one"},
+            "y": {**annotator, "field": "other"},
+            "color": number("value", scale=scale, legend={"title": measure}),
+            "tooltip": tooltip(one="", other="", value=".3f", items=""),
+        },
+        config={"view": {"fill": "#dcdcdc", "stroke": None}},
+    )
+    return spec | {"width": {"step": size}}

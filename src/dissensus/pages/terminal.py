@@ -1,0 +1,126 @@
+"""Writing results: messages, JSON and tables for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from ..answers.left_out import LeftOut
+from ..base.printable import printable
+from ..base.progress import hide_bar
+
+
+def is_first() -> bool:
+    """Return whether this is the first of several processes, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def note(message: str) -> None:
+    """Write a message to standard error; of several processes only the first does."""
+    if is_first():
+        echo(message, err=True)
+
+
+def echo(message: str, *, err: bool = False, end: str = "\n") -> None:
+    """Print a line, with the control characters in it made visible."""
+    hide_bar()
+    click.echo(printable(message) + end, err=err, nl=False)
+
+
+def note_reading(notes: Iterable[str], left_out: LeftOut) -> None:
+    """Write notes about data that were read, each once per run; `show_json` has what is missing."""
+    about = _about_run()
+    written = about.setdefault("notes", set())
+    for sentence in notes:
+        if sentence not in written:
+            written.add(sentence)
+            note(sentence)
+    about["left_out"] = about.get("left_out", LeftOut()) + left_out
+
+
+def _about_run() -> dict[str, Any]:
+    context = click.get_current_context(silent=True)
+    about: dict[str, Any] = {} if context is None else context.meta.setdefault(__name__, {})
+    return about
+
+
+def show_json(content: Any) -> None:
+    """Print a result as JSON, and what was left out of its data, if anything was."""
+    left_out = _about_run().get("left_out")
+    if left_out and isinstance(content, dict) and "left_out" not in content:
+        content = content | {"left_out": left_out.to_dict()}
+    body = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
+        body = json.dumps(content, indent=2, allow_nan=False)
+    echo(body)  # a visible control character is JSON's own escape of it
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number as a cell of a table; a dash if it is unknown."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def interval(low: float, high: float, digits: int = 4) -> str:
+    """Return an interval as a cell of a table; nothing if it is unknown."""
+    known = math.isfinite(low) and math.isfinite(high)
+    return f"{low:.{digits}f} to {high:.{digits}f}" if known else ""
+
+
+def print_text(text: str) -> None:
+    """Print sentences, wrapped to the width of the terminal."""
+    show(printable(text), markup=False)
+
+
+def show(what: Any, **settings: Any) -> None:
+    """Print a text or table of rich, whose texts are `cell`s."""
+    from rich.console import Console
+
+    hide_bar()
+    Console(highlight=False).print(what, **settings)
+
+
+def cell(text: Any) -> Any:
+    """Return a text as rich prints it: without markup and control characters."""
+    from rich.markup import escape
+
+    return escape(printable(text)) if isinstance(text, str) else text
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, box: Any = ...
+) -> None:
+    """Print a table; columns whose name begins with `>` are aligned to the right."""
+    from rich.box import HEAVY_HEAD
+    from rich.table import Table
+
+    frame: dict[str, Any] = {"box": HEAVY_HEAD}
+    if box is not ...:
+        frame = {"box": box, "padding": (0, 1, 0, 0)}
+    table = Table(title=cell(title), **frame)
+    for name in columns:
+        justify: Any = "right" if name.startswith(">") else "left"
+        table.add_column(cell(name.lstrip(">")), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*map(cell, row))
+    show(table)
+
+
+def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str) -> None:
+    """Print scores with intervals, in the order of their names in words."""
+    rows = [
+        (words, number(score.value, 4), interval(score.low, score.high))
+        for name, words in names.items()
+        if (score := scores.get(name)) is not None
+    ]
+    print_table(("score", "value", "95 % interval"), rows, title)
+
+
+def class_columns(classes: Any, values: Any, prefix: str = "p") -> dict[str, Any]:
+    """Return a column for every class, the last axis of the values."""
+    return {f"{prefix}:{name}": values[..., k].ravel() for k, name in enumerate(classes.tolist())}

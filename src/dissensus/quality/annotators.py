@@ -1,0 +1,225 @@
+"""Annotator quality: whose labels follow the items, and how everybody uses the labels.
+
+Every annotator is compared with the others, and where there are known items with these first:
+classes with the shares of their labels, ordered labels and numbers under a model of severity and
+scale use. `verdicts.py` summarizes the evidence in a word and a sentence. Verdicts do not depend on
+the consensus that accuracy and confusion matrices are compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..answers.identifiability import identifiable_annotators
+from ..base.arrays import Floats, Integers
+from ..answers.annotations import Annotations
+from ..answers.numbers import Numbers
+from ..errors import DataError, OptionError
+from ..formats import as_annotations, as_numbers, as_truth
+from ..registry import aggregators
+from ..result import Aggregation, gold_codes, gold_values
+from .annotator_evidence import class_evidence, rating_evidence, rating_scores
+from .annotator_scores import AnnotatorScores
+from .behaviour import annotator_behaviour
+from .copying import copies
+from .label_sums import by_annotator
+from .leave_one_out import leave_one_out
+from ..base.proportions import Proportion, proportion
+from .verdicts import judge
+
+__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
+
+METHOD = "dawid-skene-map"  # fitted where no result is given
+NUMERIC = ("interval", "ratio")
+SCALES = ("nominal", "ordinal", *NUMERIC)
+_STEPS = 5
+
+
+def identify_on_labels(
+    annotations: Annotations | Numbers | Any,
+    result: Aggregation | None = None,
+    *,
+    scale: str | None = None,
+    gold: Any = None,
+    models: bool = False,
+    communities: int = 0,
+    copying: bool = True,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> AnnotatorScores:
+    """Score every annotator against the others.
+
+    Parameters
+    ----------
+    annotations
+        Annotations, numbers, a table, or a path that `read` takes.
+    result
+        A fitted consensus to compare classes with; by default that of `dawid-skene-map`. An
+        annotator's own labels are taken out of its posterior. Verdicts do not depend on it.
+    scale
+        The scale of labels: nominal, ordinal, interval or ratio; by default that of the
+        annotations.
+    gold
+        Known labels or values, as `{item: label}`, a pandas Series, a table or a file.
+    models
+        Whether to fit GLAD and MACE for their abilities and competences.
+    communities
+        Number of communities to fit with `cbcc`; with 0, those of the result if it has any.
+    copying
+        Whether to look for pairs who agree too much; not among numbers.
+    confidence
+        The confidence level of intervals of accuracies. Those of correlations cover 95 %, those
+        of spam scores 90 %, those of level, slope and noise 99 %.
+    seed
+        Random seed.
+    progress
+        Called with the steps done and their number.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
+    >>> scores = identify_on_labels(crowd.annotations)
+    >>> scores.verdict.tolist()
+    ['attentive', 'attentive', 'attentive', 'random', 'random']
+    >>> scores.evidence[4]
+    'Correlation with the others 0.01 (-0.13 to 0.15) over 100 labels; answers ignore the items ...'
+    """
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
+    progress = progress or (lambda _done, _total: None)
+    gold = as_truth(gold)
+    if isinstance(annotations, Numbers):
+        return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
+    annotations = as_annotations(annotations)
+    scale = _scale(annotations, scale)
+    if scale in NUMERIC:
+        return _of_numbers(as_numbers(annotations), scale, gold, confidence)
+    fit = partial(check_fitted, annotations, None, gold, seed)
+    result = check_fitted(annotations, result, gold, seed)
+    known = gold_codes(annotations, gold)
+    progress(1, _STEPS)
+    fitted = leave_one_out(result, known)
+    behaviour = annotator_behaviour(annotations)
+    progress(2, _STEPS)
+    if scale == "ordinal":
+        score = rating_scores(annotations)
+        values = None if known is None else np.where(known >= 0, score[known], np.nan)
+        basis = rating_evidence(annotations, score[annotations.label], behaviour, values)
+    else:
+        basis = class_evidence(annotations, behaviour, known)
+    progress(3, _STEPS)
+    identifiable = identifiable_annotators(annotations, result.is_identifiable)
+    pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
+    progress(4, _STEPS)
+    ability, competence = _model_scores(result, models, fit)
+    return AnnotatorScores(
+        annotations,
+        scale,
+        result.method,
+        behaviour,
+        basis,
+        judge(basis, behaviour.top_share),
+        _gold_accuracy(annotations, known, confidence),
+        fitted.comparison.of(identifiable[annotations.annotator], identifiable),
+        ability,
+        competence,
+        _communities(result, communities, fit),
+        pairs,
+        confidence,
+    )
+
+
+def _of_numbers(
+    numbers: Numbers, scale: str, gold: Mapping[Any, Any] | None, confidence: float
+) -> AnnotatorScores:
+    """Return scores of annotators who gave numbers."""
+    behaviour = annotator_behaviour(numbers)
+    known = gold_values(numbers, gold) if gold else None
+    basis = rating_evidence(numbers, numbers.value, behaviour, known)
+    nothing = np.full(numbers.n_annotators, np.nan)
+    nobody = np.full(numbers.n_annotators, -1)
+    code = judge(basis, behaviour.top_share)
+    return AnnotatorScores(
+        numbers,
+        scale,
+        "rater model",
+        behaviour,
+        basis,
+        code,
+        gold=None,
+        peers=None,
+        ability=nothing,
+        competence=nothing,
+        community=nobody,
+        copies=None,
+        confidence=confidence,
+    )
+
+
+def _scale(annotations: Annotations | Numbers, scale: str | None) -> str:
+    """Return the scale of labels, that of the annotations unless another is given."""
+    found = "interval" if isinstance(annotations, Numbers) else "nominal"
+    scale = scale or getattr(annotations, "scale", found)
+    scale = "interval" if scale == "numeric" else scale
+    if scale not in SCALES:
+        raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}")
+    if isinstance(annotations, Numbers) and scale not in NUMERIC:
+        raise OptionError(f"these are numbers; on a scale that is {scale}, labels are classes")
+    return scale
+
+
+def _gold_accuracy(
+    annotations: Annotations, known: Integers | None, confidence: float
+) -> Proportion | None:
+    """Return how often annotators are right on known items."""
+    if known is None:
+        return None
+    truth = known[annotations.item]
+    right = by_annotator(annotations, (truth >= 0) & (truth == annotations.label))
+    return proportion(right, by_annotator(annotations, truth >= 0), confidence)
+
+
+def check_fitted(
+    annotations: Annotations,
+    result: Aggregation | None,
+    gold: Mapping[Any, Any] | None = None,
+    seed: int = 0,
+    method: str = METHOD,
+) -> Aggregation:
+    """Return a result that belongs to the annotations, fitted if none is given."""
+    if result is None:
+        return aggregators.create(method).fit(annotations, gold=gold, seed=seed)
+    if not isinstance(result, Aggregation):
+        raise OptionError(f"a result is what `aggregate` returns, not {type(result).__name__}")
+    if result.annotations is not annotations and result.annotations != annotations:
+        raise DataError("the result belongs to other annotations; aggregate these")
+    return result
+
+
+def _model_scores(
+    result: Aggregation, requested: bool, fit: Callable[..., Aggregation]
+) -> tuple[Floats, Floats]:
+    """Return the abilities of GLAD and the competences of MACE."""
+    annotations, out = result.annotations, []
+    for name, parameter in (("glad", "ability"), ("mace", "competence")):
+        values = getattr(result.params, parameter, None)
+        if values is None:
+            values = getattr(fit(name).params, parameter) if requested else np.nan
+        out.append(np.where(annotations.labels_per_annotator > 0, values, np.nan))
+    return out[0], out[1]
+
+
+def _communities(result: Aggregation, number: int, fit: Callable[..., Aggregation]) -> Integers:
+    """Return the most probable community of every annotator."""
+    if number > 0:
+        result = fit(f"cbcc[L={number}]")
+    member = getattr(result.params, "member", None)
+    if member is None:
+        return np.full(result.annotations.n_annotators, -1)
+    return np.where(result.annotations.labels_per_annotator > 0, member.argmax(axis=1), -1)

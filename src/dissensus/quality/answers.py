@@ -1,0 +1,265 @@
+"""Annotators and items whose answers are sets, rankings, marks, masks or texts.
+
+Every annotator is compared with the consensus and with the others. A verdict needs a least number
+of answers, and the whole interval of what speaks for it:
+
+    careless             comparisons: honest with probability below one half
+    misses marks         finds less than half of what annotators find on average; of sets, options
+    spurious marks       more than twice as many spurious marks per item as on average
+    one side             comparisons: prefers a side three times out of four
+    far from the others  the distance to others exceeds that of their items by half the mean
+
+Items are listed by the mean distance of their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv, gammaincinv, ndtri
+
+from ..base.names import Names, as_names
+from ..base.plain import as_plain, as_rows
+from ..base.arrays import Array, Floats
+from ..metrics.distances import Distances
+from ..answers import Answers
+from ..answers.marks import Marks
+from ..answers.rankings import Rankings
+from ..aggregation.consensus_init import Consensus, consensus
+from ..base.proportions import proportion
+
+FEW = "too few answers"
+LIKE_OTHERS = "like the others"
+_LEAST = 5  # answers of an annotator
+_LEAST_COUNTS = 10  # marks, options or comparisons
+_HONEST = (8.0, 2.0)  # the Beta prior of honesty
+_HALF, _TWICE = 0.5, 2.0  # of the mean
+_SIDE = 0.75  # share of one side
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerScores:
+    """Scores of annotators and items, and verdicts.
+
+    Attributes
+    ----------
+    result
+        The consensus that annotators are compared with.
+    annotators
+        The table of annotators of the kind, with distances, intervals and a verdict.
+    items
+        Items by the mean distance of their answers, the largest first.
+    evidence
+        A sentence about every annotator with a verdict, by name.
+    """
+
+    result: Consensus
+    annotators: dict[str, Array]
+    items: dict[str, Array]
+    evidence: dict[str, str]
+    confidence: float
+
+    @property
+    def verdict(self) -> Names:
+        """The verdict about every annotator."""
+        return self.annotators["verdict"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and numbers, ready for JSON."""
+        content = {"kind": self.result.kind, "method": self.result.method}
+        tables = {"annotators": as_rows(self.annotators), "items": as_rows(self.items)}
+        return as_plain(content | {"confidence": self.confidence} | tables) | {
+            "evidence": self.evidence
+        }
+
+
+def identify_on_answers(
+    answers: Answers,
+    result: Consensus | None = None,
+    *,
+    method: str = "auto",
+    gold: Any = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> AnswerScores:
+    """Score annotators and items.
+
+    Parameters
+    ----------
+    answers
+        The answers.
+    result
+        Their consensus; by default it is fitted by `method`, with `gold`.
+    confidence
+        The level of intervals.
+    """
+    result = consensus(answers, method, gold=gold, seed=seed) if result is None else result
+    if progress is not None:
+        progress(1, 2)
+    table: dict[str, Array] = dict(result.annotators)
+    within = Distances.of(answers)
+    table |= _distances(answers, within, confidence)
+    table |= _intervals(answers, result, table, confidence)
+    verdict, evidence = _verdicts(answers, table)
+    table["verdict"] = as_names(verdict)
+    apart = within.by_item(answers)
+    order = np.lexsort((np.arange(answers.n_items), -np.nan_to_num(apart, nan=-1.0)))
+    items: dict[str, Array] = {
+        "item": answers.items[order],
+        "n_answers": answers.labels_per_item[order],
+        "n_empty": np.bincount(answers.item[answers.empty], minlength=answers.n_items)[order],
+        "distance": apart[order],
+    }
+    return AnswerScores(result, table, items, evidence, confidence)
+
+
+def _distances(answers: Answers, within: Distances, confidence: float) -> dict[str, Array]:
+    """Return the mean distance to others, and by how much it exceeds that of their items."""
+    own = within.by_answer(len(answers))
+    excess = own - within.by_item(answers)[answers.item]
+    known = ~np.isnan(own)
+    who = answers.annotator[known]
+    count = np.bincount(who, minlength=answers.n_annotators).astype(float)
+
+    def mean(value: Floats) -> Floats:
+        total = np.bincount(who, value[known], minlength=answers.n_annotators)
+        return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+
+    value = mean(excess)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.sqrt(np.maximum(mean(excess**2) - value**2, 0.0) / (count - 1))
+    spread = np.where(count > 1, spread, np.nan)
+    z = float(ndtri((1 + confidence) / 2))
+    low, high = value - z * spread, value + z * spread
+    return {"distance": mean(own), "excess": value, "excess_low": low, "excess_high": high}
+
+
+def _intervals(
+    answers: Answers, result: Consensus, table: dict[str, Array], confidence: float
+) -> dict[str, Array]:
+    """Return intervals of what the method learned about annotators."""
+    more: dict[str, Array] = {}
+    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    load = answers.labels_per_annotator.astype(float)
+    share = next((name for name in ("found", "sensitivity") if name in table), None)
+    if share is not None:
+        asked = _true_elements(answers, result)
+        found = proportion(np.nan_to_num(table[share]) * asked, asked, confidence)
+        more |= {f"{share}_low": found.low, f"{share}_high": found.high, "n_true": asked}
+    if "spurious" in table:
+        count = np.nan_to_num(table["spurious"]) * load
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low = np.where(count > 0, gammaincinv(np.maximum(count, 1e-9), tails[0]), 0.0) / load
+            more |= {"spurious_low": low, "spurious_high": gammaincinv(count + 1, tails[1]) / load}
+    if "honest" in table and isinstance(answers, Rankings):
+        pairs = answers.pairs()
+        who = answers.annotator[pairs.answer]
+        n = np.bincount(who, minlength=answers.n_annotators).astype(float)
+        yes = np.clip(np.nan_to_num(table["honest"]) * (n + 8) - 7, 0, n)
+        a, b = yes + _HONEST[0], n - yes + _HONEST[1]
+        more |= {
+            f"honest_{e}": betaincinv(a, b, t) for e, t in zip(("low", "high"), tails, strict=True)
+        }
+        left = np.bincount(who[pairs.outcome == 0], minlength=answers.n_annotators).astype(float)
+        decided = np.bincount(who[pairs.outcome < 2], minlength=answers.n_annotators).astype(float)
+        side = proportion(left, decided, confidence)
+        shown = (pairs.outcome == 1).any()  # otherwise things are listed by rank
+        unknown = np.full(len(left), np.nan)
+        more |= {"side": side.value if shown else unknown, "n_decided": decided}
+        more |= {"side_low": side.low if shown else unknown}
+        more |= {"side_high": side.high if shown else unknown}
+    return more
+
+
+def _true_elements(answers: Answers, result: Consensus) -> Floats:
+    """Return how many marks or options the consensus has on the items of every annotator."""
+    agreed = answers.align(result.consensus)
+    sizes = getattr(agreed, "sizes", np.zeros(len(agreed)))
+    by_item = np.bincount(agreed.item, sizes, minlength=answers.n_items)
+    return np.bincount(answers.annotator, by_item[answers.item], answers.n_annotators).astype(float)
+
+
+def _verdicts(answers: Answers, table: dict[str, Array]) -> tuple[list[str], dict[str, str]]:
+    verdicts, evidence = [], {}
+    load = answers.labels_per_annotator
+    mean = float(np.nansum(table["distance"] * load) / max(load.sum(), 1))
+    rules = _rules(answers, table, mean)
+    for code, name in enumerate(answers.annotators.tolist()):
+        if load[code] < _LEAST:
+            verdicts.append(FEW)
+            continue
+        found = next(((word, text(code)) for word, test, text in rules if test[code]), None)
+        verdicts.append(found[0] if found else LIKE_OTHERS)
+        if found:
+            evidence[name] = found[1]
+    return verdicts, evidence
+
+
+def _rules(answers: Answers, table: dict[str, Array], mean: float) -> list[tuple[str, Any, Any]]:
+    """Return verdicts in order, whom they are about, and the sentence about them."""
+    rules: list[tuple[str, Any, Any]] = []
+    load = answers.labels_per_annotator
+
+    def between(name: str, code: int, digits: int = 2) -> str:
+        value, low, high = (table[n][code] for n in (name, f"{name}_low", f"{name}_high"))
+        return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+    if "honest_high" in table:
+        few = table["n_decided"] < _LEAST_COUNTS
+        rules.append(
+            (
+                "careless",
+                (table["honest_high"] < _HALF) & ~few,
+                lambda code: f"honest with probability {between('honest', code)}",
+            )
+        )
+    share = next((name for name in ("found", "sensitivity") if f"{name}_high" in table), None)
+    if share is not None:
+        asked = table["n_true"]
+        usual = float(np.nansum(table[share] * asked) / max(asked.sum(), 1))
+        word = "marks" if isinstance(answers, Marks) else "options"
+        rules.append(
+            (
+                f"misses {word}",
+                (table[f"{share}_high"] < _HALF * usual) & (asked >= _LEAST_COUNTS),
+                lambda code: (
+                    f"found {between(share, code)} of {table['n_true'][code]:.0f} {word}, "
+                    f"annotators find {usual:.2f}"
+                ),
+            )
+        )
+    if "spurious_low" in table:
+        rate = float(np.nansum(table["spurious"] * load) / max(load.sum(), 1))
+        rules.append(
+            (
+                "spurious marks",
+                table["spurious_low"] > _TWICE * rate,
+                lambda code: (
+                    f"{between('spurious', code)} spurious marks an item, usual {rate:.2f}"
+                ),
+            )
+        )
+    if "side_low" in table:
+        sided = (table["side_low"] > _SIDE) | (table["side_high"] < 1 - _SIDE)
+        rules.append(
+            (
+                "one side",
+                sided & (table["n_decided"] >= _LEAST_COUNTS),
+                lambda code: f"left in {between('side', code)} of comparisons that are decided",
+            )
+        )
+    rules.append(
+        (
+            "far from the others",
+            table["excess_low"] > _HALF * mean,
+            lambda code: (
+                f"distance {table['distance'][code]:.2f}, which exceeds that of the same items by "
+                f"{between('excess', code)}"
+            ),
+        )
+    )
+    return rules

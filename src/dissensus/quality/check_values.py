@@ -1,0 +1,141 @@
+"""What is wrong with answers of other kinds than classes and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..answers import Answers
+from ..answers.marks import Marks
+from ..answers.rankings import Rankings
+from ..answers.sets import Sets
+from ..pages.wording import first_quoted, many, verb
+from ..formats.spellings import classes_alike
+from ..pages.sections import SERIOUS, Finding
+
+_LEAST = 5  # answers of an annotator, and common items of two
+_MANY = 20  # answers in all
+_APART = 0.05  # mean distance above which equal answers are remarkable
+_PAIRS = 2_000_000  # pairs of answers to compare
+_PSEUDO = 2.0  # pairs at the overall mean, added to those of an item
+_ERROR = 0.01  # probability that any pair is equal by accident
+
+
+def check_answers(answers: Answers) -> Iterator[Finding]:
+    """Yield findings about empty, repeated and copied answers, and names of labels."""
+    yield from _empty(answers)
+    yield from _repeated(answers)
+    yield from _labels(answers)
+    yield from _sides(answers)
+    yield from _copied(answers)
+
+
+def _empty(answers: Answers) -> Iterator[Finding]:
+    empty, load = answers.empty, answers.labels_per_annotator
+    if isinstance(answers, Marks) and len(answers) >= _MANY and not empty.any():
+        yield Finding(
+            "no-empty-answers",
+            "No answer is empty, so nobody is known to have looked and marked nothing.",
+            len(answers),
+            remedy="add a row without values for every such answer, or give --assigned FILE",
+        )
+    blank = np.bincount(answers.annotator, empty, minlength=len(load))
+    others = np.bincount(answers.item, ~empty, minlength=answers.n_items) > 0
+    marked = np.bincount(answers.annotator, others[answers.item], minlength=len(load))
+    never = np.flatnonzero((load >= _LEAST) & (blank == load) & (marked > 0))
+    if len(never):
+        yield Finding(
+            "always-empty",
+            f"{many(len(never), 'annotator')} only {verb(len(never), 'give')} empty answers where "
+            "others mark something.",
+            len(never),
+            first_quoted(answers.annotators[never]),
+            "identify shows what they miss",
+        )
+
+
+def _repeated(answers: Answers) -> Iterator[Finding]:
+    again = answers.repeats
+    if again.any():
+        yield Finding(
+            "repeats",
+            f"{many(int(again.sum()), 'answer')} {verb(int(again.sum()), 'repeat')} an item for "
+            "the same annotator, and all count.",
+            int(again.sum()),
+            first_quoted(answers.items[np.unique(answers.item[1:][again])]),
+            "--duplicates first or last keeps one",
+        )
+
+
+def _labels(answers: Answers) -> Iterator[Finding]:
+    names = answers.classes if isinstance(answers, Marks) else None
+    names = answers.options if isinstance(answers, Sets) else names
+    if names is None:
+        return
+    alike = classes_alike(names)
+    if alike:
+        yield Finding(
+            "spellings",
+            f"{many(len(alike), 'label')} {verb(len(alike), 'are')} written in several ways.",
+            len(alike),
+            tuple(" / ".join(names[group].tolist()) for group in alike[:3]),
+            "write each in one way",
+            SERIOUS,
+        )
+
+
+def _sides(answers: Answers) -> Iterator[Finding]:
+    if not isinstance(answers, Rankings):
+        return
+    pairs = answers.pairs()
+    if not (pairs.outcome == 1).any():
+        return  # first_quoted by rank, and not as they were shown
+    who = answers.annotator[pairs.answer]
+    counts = np.zeros((answers.n_annotators, 3))
+    np.add.at(counts, (who, pairs.outcome), 1)
+    always = np.flatnonzero((counts.max(axis=1) == counts.sum(axis=1)) & (counts.sum(axis=1) >= 10))
+    if len(always):
+        yield Finding(
+            "always-the-same",
+            f"{many(len(always), 'annotator')} {verb(len(always), 'give')} one answer to every "
+            "comparison: left, right or a tie.",
+            len(always),
+            first_quoted(answers.annotators[always]),
+            "bradley-terry gives them little weight",
+        )
+
+
+def _copied(answers: Answers) -> Iterator[Finding]:
+    size = answers.labels_per_item.astype(np.int64)
+    if not 0 < (size * (size - 1) // 2).sum() <= _PAIRS or isinstance(answers, Rankings):
+        return
+    first, second = answers.within_item_pairs()
+    some = ~(answers.empty[first] & answers.empty[second])
+    first, second = first[some], second[some]
+    distance = answers.distance(first, second)
+    if not len(distance) or distance.mean() < _APART:
+        return
+    who = np.sort(np.stack([answers.annotator[first], answers.annotator[second]]), axis=0)
+    key = who[0].astype(np.int64) * answers.n_annotators + who[1]
+    pair, row = np.unique(key, return_inverse=True)
+    same = distance == 0
+    common, equal = np.bincount(row), np.bincount(row, same)
+    # How probable equal answers are: as often as those of the other pairs on the item are equal.
+    item = answers.item[first]
+    size, alike = np.bincount(item)[item], np.bincount(item, same)[item]
+    likely = (alike - same + _PSEUDO * same.mean()) / (size - 1 + _PSEUDO)
+    log_probability = np.bincount(row, np.log(np.maximum(likely, 1e-12)))
+    certain = log_probability < np.log(_ERROR / len(pair))
+    same = pair[(common >= _LEAST) & (equal == common) & certain]
+    if len(same):
+        names = answers.annotators
+        examples = [f"{names[k // len(names)]} and {names[k % len(names)]}" for k in same[:3]]
+        yield Finding(
+            "copies",
+            f"{many(len(same), 'pair')} of annotators {verb(len(same), 'give')} equal answers to "
+            "all common items.",
+            len(same),
+            tuple(examples),
+            "find out whether one copies the other",
+        )

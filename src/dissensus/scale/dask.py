@@ -1,0 +1,144 @@
+"""A Dask cluster: shards stay with the workers, parameters go out and counts come in once a round.
+
+Counts are added in a tree, the last few here. The scheduler recomputes shards and counts that were
+lost with a worker; if the parameters are lost as well, the round is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from copy import deepcopy
+from dataclasses import replace
+from functools import reduce
+from operator import itemgetter
+from time import sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..base.local import Count, Join, Local, Split, add
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from ..answers.base import Relation
+
+Result = TypeVar("Result")
+_FEW = 4  # results that one task adds up
+_TRIES, _PAUSE = 5, 0.5  # attempts at a round that lost its parameters; seconds between
+
+
+class Dask:
+    """The workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client
+        A `distributed.Client`.
+    direct
+        Whether this process can reach the workers directly, which is faster.
+    """
+
+    def __init__(self, client: Client, *, direct: bool = False) -> None:
+        self.client, self.options = client, {"direct": direct, "hash": False}
+        self._held: WeakKeyDictionary[Any, Future] = WeakKeyDictionary()
+
+    @property
+    def cores(self) -> int:
+        """How many threads all workers have together."""
+        return max(sum(self.client.nthreads().values()), 1)
+
+    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
+        """Return ranges of items, as many as there are threads, or more where they are long."""
+        return Local(threads=self.cores).cut(annotations)
+
+    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
+        """Yield the result of the work for every part, in the order of the parts."""
+        yield from (future.result() for future in self._results(work, parts))
+
+    def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
+        """Return the results of the work for all parts, added up in a tree."""
+        for _ in range(_TRIES):
+            try:
+                level = self._round(work, [self._held_part(part) for part in parts])
+                while len(level) > _FEW:
+                    groups = [level[start : start + _FEW] for start in range(0, len(level), _FEW)]
+                    level = [self.submit(_sum, group) for group in groups]
+                return _sum(self.client.gather(level, direct=self.options["direct"]))
+            except (CancelledError, OSError) as problem:
+                lost = problem
+                sleep(_PAUSE)
+        raise lost
+
+    def _round(self, work: Callable[[Any], Any], held: Sequence[Any]) -> list[Future]:
+        """Return futures of the results, with copies of the work at some workers."""
+        if not all(hasattr(one, "key") for one in held):
+            return self._results(work, held)
+        holders: Any = self.client.who_has(held)
+        homes = sorted({workers[0] for workers in holders.values() if workers})[:_FEW] or None
+        sent = self.client.scatter([work] * len(homes or "1"), workers=homes, **self.options)
+        copies = {worker: one for one in sent for worker in self.client.who_has(one)[one.key]}
+        futures = []
+        for part in held:
+            workers = holders.get(part.key, ())
+            near = next((copies[one] for one in workers if one in copies), sent[0])
+            futures.append(self.submit(_apply, near, part, workers=workers))
+        return futures
+
+    def exchange(
+        self, split: Split, chunks: Sequence[Any], n_shards: int, join: Join, progress: Count
+    ) -> list[Future]:
+        """Return futures of the shards joined from pieces of all chunks."""
+        from distributed import wait
+
+        pieces = self._results(split, chunks)
+        joining = self.submit(_same, join)
+        shards = []
+        for position in range(n_shards):
+            mine = [self.submit(itemgetter(position), one) for one in pieces]
+            shards.append(self.submit(_apply, joining, mine, turn=position))
+        for done, one in enumerate(pieces, 1):
+            wait(one)
+            progress(done)
+        return shards
+
+    def number(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
+        """Return the shards, each with the number of items before it."""
+        return [self.submit(_numbered, *both) for both in zip(shards, starts, strict=True)]
+
+    def _results(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Future]:
+        sent = self.submit(_same, work)
+        return [self.submit(_apply, sent, self._held_part(part)) for part in parts]
+
+    def _held_part(self, part: Any) -> Any:
+        """Return the future of a part that a worker holds; anything else is sent as it is."""
+        from ..answers.annotations import Part
+
+        if not isinstance(part, Part):
+            return part
+        if part not in self._held:
+            self._held[part] = self.submit(_same, part, turn=len(self._held))
+        return self._held[part]
+
+    def submit(self, work: Any, *given: Any, turn: int | None = None, workers: Any = ()) -> Future:
+        """Return the future of some work, at workers by name or in turn if they are available."""
+        if turn is not None and (there := sorted(self.client.nthreads())):
+            workers = [there[turn % len(there)]]
+        options = {"workers": list(workers), "allow_other_workers": True} if workers else {}
+        return self.client.submit(work, *given, pure=False, retries=2, **options)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _apply(work: Callable[[Any], Any], part: Any) -> Any:
+    return work(part)
+
+
+def _numbered(shard: Any, start: int) -> Any:
+    return replace(shard, start=start, stop=start + shard.stop - shard.start)
+
+
+def _sum(results: list[Result]) -> Result:
+    return reduce(add, results[1:], deepcopy(results[0]))  # adding writes into the first
