@@ -82,7 +82,7 @@ def time_measure(library: str, form: str, measure: str, crowd: str) -> Found:
 
 
 def _ours(measure: str, annotations: Any) -> Callable[[], float]:
-    from dissensus.metrics import agreement_init as agreement
+    from dissensus import metrics as agreement
 
     name, _, level = measure.partition(" ")
     if name == "alpha":

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from dissensus.answers import Rankings, Sets, Texts
-from dissensus.answers._edits import edit_distances
+from dissensus.answers.texts import edit_distances
 from dissensus.answers.texts import tokens_of
 from dissensus.aggregation.consensus_init import consensus
 from dissensus.aggregation.joint_sets import Profiles, held_out

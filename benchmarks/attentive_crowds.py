@@ -27,7 +27,7 @@ from scipy.special import softmax
 
 from dissensus.answers.annotations import Annotations, Floats, Integers
 from dissensus.errors import OptionError
-from dissensus.deep.nn.sounds import RATE, sound_frames
+from dissensus.deep.nn.media import RATE, sound_frames
 from dissensus.params import Count, NonNegative, Positive, Probability, Settings, Size
 
 _SIDE = 8  # pixels of a patch

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dissensus import Annotations, aggregate, aggregators, simulate
-from dissensus.answers.content import content_sample
-from dissensus.base.pooling import mixture_weights
+from dissensus.answers.selections import content_sample
+from dissensus.base.probability import mixture_weights
 from dissensus.aggregation import auto
-from dissensus.base.calibration import ENOUGH_GOLD, EXPONENT, SCALE, fit_temperature, temper
+from dissensus.base.probability import ENOUGH_GOLD, EXPONENT, SCALE, fit_temperature, temper
 from dissensus.aggregation.held_out import held_out, stopped_early
 from dissensus.planning.label_errors import LEFT_SD, LOG_SD, doubts, label_errors
 from dissensus.datasets.simulation import Simulation

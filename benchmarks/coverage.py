@@ -14,7 +14,7 @@ import numpy as np
 
 from crowds import OUT
 from dissensus import Annotations, aggregate
-from dissensus.aggregation.dawid_skene_map import pseudo_counts
+from dissensus.aggregation.dawid_skene import pseudo_counts
 from pages import Table
 
 # What the annotators' rows are drawn around: strength and accuracy of a Dirichlet.

@@ -22,8 +22,8 @@ from crowds import OUT
 from dissensus import Annotations
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.evaluation import score
-from dissensus.deep.meta.learner import EpisodeLearner
+from dissensus.deep.meta.tuning import score
+from dissensus.deep.meta.base import EpisodeLearner
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.nn import Training, train
 from dissensus.registry import adapters, aggregators

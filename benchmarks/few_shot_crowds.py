@@ -17,7 +17,7 @@ import torch
 
 from dissensus.deep.meta.base import Adapter
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.items import Items
+from dissensus.deep.meta.episodes import Items
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import Tasks
 from dissensus.deep.meta.tuning import tune
@@ -208,7 +208,7 @@ def validation_accuracy(name: str, spec: str) -> float:
     """Return the accuracy of an adapter on source classes with their own annotations; stored."""
 
     def measure() -> dict[str, Any]:
-        from dissensus.deep.meta.evaluation import score
+        from dissensus.deep.meta.tuning import score
 
         data = crowd_of(name)
         right = []

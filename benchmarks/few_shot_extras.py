@@ -21,12 +21,12 @@ import torch
 
 from dissensus.deep.meta.base import AdaptedTasks
 from dissensus.deep.meta.em import safe_log
-from dissensus.deep.meta.em_full import EmFull
-from dissensus.deep.meta.embedding import Embedding
+from dissensus.deep.meta.em import EmFull
+from dissensus.deep.meta.base import Embedding
 from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.deep.meta.evaluation import embedded, score
-from dissensus.deep.meta.items import Items
-from dissensus.deep.meta.learner import EpisodeLearner
+from dissensus.deep.meta.tuning import embedded, score
+from dissensus.deep.meta.episodes import Items
+from dissensus.deep.meta.base import EpisodeLearner
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import Tasks
 from dissensus.deep.meta.tuning import tune

@@ -12,12 +12,12 @@ from safetensors.torch import load_file, save_file
 
 from crowds import OUT
 from dissensus.deep.meta.base import Adapter
-from dissensus.deep.meta.embedding import Embedding
+from dissensus.deep.meta.base import Embedding
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.evaluation import embedded
-from dissensus.deep.meta.learner import ClassLearner, EpisodeLearner
+from dissensus.deep.meta.tuning import embedded
+from dissensus.deep.meta.base import ClassLearner, EpisodeLearner
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.deep.meta.sources import labelled
+from dissensus.deep.meta.tasks import labelled
 from dissensus.deep.nn import Augment, Training, encoder_for, train
 from dissensus.registry import adapters
 from omniglot import characters

@@ -71,7 +71,7 @@ def shape(rng: np.random.Generator, kind: int) -> Any:
 def pool() -> dict[str, Any]:
     """Return images to draw from, as vectors of the encoder that comes with the package."""
     from dissensus.deep.nn import as_inputs, encoder_for
-    from dissensus.deep.nn.feature_cache import cached_features
+    from dissensus.deep.nn.features import cached_features
 
     rng = np.random.default_rng(7)
     kind = rng.integers(N_CLASSES, size=1600)
@@ -151,7 +151,7 @@ def area(score: Any, hard: Any) -> float:
 def ranked(name: str, seed: int) -> dict[str, Any]:
     """Return areas under the curve of one seed."""
     from dissensus.deep.learning.hard_items import aum, aumc
-    from dissensus.deep.learning.waum import waum
+    from dissensus.deep.learning.hard_items import waum
 
     data = SETS[name](seed)
     x, annotations, how = data.x, data.annotations, {"seed": seed}
@@ -190,7 +190,7 @@ def ranked(name: str, seed: int) -> dict[str, Any]:
 def retrained(name: str, seed: int) -> dict[str, float]:
     """Return accuracies on test items, of classifiers that learn from all or from fewer items."""
     from dissensus.deep.learning.classifier import CrowdClassifier
-    from dissensus.deep.learning.waum import waum
+    from dissensus.deep.learning.hard_items import waum
     from dissensus.deep.nn.settings import Training
 
     data, out = SETS[name](seed), {}

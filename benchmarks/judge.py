@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dissensus import read, read_truth
-from dissensus.base.proportions import proportion
+from dissensus.base.probability import proportion
 from dissensus.judging import (
     escalate,
     judge,

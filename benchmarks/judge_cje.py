@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dissensus.base.proportions import proportion
+from dissensus.base.probability import proportion
 from dissensus.judging.true_mean import powered_mean
 from dissensus.judging.true_shares import stratified_share
 from judge import _peer, load, one_label

@@ -255,7 +255,7 @@ if __name__ == "__main__":
 WORKERS = """
 import os, random, signal, sys, threading, time
 from contextlib import suppress
-from dissensus.scale.cluster import joined
+from dissensus.scale.dask import joined
 from dissensus.scale import aggregate_files
 
 

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from dissensus.deep.learning.base import BuildParts, CrowdModel, Method, PairBatch
 from dissensus.deep.learning.classifier import CrowdClassifier
-from dissensus.deep.learning.network import Classifier
+from dissensus.deep.learning.base import Classifier
 from dissensus.deep.nn import Examples, Training, hold_out, train
 from dissensus.registry import learners
 from learning import SETS, STUDENT, Data, scores

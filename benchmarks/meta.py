@@ -20,7 +20,7 @@ import torch
 
 from dissensus.deep.meta.base import Adapter
 from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.deep.meta.evaluation import Scores, embedded, score
+from dissensus.deep.meta.tuning import Scores, embedded, score
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import Tasks
 from dissensus.deep.meta.tuning import choose

@@ -223,7 +223,7 @@ def try_one(number: int, folder: Path) -> tuple[str, str]:
     from dissensus.errors import DissensusError
     from dissensus.formats.any_kind import AnswerReading, examine_any
     from dissensus.formats.format import TOOLS
-    from dissensus.formats.truth import read_truth
+    from dissensus.formats.side_tables import read_truth
     from dissensus.formats.writers_init import write
 
     draw = np.random.default_rng([number, 4])

@@ -24,7 +24,7 @@ import numpy as np
 from crowds import OUT
 from dissensus import Annotations, read, read_truth, simulate
 from dissensus.planning import plan
-from dissensus.planning._posterior_state import METHOD, fit
+from dissensus.planning.information import METHOD, fit
 from dissensus.registry import simulators
 from dissensus.datasets.strategy import Asked, Design
 from pages import Section, Table

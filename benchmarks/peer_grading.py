@@ -1,7 +1,7 @@
 """Peer grading on simulated courses: `python benchmarks/peer_grading.py` (about three minutes).
 
 Everybody submits one item and grades some of the others; grades of own work are left out for every
-method. Courses are drawn by `dissensus.datasets.peer_grading`, which differs in what is varied:
+method. Courses are drawn by `dissensus.datasets.raters`, which differs in what is varied:
 the number of submissions and of graders, biases, how unequal graders are, and how far their
 reliability depends on their own grade. Seeds are not those that were looked at while the method was
 written. Differences from the mean are paired by course; intervals are Student's, 95 %.

@@ -33,9 +33,9 @@ from calibration import (
     weights,
 )
 from dissensus import Annotations, aggregate, aggregators, read
-from dissensus.answers.content import content_sample
+from dissensus.answers.selections import content_sample
 from dissensus.aggregation import auto
-from dissensus.base.calibration import EXPONENT, label_temperature, temper
+from dissensus.base.probability import EXPONENT, label_temperature, temper
 from dissensus.aggregation.held_out import stopped_early
 from gold_sets import DATA, SETS, load
 from kept import kept

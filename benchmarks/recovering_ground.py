@@ -16,9 +16,9 @@ from scipy.stats import t as student
 
 from crowds import OUT
 from dissensus import Annotations
-from dissensus.base.calibration import temper
+from dissensus.base.probability import temper
 from dissensus.deep.nn.features import Features, features_of
-from dissensus.deep.recovery.temperature import vote_slope
+from dissensus.deep.recovery.base import vote_slope
 from dissensus.registry import recoverers
 from soft_sets import LENGTH, SoftSet, soft_set, split_of
 

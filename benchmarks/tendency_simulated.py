@@ -29,7 +29,7 @@ from dissensus.deep.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.dic import dic, split_half
-from dissensus.deep.tendency.faithfulness import deletion
+from dissensus.deep.tendency.maps import deletion
 from dissensus.deep.tendency.maps import Maps, attention_maps, word_maps
 from dissensus.deep.tendency.qumatl import QueryTendency
 from pages import Section, Table

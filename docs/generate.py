@@ -15,7 +15,7 @@ from textwrap import dedent
 import click
 
 from dissensus.answers import KINDS
-from dissensus.cli.catalogue import Entry, catalogue, outlines
+from dissensus.cli.methods import Entry, catalogue, outlines
 from dissensus.cli import VERBS, cli
 from dissensus.quality.scores import SCORES
 from dissensus.formats.format import TOOL_KINDS, TOOLS, tool

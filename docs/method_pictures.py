@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from dissensus import aggregate, evaluate, simulate
-from dissensus.cli.catalogue import Entry, outlines
+from dissensus.cli.methods import Entry, outlines
 from measurements import Measured, number, tables
 
 MARKED, OTHER, TEXT = "#1f5f8b", "#9aa5b1", "#3e4c59"

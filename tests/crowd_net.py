@@ -81,7 +81,7 @@ def fresh(annotations, dropout=0.3):
 
 def die_in_save(number):
     """Kill this process when checkpoint number so and so is half written."""
-    from dissensus.deep.nn import checkpoints
+    from dissensus.deep.nn import runs as checkpoints
 
     whole, done = checkpoints.save_file, []
 

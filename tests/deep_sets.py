@@ -19,7 +19,7 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 from PIL import Image, ImageDraw
 
 import dissensus
-from dissensus.cli._network import network_options
+from dissensus.cli.training import network_options
 
 from .support import run
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, DataError, MethodError, Numbers, OptionError, agree
-from dissensus.metrics.agreement_init import (
+from dissensus.metrics import (
     cohen_kappa,
     conger_kappa,
     find_measure,
@@ -22,9 +22,9 @@ from dissensus.metrics.agreement_init import (
     split_options,
 )
 from dissensus.metrics.statistics import create_difference
-from dissensus.metrics.intervals import blocks, draws, interval_of
+from dissensus.metrics.joint import blocks, draws, interval_of
 from dissensus.metrics.joint import JointMeasures
-from dissensus.metrics.votes import count_votes
+from dissensus.metrics.statistics import count_votes
 
 from .support import annotation_rows, rows_of, run, shared
 from .support import relation as from_rows
@@ -318,7 +318,7 @@ def test_many_pairs_are_refused_before_memory_is_full():
 
 
 def test_pairs_are_the_same_whether_looked_up_or_searched(monkeypatch):
-    from dissensus.metrics import co_annotation
+    from dissensus.metrics import pairs as co_annotation
 
     annotations = Annotations.from_matrix(crowd(0))
     before = pairwise(annotations, min_overlap=1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, Numbers, agree
-from dissensus.metrics.agreement_init import (
+from dissensus.metrics import (
     brennan_prediger,
     cohen_kappa,
     conger_kappa,

@@ -12,8 +12,8 @@ import dissensus as ds
 from dissensus import Annotations, DataError, MethodError
 from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
 from dissensus.aggregation.consensus_init import Consensus, Objects
-from dissensus.aggregation.chain import Chain
-from dissensus.aggregation.schedule import schedule
+from dissensus.aggregation.sequence import Chain
+from dissensus.aggregation.existence import schedule
 from dissensus.aggregation.sequence import span_posterior, spans_of, tags_of
 from dissensus.aggregation.masks import soft_mask
 from dissensus.base.engine import Local

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import dissensus as ds
-from dissensus.metrics.agreement_init import agree
+from dissensus.metrics import agree
 from dissensus.metrics.distances import agree_on_answers
-from dissensus.metrics.gamma import disorder
+from dissensus.metrics.distances import disorder
 from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans, Texts, kind_class
 from dissensus.errors import DataError, OptionError
 from dissensus.metrics import evaluate_answers

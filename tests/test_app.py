@@ -26,12 +26,12 @@ from dissensus.answers.annotations import Annotations
 from dissensus.app import exports
 from dissensus.app import workbench as workbench_module
 from dissensus.app.browse import Catalogue, Filter
-from dissensus.app.changes import Changes
+from dissensus.app.decisions import Changes
 from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Decisions
 from dissensus.app.fits import Present
 from dissensus.app.journal import Entry, Journal, RequestError
-from dissensus.app.media import media_of
-from dissensus.app.sessions import is_password, set_password
+from dissensus.app.browse import media_of
+from dissensus.app.guard import is_password, set_password
 from dissensus.app.state_files import open_state
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
@@ -344,7 +344,7 @@ def test_a_state_that_is_open_elsewhere_is_not_recovered(tmp_path):
 
 def test_the_command_says_of_a_damaged_state_what_would_do(tmp_path, monkeypatch):
     write(small(), tmp_path / "answers.csv")
-    monkeypatch.setattr("dissensus.app.serving.serve", lambda bench, **_: bench.close())
+    monkeypatch.setattr("dissensus.app.server.serve", lambda bench, **_: bench.close())
     raw = _state(tmp_path / "answers.csv.workbench", 200)
     (tmp_path / "answers.csv.workbench").write_bytes(raw[: len(raw) // 2])
     line = ["open", "answers.csv", "--strategy", "majority", "--no-browser"]

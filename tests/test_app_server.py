@@ -24,8 +24,8 @@ from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts
 from dissensus.app.journal import Journal
 from dissensus.app.server import make_app
-from dissensus.app.serving import serve
-from dissensus.app.sessions import Sessions, is_password, set_password
+from dissensus.app.server import serve
+from dissensus.app.guard import Sessions, is_password, set_password
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError
 from dissensus.formats import examine

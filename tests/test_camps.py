@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dissensus import Annotations
-from dissensus.answers.content import content_order
+from dissensus.answers.selections import content_order
 from dissensus.errors import DataError, OptionError
 from dissensus.quality import camps, group_differences
 from dissensus.quality import camps as find
@@ -53,7 +53,7 @@ def test_camps_are_found_with_their_members(n_classes):
 
 
 def test_correlations_are_kappas_of_pairs_who_give_labels_equally_often():
-    from dissensus.metrics.agreement_init import pairwise
+    from dissensus.metrics import pairwise
 
     annotations = crowd(1, own=0.5, n_items=1000)
     found, pairs = camps(annotations), pairwise(annotations)

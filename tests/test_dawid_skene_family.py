@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scipy.special import gammaln, psi
 
 from dissensus import Annotations, aggregate, aggregators, evaluate, simulate
-from dissensus.aggregation.dawid_skene_map import pseudo_counts
+from dissensus.aggregation.dawid_skene import pseudo_counts
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 FAMILY = [

@@ -135,7 +135,7 @@ def test_weighted_kappas_and_plain_agreement_can_be_asked_for():
 
 
 def test_alpha_is_krippendorffs():
-    from dissensus.metrics.agreement_init import krippendorff_alpha
+    from dissensus.metrics import krippendorff_alpha
 
     table = labels(4, n_annotators=2)
     found = dic(matrix(table), matrix(table), measure="alpha")

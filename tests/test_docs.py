@@ -118,7 +118,7 @@ def test_links_lead_somewhere():
 def test_methods_are_called_by_commands_that_exist():
     import click
 
-    from dissensus.cli.catalogue import outlines
+    from dissensus.cli.methods import outlines
     from dissensus.cli import cli
 
     for called in {entry.command for entry in outlines()}:
@@ -130,7 +130,7 @@ def test_methods_are_called_by_commands_that_exist():
 
 
 def test_every_method_has_a_formula_and_says_when_it_fails():
-    from dissensus.cli.catalogue import outlines
+    from dissensus.cli.methods import outlines
 
     for entry in outlines():
         assert entry.fails, f"{entry.family} {entry.name}"

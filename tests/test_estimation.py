@@ -21,7 +21,7 @@ from dissensus import (
     simulate,
     write,
 )
-from dissensus.aggregation.numeric_init import Gaussian
+from dissensus.aggregation.numbers import Gaussian
 from dissensus.aggregation.numbers import NumericContext
 from dissensus.params import describe_fields
 from dissensus.formats import as_numbers, kind_of_labels, read

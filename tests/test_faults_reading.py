@@ -15,7 +15,7 @@ import pytest
 
 from dissensus import DataError, install, read, read_truth, write
 from dissensus.formats import examine, sources
-from dissensus.scale.chunks import chunks_of, read_all
+from dissensus.scale.parquet_files import chunks_of, read_all
 from tests.support import relation, rows_of, run, run_process
 from tests.test_readers_json import FIXTURES
 

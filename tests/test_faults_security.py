@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dissensus.scale.cluster import joined
+from dissensus.scale.dask import joined
 
 
 def test_a_cluster_of_this_machine_listens_only_to_it():
@@ -37,7 +37,7 @@ class Trap:
 def test_weights_of_another_project_are_read_without_running_what_they_hold(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from dissensus.errors import DataError
-    from dissensus.deep.nn.weights import load_weights
+    from dissensus.deep.nn.encoders import load_weights
 
     network = torch.nn.Linear(2, 1)
     torch.save(network.state_dict(), tmp_path / "good.pth")

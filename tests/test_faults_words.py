@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, check, report
-from dissensus._extras import install_command
+from dissensus.errors import install_command
 from dissensus.cli import VERBS, cli
 from dissensus.deep.nn.reading import read_input_index
 from tests.support import run

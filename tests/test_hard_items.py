@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from dissensus import Annotations, DataError, MethodError, OptionError
-from dissensus.aggregation.wds import Wds
-from dissensus.deep.learning.margins import MarginRecorder, margins
+from dissensus.aggregation.dawid_skene import Wds
+from dissensus.deep.learning.label_trainer import MarginRecorder, margins
 from dissensus.deep.learning.label_trainer import Trainer
 from dissensus.deep.learning.hard_items import aum, aumc
-from dissensus.deep.learning.hardness import at_most_quantile
-from dissensus.deep.learning.network import Classifier
-from dissensus.deep.learning.waum import trust, waum, weighted
+from dissensus.deep.learning.label_trainer import at_most_quantile
+from dissensus.deep.learning.base import Classifier
+from dissensus.deep.learning.hard_items import trust, waum, weighted
 from dissensus.deep.nn.batches import Examples
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -120,7 +120,7 @@ def test_margins_of_logits_do_not_depend_on_a_constant(kind):
 
 
 def test_margins_are_added_up_epoch_by_epoch_for_every_label(monkeypatch):
-    monkeypatch.setattr("dissensus.deep.learning.margins._BATCH", 7)  # several batches
+    monkeypatch.setattr("dissensus.deep.learning.label_trainer._BATCH", 7)  # several batches
     rng = np.random.default_rng(0)
     x, annotations, *_ = gaussians(n_items=30)
     annotations = annotations.keep(annotations.item != 4)  # nobody is left on one item

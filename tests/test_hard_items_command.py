@@ -17,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from dissensus import Annotations
-from dissensus._extras import install_command
+from dissensus.errors import install_command
 from dissensus.reporting.hardest import HardItem, contact_sheet
 
 from .support import run
@@ -34,7 +34,7 @@ def pictures(tmp_path_factory):
     """A folder as peerannot has them: bars, crosses, discs, and noise."""
     from PIL import Image
 
-    from dissensus.formats.tools.folders import write_folder
+    from dissensus.formats.tools.peerannot import write_folder
 
     folder = tmp_path_factory.mktemp("pictures")
     rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ import pytest
 from dissensus import DataError, read
 from dissensus.formats import examine
 from dissensus.formats.format import TOOLS
-from dissensus.formats.packing import unpacked
+from dissensus.formats.sources import unpacked
 from tests.support import rows_of
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -5,7 +5,7 @@ import pytest
 
 from dissensus import aggregate, identify
 from dissensus.quality.scores import SCORES
-from dissensus.quality.spam import spam_score, trace
+from dissensus.quality.correlation import spam_score, trace
 from tests.annotator_crowds import crowd, verdict_crowds
 from tests.support import run
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install '.
 from torch import nn  # noqa: E402
 
 from dissensus import Annotations  # noqa: E402
-from dissensus._extras import install_command  # noqa: E402
+from dissensus.errors import install_command  # noqa: E402
 from dissensus.cli import cli  # noqa: E402
 from dissensus.errors import DataError, DissensusError, OptionError  # noqa: E402
 from dissensus.deep.nn import (  # noqa: E402
@@ -246,7 +246,7 @@ def test_seeds_decide_weights_and_what_is_frozen_neither_learns_nor_drops():
 def test_weights_come_from_files_with_torchvisions_names(tmp_path):
     from safetensors.torch import save_file
 
-    from dissensus.deep.nn.resnet import torchvision_name
+    from dissensus.deep.nn.image_encoders import torchvision_name
 
     source = encoder_for("resnet18[size=32]", seed=7)
     weights = {torchvision_name(name): value for name, value in source.body.state_dict().items()}

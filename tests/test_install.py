@@ -18,7 +18,7 @@ from dissensus import (
     read_truth,
     simulators,
 )
-from dissensus.datasets.image_links import ImageFolders
+from dissensus.datasets.data_set import ImageFolders
 from tests.support import relation, run
 
 

@@ -26,7 +26,7 @@ from dissensus.formats import as_annotations, as_truth, read_predictions
 from dissensus.formats.format import head_of, tool_of
 from dissensus.formats.sources import open_source
 from dissensus.formats.writers_init import losses
-from dissensus.formats.tools.folders import write_simulation
+from dissensus.formats.tools.peerannot import write_simulation
 from tests.support import annotation_rows, relation
 
 TABLES = [

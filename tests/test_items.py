@@ -9,7 +9,7 @@ from hypothesis import given
 from scipy.stats import rankdata
 
 from dissensus import Annotations, DataError, aggregate, simulate
-from dissensus.quality.causes import CauseProbabilities, cause_probabilities
+from dissensus.quality.items import CauseProbabilities, cause_probabilities
 from dissensus.quality.items import CAUSES, _causes, item_scores, vote_entropy
 from tests.support import annotation_rows, relation, rows_of, shared, shared_truth
 
@@ -255,7 +255,7 @@ def test_the_objective_of_the_causes_never_falls(n_classes):
 def test_causes_of_large_data_are_those_of_a_full_fit(monkeypatch):
     annotations, *_ = known(21, n_items=8000, n_classes=3, per_item=5)
     whole = item_scores(annotations, difficulty=False)
-    monkeypatch.setattr("dissensus.quality.causes._MAX_LABELS", 20_000)
+    monkeypatch.setattr("dissensus.quality.items._MAX_LABELS", 20_000)
     part = item_scores(annotations, difficulty=False)
     assert (part.cause == whole.cause).mean() > 0.99
     np.testing.assert_allclose(part.item_to_blame, whole.item_to_blame, atol=0.1)
@@ -263,7 +263,7 @@ def test_causes_of_large_data_are_those_of_a_full_fit(monkeypatch):
 
 def test_an_em_iteration_equals_plain_loops():
     """One iteration, item by item, over every class and share."""
-    from dissensus.quality import causes as causes
+    from dissensus.quality import items as causes
 
     annotations, *_ = known(4, n_items=12, n_classes=3, per_item=4)
     rng = np.random.default_rng(0)

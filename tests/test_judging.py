@@ -138,7 +138,7 @@ def test_clusters_of_equal_items_count_once():
 def test_intervals_of_shares_cover_the_truth_and_are_narrower_than_people_alone(
     name, label, n_labelled
 ):
-    from dissensus.base.proportions import proportion
+    from dissensus.base.probability import proportion
 
     data = mixed(shared_set(name))
     code = data.classes.tolist().index(label)

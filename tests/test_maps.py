@@ -17,10 +17,10 @@ from dissensus.deep.nn import Texts, as_inputs, encoder_for
 from dissensus.deep.nn.features import Features, features_of
 from dissensus.deep.tendency.attention_images import heat
 from dissensus.deep.tendency.attention_page import attention_report
-from dissensus.deep.tendency.faithfulness import faithfulness, gradient_maps, rank_correlation
+from dissensus.deep.tendency.maps import faithfulness, gradient_maps, rank_correlation
 from dissensus.deep.tendency.maps import attention_maps, query_model, word_maps, word_spans
-from dissensus.deep.tendency.own_majority import OwnMajority
-from dissensus.deep.tendency.query import Query
+from dissensus.deep.tendency.baselines import OwnMajority
+from dissensus.deep.tendency.auto import Query
 
 from .support import benchmark
 
@@ -335,7 +335,7 @@ def test_maps_of_videos_are_curves_over_frames():
 def test_videos_go_from_files_to_maps(tmp_path):
     from click.testing import CliRunner
 
-    from dissensus.cli._attention_maps import map_
+    from dissensus.cli.tendency import map_
     from dissensus.deep.nn import read_inputs
     from dissensus.deep.tendency.classifier import TendencyClassifier
 

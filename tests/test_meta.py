@@ -10,11 +10,11 @@ torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[de
 
 from dissensus import Annotations
 from dissensus.deep.meta.em import Em
-from dissensus.deep.meta.em_full import EmFull
+from dissensus.deep.meta.em import EmFull
 from dissensus.deep.meta.em_variants import EmItemConfusion
-from dissensus.deep.meta.em_kinds import EmKinds
-from dissensus.deep.meta.em_one_coin import EmOneCoin
-from dissensus.deep.meta.items import Items
+from dissensus.deep.meta.em_variants import EmKinds
+from dissensus.deep.meta.em_variants import EmOneCoin
+from dissensus.deep.meta.episodes import Items
 from dissensus.registry import aggregators
 
 ADAPTERS = [EmFull, EmOneCoin, EmKinds, EmItemConfusion]

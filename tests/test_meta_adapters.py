@@ -16,16 +16,16 @@ pytest.importorskip("sklearn", reason="FewShotCrowd needs scikit-learn")
 from dissensus import Annotations
 from dissensus.errors import OptionError
 from dissensus.deep.meta.base import Adapter
-from dissensus.deep.meta.embedding import Embedding
+from dissensus.deep.meta.base import Embedding
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.evaluation import Scores, embedded, score
-from dissensus.deep.meta.items import Items
-from dissensus.deep.meta.learner import ClassLearner, EpisodeLearner
-from dissensus.deep.meta.maml import Maml
+from dissensus.deep.meta.tuning import Scores, embedded, score
+from dissensus.deep.meta.episodes import Items
+from dissensus.deep.meta.base import ClassLearner, EpisodeLearner
+from dissensus.deep.meta.baselines import Maml
 from dissensus.deep.meta.baselines import Prototypes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.deep.meta.ridge import Ridge
-from dissensus.deep.meta.sources import labelled
+from dissensus.deep.meta.baselines import Ridge
+from dissensus.deep.meta.tasks import labelled
 from dissensus.deep.meta.tasks import Tasks
 from dissensus.deep.meta.tuning import choose, tune
 from dissensus.deep.nn import Training, train

@@ -14,7 +14,7 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators, annotate
-from dissensus.deep.meta.splitting import split
+from dissensus.deep.meta.tuning import split
 from dissensus.deep.meta.tasks import Tasks
 
 

@@ -16,9 +16,9 @@ from sklearn.base import clone
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError, OptionError
-from dissensus.deep.meta.active import information
+from dissensus.deep.meta.target import information
 from dissensus.deep.meta.few_shot import FewShotCrowd
-from dissensus.deep.meta.sources import join_sources, read_source
+from dissensus.deep.meta.tasks import join_sources, read_source
 from dissensus.deep.nn import Training
 from dissensus.registry import adapters
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, estimate, simulate
-from dissensus.aggregation.numeric_init import PeerGrading
+from dissensus.aggregation.numbers import PeerGrading
 from dissensus.answers.selections import author_codes, without_own
 from dissensus.formats.side_tables import read_authors
 from tests.support import run

@@ -21,7 +21,7 @@ from dissensus import (
 )
 from dissensus.planning.label_errors import label_errors
 from dissensus.planning import Curve, Point
-from dissensus.planning._choose import choose
+from dissensus.planning.choosing import choose
 from dissensus.planning.choosing import Constraints
 from dissensus.planning.information import (
     Lookahead,
@@ -31,8 +31,8 @@ from dissensus.planning.information import (
     information,
     information_table,
 )
-from dissensus.planning._posterior_state import fit, posterior_state
-from dissensus.planning.policy import NoiseModel, noise_model_of
+from dissensus.planning.information import fit, posterior_state
+from dissensus.planning.policies import NoiseModel, noise_model_of
 from dissensus.aggregation.sections import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 

@@ -42,7 +42,7 @@ for path in sorted(home.rglob("*.py")):
     if parts[0] not in (*WITH_TORCH, "app", "__main__") and parts[-1] != "attention_maps":
         importlib.import_module(".".join(["dissensus", *parts]).removesuffix(".__init__"))
 
-from dissensus.base.local import Local
+from dissensus.base.engine import Local
 from dissensus.cli import main
 
 assert Local().cores == os.cpu_count()

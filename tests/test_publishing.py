@@ -18,7 +18,7 @@ from dissensus import Annotations, DataError, OptionError, OutputError, aggregat
 from dissensus.base.files import locked
 from dissensus.formats import Reading, examine
 from dissensus.formats.writers_init import Card, losses, pseudonymise
-from dissensus.formats.tools.cards import _yaml
+from dissensus.formats.tools.huggingface_folders import _yaml
 from dissensus.formats.pseudonyms import read_key, write_key
 from tests.support import relation, rows_of, run
 

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from dissensus.errors import DataError
 from dissensus.deep.nn.features import Features
-from dissensus.deep.tendency.pretrained import load_qformer
+from dissensus.deep.tendency.qformer import load_qformer
 from dissensus.deep.tendency.qformer import QFormer, Shape
 from dissensus.deep.tendency.qumatl import Qumatl
 

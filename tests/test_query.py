@@ -15,7 +15,7 @@ from dissensus.deep.nn import Examples, Training
 from dissensus.deep.nn.features import Features, Layout, features_of
 from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
-from dissensus.deep.tendency.heads import (
+from dissensus.deep.tendency.query_heads import (
     OrdinalHeads,
     OwnHeads,
     SharedHeads,
@@ -23,9 +23,9 @@ from dissensus.deep.tendency.heads import (
     gaps_of,
     slots,
 )
-from dissensus.deep.tendency.net import QueryNet, Sizes
+from dissensus.deep.tendency.qumatl_network import QueryNet, Sizes
 from dissensus.deep.tendency.qformer import QFormer, Shape
-from dissensus.deep.tendency.query import Query
+from dissensus.deep.tendency.auto import Query
 from dissensus.deep.tendency.qumatl import Qumatl, vote_shares
 
 from .support import benchmark

@@ -16,7 +16,7 @@ from dissensus import DataError
 from dissensus.base.panics import without_panics
 from dissensus.formats import examine
 from dissensus.formats.any_kind import examine_any
-from dissensus.formats.truth import read_truth
+from dissensus.formats.side_tables import read_truth
 from tests.test_readers_json import FIXTURES, OURS, READABLE, task, write_json
 
 

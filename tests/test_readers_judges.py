@@ -12,7 +12,7 @@ from dissensus import DataError
 from dissensus.formats import examine
 from dissensus.formats.format import TOOLS, head_of, tool, tool_of
 from dissensus.formats.sources import Source, open_source
-from dissensus.datasets.judges import simulate_judges
+from dissensus.datasets.raters import simulate_judges
 from tests.support import benchmark, rows_of
 from tests.test_readers_json import FIXTURES, OURS, column, export_of, rows, write_json
 

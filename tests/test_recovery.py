@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch", reason="recovery needs torch: pip install '
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.base.pooling import mixture_weights
+from dissensus.base.probability import mixture_weights
 from dissensus.deep.nn.features import Features, TokenFeatures
 from dissensus.deep.recovery.heads import Heads
 from dissensus.deep.recovery.members import bootstrap_weights, fold_weights, shared_split, train_members
-from dissensus.deep.recovery.attention_heads import AttentionPooling, TokenSource
+from dissensus.deep.recovery.heads import AttentionPooling, TokenSource
 from dissensus.deep.recovery.cross_validation import cross_validate, folds_of, majority
 from dissensus.deep.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers

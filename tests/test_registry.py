@@ -6,7 +6,7 @@ import pytest
 
 from dissensus import MethodError, aggregators, estimators, policies, simulators
 from dissensus.aggregation import DawidSkene, Majority
-from dissensus.cli.catalogue import catalogue, entries
+from dissensus.cli.methods import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
 from dissensus.registry import (
     adapters,

@@ -34,7 +34,7 @@ from dissensus.formats.side_tables import read_texts
 from dissensus.pages import embedding
 from dissensus.pages.charts import save_chart
 from dissensus.pages.embedding import embedded_image
-from dissensus.reporting.group_report import split_by
+from dissensus.reporting.group_comparison import split_by
 from dissensus.aggregation.sections import annotators_figure
 
 from .support import annotation_rows, relation, run, shared, shared_truth

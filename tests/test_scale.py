@@ -25,10 +25,10 @@ from dissensus import (
 )
 from dissensus.base.names import numbered
 from dissensus.scale import aggregate_files, agree_shards, fit_shards, quality_intervals, shard_rows
-from dissensus.scale.disk import Disk
+from dissensus.scale.fitting import Disk
 from dissensus.scale.parquet import fits
-from dissensus.scale import shard_files
-from dissensus.scale.chunks import chunks_of, read_all
+from dissensus.scale import shards as shard_files
+from dissensus.scale.parquet_files import chunks_of, read_all
 from dissensus.scale.parquet_files import find_files
 from tests.support import run
 
@@ -155,7 +155,7 @@ def test_a_dask_dataframe_is_aggregated_where_it_is(files, cluster, tmp_path):
         }
     )
     table = frames.from_pandas(table.sample(frac=1, random_state=1), npartitions=3)
-    from dissensus.scale.cluster import frame_chunks
+    from dissensus.scale.dask import frame_chunks
 
     annotations = shard_rows(frame_chunks(cluster, table), cluster, n_shards=3)
     fit_shards(annotations, "dawid-skene", cluster).write(tmp_path)
@@ -306,7 +306,7 @@ def test_a_full_disk_is_reported_in_one_line(files, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dissensus.scale.disk.append", full)
+    monkeypatch.setattr("dissensus.scale.fitting.append", full)
     with pytest.raises(OutputError, match="no space left on device; --work"):
         aggregate_files([str(files)], output=str(tmp_path / "l.parquet"), memory=200_000)
     assert not list(tmp_path.iterdir())
@@ -344,8 +344,8 @@ KILLED = textwrap.dedent(
     from contextlib import contextmanager
     from pathlib import Path
     from dissensus.scale import aggregate_files
-    import dissensus.scale.checkpoints as checkpoints
-    import dissensus.scale.disk as disk
+    import dissensus.scale.pieces as checkpoints
+    import dissensus.scale.fitting as disk
 
     files, output, where = sys.argv[1:]
 
@@ -424,7 +424,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(files, tmp_path):
 @pytest.mark.parametrize("at_once", [1, 2], ids=["one", "all of them"])
 def test_workers_that_are_killed_change_nothing(at_once, files, tmp_path):
     pytest.importorskip("distributed")
-    from dissensus.scale.cluster import joined
+    from dissensus.scale.dask import joined
 
     killed = []
     with joined(workers=2) as engine:

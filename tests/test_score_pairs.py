@@ -5,7 +5,7 @@ import pytest
 
 from dissensus import Annotations, DataError, demo, identify, report
 from dissensus.quality.scores import Scored, find_score, score
-from dissensus.quality.score_pairs import annotator_pair, item_pair, score_pair
+from dissensus.quality.sections import annotator_pair, item_pair, score_pair
 
 
 def rows(figure):

@@ -14,7 +14,7 @@ from dissensus.answers.numbers import Numbers
 from dissensus.registry import simulators
 from dissensus.datasets import draws as _all_at_once
 from dissensus.datasets.simulation import simulate
-from dissensus.datasets.assign import assign_loads, drawn, loads
+from dissensus.datasets.strategy import assign_loads, drawn, loads
 
 STRATEGIES = list(simulators)
 WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric", "peer-grading")]

@@ -10,7 +10,7 @@ from dissensus.answers.numbers import Numbers
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.registry import simulators
 from dissensus.datasets.simulation import simulate
-from dissensus.datasets.one_coin import OneCoin
+from dissensus.datasets.confusions import OneCoin
 from dissensus.datasets.strategy import dominant
 
 from .test_simulation import T1, counted

@@ -8,7 +8,7 @@ from dissensus.base.names import as_names
 from dissensus.errors import DataError
 from dissensus.deep.nn import Sounds, Videos, VideosWithSound, as_inputs, encoder_for, read_inputs
 from dissensus.deep.nn.inputs import empty_inputs
-from dissensus.deep.nn.sounds import RATE, log_mel, sound_frames, wave_of
+from dissensus.deep.nn.media import RATE, log_mel, sound_frames, wave_of
 from dissensus.deep.nn.media import frames_of
 
 from .support import benchmark

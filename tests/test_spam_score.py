@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from dissensus import aggregate
-from dissensus.quality.spam import (
+from dissensus.quality.correlation import (
     mutual_information,
     spam_interval,
     spam_moments,

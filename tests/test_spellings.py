@@ -16,7 +16,7 @@ from dissensus.answers.sets import Sets
 from dissensus.answers.texts import Texts
 from dissensus.app.journal import Journal
 from dissensus.app.pages import Pages
-from dissensus.app.sessions import Session
+from dissensus.app.guard import Session
 from dissensus.app.workbench import Workbench
 from dissensus.formats import examine
 from dissensus.formats.any_kind import examine_any

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, aggregate, demo, evaluate, summarise
-from dissensus.metrics.agreement_init import krippendorff_alpha, percent_agreement
+from dissensus.metrics import krippendorff_alpha, percent_agreement
 from dissensus.result import Aggregation
 
 

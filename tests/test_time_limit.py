@@ -6,13 +6,13 @@ from click.testing import CliRunner
 
 pytest.importorskip("torch", reason="what learns needs torch")
 
-import dissensus.base.time_limit as time
+import dissensus.base.progress as time
 from dissensus import time_limit
-from dissensus.base.time_limit import out_of_time, share_of_time
+from dissensus.base.progress import out_of_time, share_of_time
 from dissensus.cli import cli
 from dissensus.deep.nn.features import Features
 from dissensus.registry import recoverers, tendencies
-from dissensus.deep.tendency.cross_validation import CrossValidation
+from dissensus.deep.tendency.linear import CrossValidation
 
 from .test_tendency import crowd
 

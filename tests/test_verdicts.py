@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from scipy.stats import spearmanr
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, identify, report
-from dissensus.quality.annotator_evidence import rating_scores
+from dissensus.quality.verdicts import rating_scores
 from dissensus.quality.verdicts import FAULTS, LEFT_OUT, VERDICTS
 from dissensus.formats import as_numbers
 from dissensus.result import gold_codes

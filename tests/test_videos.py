@@ -25,7 +25,7 @@ from dissensus.deep.nn import (
     train,
 )
 from dissensus.deep.nn.inputs import LoadedFiles
-from dissensus.deep.nn.optimizers import optimizers_for
+from dissensus.deep.nn.settings import optimizers_for
 from dissensus.deep.nn.reading import items_of
 from dissensus.deep.nn.media import frames_of
 

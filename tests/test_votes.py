@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from dissensus import Annotations, DataError, MethodError, aggregate, aggregators, evaluate
 from dissensus.aggregation import GoldMajority, TwoThirds, Weighted
 from dissensus.formats.side_tables import read_authors, read_scores, read_skills
-from dissensus.datasets.assign import assign_loads
+from dissensus.datasets.strategy import assign_loads
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 

@@ -8,20 +8,21 @@
 ... )
 >>> ds.aggregate(annotations, "majority").labels.tolist()
 ['cat', 'dog']
+
+The version, alone in its file so that `--version` imports nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from ._version import __version__ as __version__
+from typing import TYPE_CHECKING
+from typing import Any
 
 if TYPE_CHECKING:
     from .datasets.demo import demo as demo
-    from .base.time_limit import time_limit as time_limit
-    from .aggregation.numeric_init import estimate as estimate
-    from .metrics.agreement_init import agree as agree
+    from .base.progress import time_limit as time_limit
+    from .aggregation.numbers import estimate as estimate
+    from .metrics import agree as agree
     from .answers.annotations import Annotations as Annotations
     from .answers.marks import Boxes as Boxes
     from .answers.marks import Points as Points
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from .errors import OptionError as OptionError
     from .errors import OutputError as OutputError
     from .quality import identify as identify
-    from .quality.activelab import activelab as activelab
+    from .quality.crowdlab import activelab as activelab
     from .quality.crowdlab import crowdlab as crowdlab
     from .quality.items import item_scores as item_scores
     from .judging import Judging as Judging
@@ -52,35 +53,40 @@ if TYPE_CHECKING:
     from .planning import plan as plan
     from .formats import read as read
     from .formats import read_truth as read_truth
-    from .formats.readers_probabilities import read_probabilities as read_probabilities
+    from .formats.predictions import read_probabilities as read_probabilities
     from .deep.recovery.estimator import DistributionRecovery as DistributionRecovery
     from .registry import aggregators as aggregators
     from .registry import estimators as estimators
     from .registry import policies as policies
     from .registry import simulators as simulators
-    from .reporting.group_report import report_groups as report_groups
+    from .reporting.group_comparison import report_groups as report_groups
     from .reporting.number_report import report_numbers as report_numbers
     from .reporting.report import report as report
     from .reporting.summary import summarise as summarise
-    from .aggregation.resampling import bootstrap as bootstrap
+    from .aggregation.held_out import bootstrap as bootstrap
     from .result import Aggregation as Aggregation
     from .result import Estimation as Estimation
     from .datasets.simulation import simulate as simulate
     from .deep.tendency.classifier import TendencyClassifier as TendencyClassifier
     from .formats.writers_init import write as write
 
+
+
+__version__ = "0.1.0"
+
+
 # Module → its public names, imported on first use.
 _EXPORTS = {
     "aggregation.aggregation": "Consensus",
     "aggregation.comparison": "compare",
     "aggregation.consensus_init": "aggregate",
-    "aggregation.numeric_init": "estimate",
-    "aggregation.resampling": "bootstrap",
+    "aggregation.held_out": "bootstrap",
+    "aggregation.numbers": "estimate",
     "answers.annotations": "Annotations",
     "answers.marks": "Boxes Points Spans",
     "answers.masks": "Masks",
     "answers.numbers": "Numbers",
-    "base.time_limit": "time_limit",
+    "base.progress": "time_limit",
     "datasets.demo": "demo",
     "datasets.install": "install",
     "datasets.simulation": "simulate",
@@ -91,19 +97,17 @@ _EXPORTS = {
     "deep.tendency.classifier": "TendencyClassifier",
     "errors": "DataError DissensusError MethodError OptionError OutputError",
     "formats": "read read_truth",
-    "formats.readers_probabilities": "read_probabilities",
+    "formats.predictions": "read_probabilities",
     "formats.writers_init": "write",
     "judging": "Judging judge",
-    "metrics": "evaluate",
-    "metrics.agreement_init": "agree",
+    "metrics": "agree evaluate",
     "planning": "Plan plan",
     "quality": "identify",
-    "quality.activelab": "activelab",
     "quality.checks": "check",
-    "quality.crowdlab": "crowdlab",
+    "quality.crowdlab": "activelab crowdlab",
     "quality.items": "item_scores",
     "registry": "aggregators estimators policies simulators",
-    "reporting.group_report": "report_groups",
+    "reporting.group_comparison": "report_groups",
     "reporting.number_report": "report_numbers",
     "reporting.report": "report",
     "reporting.summary": "summarise",

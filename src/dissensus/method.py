@@ -17,7 +17,7 @@ from .base.names import indices_of
 from .base.probability import most_probable, normalize
 from .base.arrays import Array, Floats, Integers
 from .answers.annotations import Annotations, Part
-from .base.calibration import ENOUGH_GOLD, fit_temperature, label_temperature
+from .base.probability import ENOUGH_GOLD, fit_temperature, label_temperature
 from .base.engine import Engine, Local
 from .errors import DataError, MethodError
 from .params import Settings

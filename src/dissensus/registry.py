@@ -28,13 +28,13 @@ from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
     from .aggregation import Aggregator
-    from .aggregation.numeric_init import Estimator
+    from .aggregation.numbers import Estimator
     from .aggregation.consensus_init import ConsensusMethod
     from .deep.learning.base import Method
     from .deep.meta.base import AdapterSettings
-    from .planning.policy import Policy
-    from .deep.recovery.method import RecoveryMethod
-    from .datasets.answer_strategy import AnswerStrategy
+    from .planning.policies import Policy
+    from .deep.recovery.base import RecoveryMethod
+    from .datasets.strategy import AnswerStrategy
     from .datasets.strategy import Strategy
     from .deep.tendency import TendencyMethod
 
@@ -215,14 +215,17 @@ aggregators: Registry[Aggregator] = Registry(
     _table(
         "aggregation",
         """
-        auto majority naive-soft two-thirds weighted gold-majority weighted_votes:wawa iwmv log-odds
-        zbs plantnet message_passing:kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc
-        one-coin diagonal fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc
-        dswc-vb cbcc minimax-entropy crossed-effects vi-mf vi-bp multidimensional lfc
-        ordinal-distance ordinal-split ordinal-latent
+        auto votes:majority votes:naive-soft votes:two-thirds votes:weighted votes:gold-majority
+        weighted_votes:wawa weighted_votes:iwmv weighted_votes:log-odds weighted_votes:zbs
+        weighted_votes:plantnet message_passing:kos m-msr truth_discovery:catd truth_discovery:crh
+        truth_discovery:pm dawid-skene dawid_skene:wds dawid_skene:dawid-skene-map bcc one-coin
+        one_coin:diagonal dawid_skene:fast-dawid-skene dawid_skene:hybrid-dawid-skene
+        one_coin:hierarchical one_coin:two-level glad mace dswc dswc:dswc-vb bcc:cbcc
+        minimax-entropy crossed-effects message_passing:vi-mf message_passing:vi-bp multidimensional
+        lfc ordinal-distance ordinal_distance:ordinal-split ordinal-latent
         """,
     )
-    | _table("judging", "judge-pool"),
+    | _table("judging", "pool:judge-pool"),
     {
         "MV": "majority",
         "majority-voting": "majority",
@@ -277,8 +280,9 @@ _CONSENSUS = {
 consensus_methods: Registry[ConsensusMethod] = Registry(
     "consensus",
     _table("aggregation", """
-        span-pool spans:candidates objects sequence medoid weighted-masks staple joint-sets
-        per-option bradley-terry plackett-luce borda consensus_auto:auto rover
+        spans:span-pool spans:candidates objects sequence medoid masks:weighted-masks masks:staple
+        joint-sets sets:per-option bradley-terry rankings:plackett-luce rankings:borda auto=TextAuto
+        rover
         """),
     {},
 )
@@ -298,8 +302,9 @@ estimators: Registry[Estimator] = Registry(
     "estimate",
     _table(
         "aggregation", """
-        mean median trimmed-mean lfc-n gaussian peer-grading numeric_catd:catd numeric_crh:crh
-        numeric_pm:pm
+        numbers:mean numbers:median numbers:trimmed-mean truth_discovery:lfc-n gaussian
+        gaussian:peer-grading truth_discovery:catd=NumberCatd truth_discovery:crh=NumberCrh
+        truth_discovery:pm=NumberPm
         """
     ),
     {
@@ -314,15 +319,20 @@ simulators: Registry[Strategy] = Registry(
     _table(
         "datasets",
         """
-        hammer-spammer independent-confusion given-matrices student-teacher discrete-difficulty glad
-        mace one-coin confusions:community ordinal raters:numeric peer-grading
+        confusions:hammer-spammer confusions:independent-confusion confusions:given-matrices
+        confusions:student-teacher confusions:discrete-difficulty confusions:glad confusions:mace
+        confusions:one-coin confusions:community confusions:ordinal raters:numeric
+        raters:peer-grading
         """,
     ),
     {"matrix-independent": "given-matrices"},
 )
 
 answer_simulators: Registry[AnswerStrategy] = Registry(
-    "simulate", _table("datasets", "objects answer_crowds:comparisons masks sets"), {}
+    "simulate", _table("datasets", """
+                    answer_crowds:objects answer_crowds:comparisons answer_crowds:masks
+                    answer_crowds:sets
+                    """), {}
 )
 
 learners: Registry[Method] = Registry(
@@ -330,10 +340,12 @@ learners: Registry[Method] = Registry(
     _table(
         "deep.learning",
         """
-        two-stage raykar crowd-layer crowd_layer:crowd-layer-vw crowd_layer:crowd-layer-vw-b
-        crowd_layer:crowd-layer-vb crowd_layer:crowd-layer-sw conal confusion_layers:confusion-layer
-        trace-reg geo_crowdnet:geo-crowdnet-f geo_crowdnet:geo-crowdnet-w union-net
-        annotator_networks:madl annot-mix crowd-ar max-mig doctor-net global-noise
+        raykar:two-stage raykar confusion_layers:crowd-layer confusion_layers:crowd-layer-vw
+        confusion_layers:crowd-layer-vw-b confusion_layers:crowd-layer-vb
+        confusion_layers:crowd-layer-sw confusion_layers:conal confusion_layers:confusion-layer
+        confusion_layers:trace-reg confusion_layers:geo-crowdnet-f confusion_layers:geo-crowdnet-w
+        confusion_layers:union-net annotator_networks:madl annotator_networks:annot-mix
+        annotator_networks:crowd-ar max-mig max_mig:doctor-net confusion_layers:global-noise
         """,
     ),
     {
@@ -351,8 +363,8 @@ adapters: Registry[AdapterSettings] = Registry(
     _table(
         "deep.meta",
         """
-        em-full em-one-coin em-kinds em_variants:em-item-confusion baselines:prototypes ridge cnp
-        maml
+        em:em-full em_variants:em-one-coin em_variants:em-kinds em_variants:em-item-confusion
+        baselines:prototypes baselines:ridge baselines:cnp baselines:maml
         """,
     ),
     {
@@ -367,7 +379,10 @@ adapters: Registry[AdapterSettings] = Registry(
 )
 
 policies: Registry[Policy] = Registry(
-    "next", _table("planning", "joint bald uncertainty policies:active-lab random"), {}
+    "next", _table("planning", """
+                policies:joint policies:bald policies:uncertainty policies:active-lab
+                policies:random
+                """), {}
 )
 
 recoverers: Registry[RecoveryMethod] = Registry(
@@ -375,8 +390,9 @@ recoverers: Registry[RecoveryMethod] = Registry(
     _table(
         "deep.recovery",
         """
-        auto seedbert=SeedBert single recovery_heads:heads=EnsembleOfHeads attention-heads
-        deep-ensemble mc-dropout bayes-head baselines:kernel-ridge marginal ldl multi-task
+        estimator:auto seedbert=SeedBert heads:single heads=EnsembleOfHeads heads:attention-heads
+        heads:deep-ensemble heads:mc-dropout heads:bayes-head baselines:kernel-ridge
+        baselines:marginal baselines:ldl baselines:multi-task
         """,
     ),
     {
@@ -393,9 +409,11 @@ tendencies: Registry[TendencyMethod] = Registry(
     _table(
         "deep.tendency",
         """
-        auto linear sim-label own-majority baselines:consensus confused-consensus independent
-        multi-task annotator-embedding hubi:hubi-simple hubi:hubi-medium hubi:hubi-formula d-lema
-        padl published:crowd=CrowdMethod query qumatl
+        auto linear published:sim-label baselines:own-majority baselines:consensus
+        baselines:confused-consensus baselines:independent vector_networks:multi-task
+        vector_networks:annotator-embedding vector_networks:hubi-simple vector_networks:hubi-medium
+        vector_networks:hubi-formula vector_networks:d-lema published:padl
+        published:crowd=CrowdMethod auto:query qumatl
         """,
     ),
     {

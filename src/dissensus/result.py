@@ -29,7 +29,7 @@ from .base.tables import Table as Table
 from .answers.annotations import Annotations
 from .answers.base import Relation
 from .answers.numbers import Numbers
-from .base.calibration import temper
+from .base.probability import temper
 from .errors import DataError, OptionError
 
 if TYPE_CHECKING:

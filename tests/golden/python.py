@@ -66,7 +66,7 @@ def workbench_outcomes(inputs: Path, folder: Path) -> dict[str, Any]:
     from dissensus.app.guard import Hosts
     from dissensus.app.journal import Journal
     from dissensus.app.server import make_app
-    from dissensus.app.sessions import Sessions
+    from dissensus.app.guard import Sessions
     from dissensus.app.workbench import Workbench
     from dissensus.formats import examine
 

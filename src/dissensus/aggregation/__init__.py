@@ -32,44 +32,44 @@ if TYPE_CHECKING:
     from ..result import Aggregation
     from .auto import Auto as Auto
     from .bcc import Bcc as Bcc
-    from .catd import Catd as Catd
-    from .cbcc import Cbcc as Cbcc
-    from .crh import Crh as Crh
+    from .truth_discovery import Catd as Catd
+    from .bcc import Cbcc as Cbcc
+    from .truth_discovery import Crh as Crh
     from .crossed_effects import CrossedEffects as CrossedEffects
     from .dawid_skene import DawidSkene as DawidSkene
-    from .dawid_skene_map import DawidSkeneMap as DawidSkeneMap
-    from .diagonal import Diagonal as Diagonal
+    from .dawid_skene import DawidSkeneMap as DawidSkeneMap
+    from .one_coin import Diagonal as Diagonal
     from .dswc import Dswc as Dswc
-    from .dswc_vb import DswcVb as DswcVb
-    from .fast_dawid_skene import FastDawidSkene as FastDawidSkene
+    from .dswc import DswcVb as DswcVb
+    from .dawid_skene import FastDawidSkene as FastDawidSkene
     from .glad import Glad as Glad
-    from .gold_majority import GoldMajority as GoldMajority
-    from .hierarchical import Hierarchical as Hierarchical
-    from .hybrid_dawid_skene import HybridDawidSkene as HybridDawidSkene
-    from .iwmv import Iwmv as Iwmv
+    from .votes import GoldMajority as GoldMajority
+    from .one_coin import Hierarchical as Hierarchical
+    from .dawid_skene import HybridDawidSkene as HybridDawidSkene
+    from .weighted_votes import Iwmv as Iwmv
     from .message_passing import Kos as Kos
     from .lfc import Lfc as Lfc
-    from .log_odds import LogOdds as LogOdds
+    from .weighted_votes import LogOdds as LogOdds
     from .m_msr import MMsr as MMsr
     from .mace import Mace as Mace
-    from .majority import Majority as Majority
+    from .votes import Majority as Majority
     from .minimax_entropy import MinimaxEntropy as MinimaxEntropy
     from .multidimensional import Multidimensional as Multidimensional
-    from .naive_soft import NaiveSoft as NaiveSoft
+    from .votes import NaiveSoft as NaiveSoft
     from .one_coin import OneCoin as OneCoin
     from .ordinal_distance import OrdinalDistance as OrdinalDistance
     from .ordinal_latent import OrdinalLatent as OrdinalLatent
-    from .ordinal_split import OrdinalSplit as OrdinalSplit
-    from .plantnet import Plantnet as Plantnet
-    from .pm import Pm as Pm
-    from .two_level import TwoLevel as TwoLevel
-    from .two_thirds import TwoThirds as TwoThirds
-    from .vi_bp import ViBp as ViBp
-    from .vi_mf import ViMf as ViMf
+    from .ordinal_distance import OrdinalSplit as OrdinalSplit
+    from .weighted_votes import Plantnet as Plantnet
+    from .truth_discovery import Pm as Pm
+    from .one_coin import TwoLevel as TwoLevel
+    from .votes import TwoThirds as TwoThirds
+    from .message_passing import ViBp as ViBp
+    from .message_passing import ViMf as ViMf
     from .weighted_votes import Wawa as Wawa
-    from .wds import Wds as Wds
-    from .weighted import Weighted as Weighted
-    from .zbs import Zbs as Zbs
+    from .dawid_skene import Wds as Wds
+    from .votes import Weighted as Weighted
+    from .weighted_votes import Zbs as Zbs
 
 __all__ = [
     "MACHINE_MEMORY",

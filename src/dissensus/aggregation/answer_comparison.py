@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.names import indices_of
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Floats
 from ..answers import Answers
 from .consensus_init import consensus

@@ -1,27 +1,49 @@
-"""Auto: a linear pool of methods of every kind, weighted by held-out likelihood."""
+"""Auto: a linear pool of methods of every kind, weighted by held-out likelihood.
+
+The method for texts: ROVER for transcripts, the medoid for translations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
-
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
 import numpy as np
-
-from ..answers.content import content_sample
-from ..base.pooling import mixture_weights
+from ..answers.selections import content_sample
+from ..base.probability import mixture_weights
 from ..base.probability import most_probable
-from ..base.arrays import Floats, Integers
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..base.storage import with_prefix
 from ..answers.annotations import Annotations
-from ..base.calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
-from ..base.engine import Engine, Local
-from .held_out import confusion_from_posterior, held_out, stopped_early
+from ..base.probability import ENOUGH_GOLD
+from ..base.probability import fit_temperature
+from ..base.probability import label_temperature
+from ..base.probability import temper
+from ..base.engine import Engine
+from ..base.engine import Local
+from .held_out import confusion_from_posterior
+from .held_out import held_out
+from .held_out import stopped_early
 from ..params import Folds
 from ..registry import aggregators
-from ..result import Aggregation, pack_params, unpack_params
-from ..method import Aggregator, FitContext, Fitted
+from ..result import Aggregation
+from ..result import pack_params
+from ..result import unpack_params
+from ..method import Aggregator
+from ..method import FitContext
+from ..method import Fitted
+from ..params import Probability
+from ..consensus_base import ConsensusContext
+from ..consensus_base import ConsensusMethod
+from .medoid import Medoid
+from .aggregation import Consensus
+from .rover import Rover
+
 
 # One or two of every kind: votes, hard items, spamming, confusion matrices of clusters, of
 # individuals with equally frequent classes and with others, for easy and hard items, of annotators
@@ -280,3 +302,40 @@ def _notes(
         first,
         f"The {len(results)} members differ from the pool on {apart:.1%} of the items on average.",
     )
+
+
+_CONSENSUS_AUTO_SAMPLE = 20_000  # pairs of answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextAuto(ConsensusMethod):
+    """ROVER where texts are alike, otherwise the medoid.
+
+    The method for texts: ROVER for transcripts, the medoid for translations.
+
+    Words of transcripts are the same or wrong, so they can be mixed. Where answers differ by half
+    of their words and more they are phrased differently, and a mixture would be nobody's sentence.
+
+        rover if answers differ by less than half of their words, else medoid
+
+    When it fails: Texts between transcript and translation, such as free paraphrases with common
+    phrases: the share of different words decides, and may do so wrongly for a small set.
+
+    Parameters
+    ----------
+    apart
+        The mean distance of two answers to an item from which the medoid is used.
+    """
+
+    apart: Probability = 0.5
+
+    def infer(self, fit: ConsensusContext) -> Consensus:
+        first, second = fit.answers.within_item_pairs()
+        step = max(1, len(first) // _CONSENSUS_AUTO_SAMPLE)
+        distance = fit.answers.distance(first[::step], second[::step])
+        mean = float(np.mean(distance)) if len(distance) else 0.0
+        method = Medoid() if mean >= self.apart else Rover()
+        name = "the answer closest to the others" if mean >= self.apart else "a vote word by word"
+        note = f"Two answers differ in {mean:.0%} of their words on average, so {name} is taken."
+        result = method.infer(fit)
+        return replace(result, notes=(note.replace("%", " %"), *result.notes))

@@ -44,9 +44,9 @@ from ..base.arrays import Array, Floats, Integers
 from ..answers.annotations import Annotations, Part
 from ..base.engine import add
 from ..params import Count, NonNegative, Positive
-from ._alternating import AlternatingAggregator, State, start_posterior
+from .em import AlternatingAggregator, State, start_posterior
 from ..method import FitContext
-from .dawid_skene_map import pseudo_counts
+from .dawid_skene import pseudo_counts
 
 _CELLS = 2**18  # floats to work on at once
 _ACCURACY = 0.7  # of the matrix that the common one is drawn around

@@ -5,6 +5,11 @@ A method writes four hooks, each over a part of the items: `log_joint`, `counts`
 add up over parts, so the same method runs on one thread, on all cores, or elsewhere. A method may
 also replace the posterior it learns from (`normalize_joint`) and the test of convergence
 (`has_converged`).
+
+Posterior and parameters in turns, for parameters that do not follow from additive counts.
+
+Parameters of items, or weights of features, do not follow from sums over parts of the items, as
+`_em` requires. Here a method provides the first state and the update of a state.
 """
 
 from __future__ import annotations
@@ -12,16 +17,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
-
+from typing import Any
+from typing import ClassVar
+from typing import Generic
+from typing import NamedTuple
+from typing import TypeVar
 import numpy as np
-
-from ..base.iteration import Iterations, iterate, relative_change_below
-from ..base.probability import log_normalize, normalize, safe_log
+from ..base.iteration import Iterations
+from ..base.iteration import iterate
+from ..base.iteration import relative_change_below
+from ..base.probability import log_normalize
+from ..base.probability import normalize
+from ..base.probability import safe_log
 from ..base.arrays import Floats
 from ..answers.annotations import Part
-from ..params import Count, NonNegative
-from ..method import Aggregator, FitContext, Fitted
+from ..params import Count
+from ..params import NonNegative
+from ..method import Aggregator
+from ..method import FitContext
+from ..method import Fitted
+from collections.abc import Callable
+
 
 Params = TypeVar("Params")
 Counts = TypeVar("Counts")
@@ -158,3 +174,63 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
             checkpoint=checkpoint if store else None,
         )
         return Fitted(step.params, trace, converged)
+
+
+class State(NamedTuple, Generic[Params]):
+    """The state after an iteration."""
+
+    params: Params
+    posterior: Floats = np.empty((0, 0))  # (item, class), or empty before the first iteration
+    objective: float = np.nan
+    expected_likelihood: float = np.nan  # where convergence is a matter of it
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlternatingAggregator(Aggregator, Generic[Params]):
+    """A model whose parameters and posterior are improved in turns.
+
+    Parameters
+    ----------
+    max_iter
+        Maximum number of iterations.
+    tol
+        Relative change of the objective below which the fit has converged.
+    """
+
+    max_iter: Count = 200
+    tol: NonNegative = 1e-6
+
+    @abstractmethod
+    def first_state(self, fit: FitContext) -> State[Params]:
+        """Return the state before the first iteration."""
+
+    @abstractmethod
+    def advance(self, fit: FitContext, last: State[Params]) -> State[Params]:
+        """Return better parameters, the posterior under them, and the objective."""
+
+    def has_converged(self, trace: list[float], state: State[Params], last: State[Params]) -> bool:
+        """Return whether the last iteration changed little enough to stop."""
+        return relative_change_below(trace, self.tol)
+
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        first, advance = self.first_state(fit), partial(self.advance, fit)
+        reached = iterate(first, advance, self.has_converged, self.max_iter, fit.progress)
+        return Fitted(reached.state.params, reached.trace, reached.converged)
+
+
+def start_posterior(fit: FitContext) -> Floats:
+    """Return the posterior to start from, by default vote shares, with gold kept."""
+    return fit.over_items(partial(_start, start=fit.start))
+
+
+def _start(part: Part, start: Floats | None) -> Floats:
+    posterior = normalize(part.votes()) if start is None else start[part.start : part.stop]
+    return log_normalize(safe_log(posterior), part.allowed)[1]
+
+
+def expectation(
+    fit: FitContext, e_step: Callable[[Part], tuple[float, Floats]]
+) -> tuple[Floats, float]:
+    """Return the posterior of all items and the log evidence, from those of the parts."""
+    evidence, posterior = zip(*fit.engine.each(e_step, fit.parts), strict=True)
+    return np.concatenate(posterior), sum(evidence)

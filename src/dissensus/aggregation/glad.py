@@ -31,9 +31,9 @@ from ..base.arrays import Floats, Integers
 from ..answers.annotations import Part
 from ..base.engine import add
 from ..params import Positive
-from ._alternating import AlternatingAggregator, State, expectation, start_posterior
+from .em import AlternatingAggregator, State, expectation, start_posterior
 from ..method import FitContext
-from ..base.newton import Derivatives, add_normal_prior, derivatives, logistic, newton_step
+from ..base.iteration import Derivatives, add_normal_prior, derivatives, logistic, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..answers.content import content_folds, content_order
+from ..answers.selections import content_folds, content_order
 from ..base.iteration import iterate, relative_change_below
 from ..base.names import as_names
 from ..base.arrays import Floats, Integers

@@ -30,7 +30,7 @@ from ..answers.annotations import Annotations, Part
 from ..base.engine import add
 from ..errors import DataError
 from ..params import NonNegative
-from ._alternating import AlternatingAggregator, State, expectation, start_posterior
+from .em import AlternatingAggregator, State, expectation, start_posterior
 from ..method import FitContext
 from .dawid_skene import Confusion
 

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from ..base.dirichlet import expected_log, negative_kl
+from ..base.probability import expected_log, negative_kl
 from ..base.probability import normalize, safe_log
 from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations, Part

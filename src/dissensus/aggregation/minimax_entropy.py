@@ -39,9 +39,9 @@ from ..answers.annotations import Annotations, Part
 from ..base.engine import add
 from ..params import Count, NonNegative, Positive
 from ..result import Aggregation
-from ._alternating import AlternatingAggregator, State, expectation, start_posterior
+from .em import AlternatingAggregator, State, expectation, start_posterior
 from ..method import FitContext, Fitted
-from ._graph import group_sum
+from .message_passing import group_sum
 
 _STEPS = 3  # of both kinds in every iteration
 _CELLS = 2**21  # floats to work on at once

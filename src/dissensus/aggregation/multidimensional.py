@@ -40,10 +40,10 @@ from ..base.arrays import Array, Floats, Integers
 from ..answers.annotations import Annotations, Part
 from ..base.engine import add
 from ..params import Count, NonNegative, Positive
-from ._alternating import AlternatingAggregator, State, expectation, start_posterior
+from .em import AlternatingAggregator, State, expectation, start_posterior
 from ..method import FitContext
-from ._graph import group_sum
-from ..base.newton import Derivatives, add_normal_prior, newton_step
+from .message_passing import group_sum
+from ..base.iteration import Derivatives, add_normal_prior, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 _SETTLING = 20  # steps for items with known annotators

@@ -1,22 +1,51 @@
-"""The interface of estimators of numbers, and the steps they have in common."""
+"""The interface of estimators of numbers, and the steps they have in common.
+
+Aggregation of numbers: the values of items from the numbers of several annotators.
+
+Mean: every answer has the same weight.
+
+Median: robust against a few outliers.
+
+Trimmed mean: the mean of an item's answers without the highest and lowest.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
-
+from typing import Any
+from typing import ClassVar
 import numpy as np
-
-from ..base.arrays import Floats, Integers
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.numbers import Numbers
 from ..errors import DataError
 from ..params import Settings
 from ..registry import estimators
-from ..result import Estimation, gold_values
-from ..method import Progress, no_progress
+from ..result import Estimation
+from ..result import gold_values
+from ..method import Progress
+from ..method import no_progress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from ..answers.selections import without_own
+from ..formats import as_annotations
+from ..formats import as_truth
+from typing import Annotated
+from annotated_types import Interval
+
+if TYPE_CHECKING:
+    from .truth_discovery import NumberCatd as Catd
+    from .truth_discovery import NumberCrh as Crh
+    from .gaussian import Gaussian as Gaussian
+    from .truth_discovery import LfcN as LfcN
+    from .gaussian import PeerGrading as PeerGrading
+    from .truth_discovery import NumberPm as Pm
+
 
 
 @dataclass(frozen=True)
@@ -175,3 +204,172 @@ def ratio(part: Floats, whole: Floats | Integers) -> Floats:
     [0.5, nan]
     """
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole != 0)
+
+
+__all__ = [
+    "Estimator",
+    "estimate",
+    *(target.partition(":")[2] for target in estimators.table.values()),
+]
+
+
+def __getattr__(name: str) -> Any:
+    return estimators.load(name)
+
+
+def estimate(
+    annotations: Numbers | str | Path | Any,
+    method: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    authors: Mapping[str, str] | str | Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Estimation:
+    """Infer the value of every item.
+
+    Parameters
+    ----------
+    annotations
+        The numbers; or annotations, a path or a table whose labels are numbers.
+    method
+        A method, or `name[setting=value,…]`; by default `mean`, and `peer-grading` with authors.
+        Where annotators are biased and items have few
+        answers, `gaussian[rate=within]` may be closer to the truth.
+    gold
+        Known values, as `{item: number}`, a pandas Series, a table or a file: they are kept, and
+        methods with parameters learn from them.
+    authors
+        Whose item it is, `{item: annotator}`, or a file: answers of authors about their own items
+        are left out, and `peer-grading` ties the reliability of graders to their own grade.
+    seed
+        Random seed.
+    progress
+        Called after every iteration with its number and the objective.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
+    >>> estimate(annotations, "median").value.tolist()
+    [2.0, 5.0]
+    """
+    if not isinstance(annotations, Numbers):
+        from ..formats import as_numbers
+
+        annotations = as_numbers(as_annotations(annotations), annotations)
+    method = method or ("mean" if authors is None else "peer-grading")
+    chosen = estimators.create(method) if isinstance(method, str) else method
+    if authors is not None:
+        from ..formats.side_tables import read_authors
+
+        known = authors if isinstance(authors, Mapping) else read_authors(authors)
+        annotations, _ = without_own(annotations, known)
+        if "authors" in chosen.side_tables:
+            chosen = replace(chosen, authors=known)  # type: ignore[call-arg]
+    if chosen.side_tables:
+        from ..formats.side_tables import read_side_tables
+
+        chosen = read_side_tables(chosen, chosen.side_tables)
+    return chosen.fit(annotations, gold=as_truth(gold), seed=seed, progress=progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Estimator):
+    """The mean of an item's answers.
+
+    Mean: every answer has the same weight.
+
+    The standard error is that of the item's own answers, so it needs at least two.
+
+        value[i] = mean of the answers to i
+
+    When it fails: One outlier moves it as far as it likes, and an annotator who is always too high
+    moves all of their items.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> annotations = Numbers.from_columns("aaab", "xyzx", [1, 2, 6, 4])
+    >>> Mean().fit(annotations).value.tolist()
+    [3.0, 4.0]
+    """
+
+    def infer(self, fit: NumericContext) -> Estimation:
+        size = fit.annotations.labels_per_item
+        value = fit.mean(np.ones(len(fit.annotations)))
+        squares = fit.by_item(fit.errors(value) ** 2)
+        deviation = np.sqrt(ratio(squares, size * np.maximum(size - 1, 0)))
+        return self.result(fit, value, deviation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Median(Estimator):
+    """The median of an item's answers; of an even number, the mean of the middle two.
+
+    Median: robust against a few outliers.
+
+        value[i] = median of the answers to i
+
+    When it fails: With two answers it is the mean. It ignores annotators' biases and their
+    precision, so with exact and sloppy annotators it wastes the exact ones.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> annotations = Numbers.from_columns("aaabb", "xyzxy", [1, 2, 60, 4, 5])
+    >>> Median().fit(annotations).value.tolist()
+    [2.0, 4.5]
+    """
+
+    def infer(self, fit: NumericContext) -> Estimation:
+        value = fit.median(np.ones(len(fit.annotations)))
+        return self.result(fit, value, np.full(len(value), np.nan))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimmedMean(Estimator):
+    """The mean of an item's middle answers.
+
+    Trimmed mean: the mean of an item's answers without the highest and lowest.
+
+    The standard error is that of Tukey and McLaughlin, from winsorized answers.
+
+        value[i] = mean of the answers to i without the highest and lowest share `trim`
+
+    When it fails: With fewer than 1 / trim answers to an item nothing is cut, and it is the mean.
+    Biases of annotators remain.
+
+        J. W. Tukey, D. H. McLaughlin. Less vulnerable confidence and significance procedures for
+        location based on a single sample: trimming/Winsorization 1. Sankhyā A 25(3), 1963.
+
+    Parameters
+    ----------
+    trim
+        Fraction of the answers that is left out at either end, rounded down to whole answers.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> annotations = Numbers.from_columns("aaaaa", "vwxyz", [1, 2, 3, 4, 90])
+    >>> TrimmedMean(trim=0.2).fit(annotations).value.tolist()
+    [3.0]
+    """
+
+    trim: Annotated[float, Interval(ge=0, lt=0.5)] = 0.1
+
+    def infer(self, fit: NumericContext) -> Estimation:
+        annotations, item = fit.annotations, fit.item
+        size = annotations.labels_per_item
+        cut = np.floor(self.trim * size + 1e-9).astype(np.int64)  # (item): left out at either end
+        first, last = annotations.index[:-1] + cut, annotations.index[1:] - 1 - cut
+        position = np.arange(len(annotations))
+        ranked = annotations.value[fit.ranked]  # the items stand in the same order
+        inside = (position >= first[item]) & (position <= last[item])
+        value = ratio(fit.by_item(ranked * inside), size - 2 * cut)
+        winsorized = ranked[np.clip(position, first[item], last[item])]
+        centre = ratio(fit.by_item(winsorized), size)
+        squares = fit.by_item((winsorized - centre[item]) ** 2)
+        kept = ratio(size - 2.0 * cut, size)
+        variance = ratio(squares, size * np.maximum(size - 1, 0))
+        return self.result(fit, value, np.sqrt(variance) / kept)

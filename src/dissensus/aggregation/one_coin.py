@@ -1,17 +1,46 @@
-"""One coin per annotator: one accuracy, whatever the true class."""
+"""One coin per annotator: one accuracy, whatever the true class.
+
+One accuracy per annotator and true class.
+
+Hierarchical: annotators with few labels are shrunk towards the crowd.
+
+Two levels: every class has easy and hard items, with confusion matrices of their own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
-
+from typing import ClassVar
+from typing import Literal
+from typing import NamedTuple
 import numpy as np
-
-from ..base.probability import normalize, safe_log
-from ..base.arrays import Array, Floats, Integers
-from ..answers.annotations import Annotations, Part
-from ..params import NonNegative, Probability
+from ..base.probability import normalize
+from ..base.probability import safe_log
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..base.arrays import Integers
+from ..answers.annotations import Annotations
+from ..answers.annotations import Part
+from ..params import NonNegative
+from ..params import Probability
 from .em import EMAggregator
+from .dawid_skene import Confusion
+from .dawid_skene import ConfusionAggregator
+from .dawid_skene import Counts as DiagonalCounts
+from scipy.special import psi
+from .bcc import Bcc
+from .bcc import DirichletPosterior
+from .dawid_skene import Counts as HierarchicalCounts
+from .dawid_skene import pseudo_counts
+from dataclasses import replace
+from functools import partial
+from scipy.special import softmax
+from ..base.probability import log_normalize
+from ..result import Aggregation
+from ..method import FitContext
+from .bcc import Fraction
+from .dawid_skene import Counts as TwoLevelCounts
+
 
 _EDGE = 1e-10  # no accuracy is exactly 0 or 1
 
@@ -119,6 +148,234 @@ class OneCoin(EMAggregator[Coins, Counts]):
 
     def quality(self, params: Coins, agreement: Floats) -> Floats:
         return params.right
+
+    def n_floats(self, annotations: Annotations) -> int:
+        return 2 * super().n_floats(annotations)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagonal(ConfusionAggregator):
+    """One probability of being right per annotator and true class, fitted with EM.
+
+    One accuracy per annotator and true class.
+
+    Between `one-coin` and `dawid-skene`: annotator a labels an item of class t correctly with
+    probability `confusion[a, t, t]`, and errors are spread evenly over the other classes. K
+    parameters per annotator instead of K², and with two classes the same as Dawid-Skene. They have
+    a Beta prior for every true class, as in `dawid-skene-map`.
+
+        confusion[a, t, g] = right[a, t] if g = t else (1 - right[a, t]) / (n_classes - 1)
+
+    When it fails: With more than two classes it cannot express that two classes are mistaken for
+    each other, so it trusts a common confusion as if it were rare. Shared errors make it too sure.
+
+        V. C. Raykar and others. Learning from crowds. JMLR 11, 2010 (two classes: sensitivity and
+        specificity).
+
+    Parameters
+    ----------
+    strength
+        Pseudo-counts of every annotator for every true class.
+    accuracy
+        The fraction of them that is right.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Diagonal().fit(annotations).labels.tolist()
+    ['0', '1']
+    """
+
+    strength: NonNegative = 0.01
+    accuracy: Probability = 0.7
+
+    def update(self, counts: DiagonalCounts, last: Confusion | None) -> Confusion:
+        n_classes = len(counts.true)
+        given = counts.given_true.reshape(-1, n_classes, n_classes)
+        right = np.einsum("att->at", given)
+        wrong = given.sum(axis=1) - right + self.strength * (1 - self.accuracy)
+        both = normalize(np.stack([right + self.strength * self.accuracy, wrong]), axis=0)
+        eye = np.eye(n_classes, dtype=bool)
+        others = max(n_classes - 1, 1)
+        spread = np.where(eye, both[0][:, None, :], both[1][:, None, :] / others)
+        return Confusion(safe_log(normalize(counts.true)), safe_log(spread).reshape(-1, n_classes))
+
+    def log_prior(self, params: Confusion) -> float:
+        n_classes = len(params.log_prior)
+        given = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
+        right = np.trace(given)
+        wrong = (given.sum() - right) / max(n_classes - 1, 1)
+        return float(self.strength * (self.accuracy * right + (1 - self.accuracy) * wrong))
+
+
+_LIMITS = (0.01, 2000.0)  # of a strength that is estimated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hierarchical(Bcc):
+    """One confusion matrix per annotator, shrunk towards that of the crowd, by variational Bayes.
+
+    Hierarchical: annotators with few labels are shrunk towards the crowd.
+
+    The model is that of `bcc` with a learned prior. A priori an annotator has `strength`
+    pseudo-counts for every true class. A fraction `pooled` of them follows the confusion matrix of
+    the whole crowd, the rest is that of `bcc`, an annotator of the given `accuracy`:
+
+        base[g, t] = strength * ((1 - pooled) * fixed[g, t] + pooled * crowd[g, t])
+
+    The fixed part is an anchor: a free crowd matrix lets classes drift and merge, most of all where
+    labels are few. The crowd's matrix, and with `estimate` the strength and the accuracy, maximize
+    the evidence lower bound by Minka's fixed-point steps, which never lower it.
+
+    When it fails: Where the crowd is not one crowd: annotators with few labels are taken for the
+    average one, so a small group of experts among novices is underrated (`cbcc`). Shared errors
+    make it too sure. With two annotators it falls behind a vote.
+
+        T. P. Minka. Estimating a Dirichlet distribution. Technical report, 2000.
+        R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
+        doi:10.1162/tacl_a_00185
+
+    Parameters
+    ----------
+    pooled
+        The fraction of the pseudo-counts that follows the crowd.
+    estimate
+        Whether the strength, and without pooling the accuracy, are estimated as well. On small
+        data the strength may reach its limit: all annotators are then alike.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Hierarchical().fit(annotations).labels.tolist()
+    ['0', '1']
+    """
+
+    tol: NonNegative = 1e-7  # the crowd's matrix converges slowly
+    pooled: Probability = 0.5
+    estimate: bool = False
+
+    def update(self, counts: HierarchicalCounts, last: DirichletPosterior | None) -> DirichletPosterior:
+        n_classes = len(counts.true)
+        given = counts.given_true.reshape(-1, n_classes, n_classes)
+        if last is None:
+            strength = np.clip(self.strength, *_LIMITS) if self.estimate else self.strength
+            base = self.blend(float(strength), given.sum(axis=0))
+        else:
+            base = self.update_base(given, last.base)
+        return self.posterior_params(counts, base)
+
+    def update_base(self, given: Floats, base: Floats) -> Floats:
+        """Return pseudo-counts under which the counts are at least as probable.
+
+        In the Pólya urn, `draws` is the expected number of labels drawn from the base rather than
+        from earlier labels of the annotator.
+        """
+        draws = base * (psi(base + given) - psi(base)).sum(axis=0)  # (given class, true class)
+        strength = base[:, 0].sum()
+        fixed = (1 - self.pooled) * pseudo_counts(strength, self.accuracy, len(base))
+        if self.estimate:
+            rate = (psi(strength + given.sum(axis=1)) - psi(strength)).sum()
+            strength = np.clip(draws.sum() / rate, *_LIMITS) if rate > 0 else strength
+        if self.pooled:
+            return self.blend(strength, draws * (1 - fixed / base))
+        right = (np.trace(draws) + self.accuracy) / (draws.sum() + 1)
+        return pseudo_counts(strength, right if self.estimate else self.accuracy, len(base))
+
+    def blend(self, strength: float, draws: Floats) -> Floats:
+        """Return the pseudo-counts, with the crowd's matrix from these draws and one more."""
+        crowd = normalize(draws + pseudo_counts(1, self.accuracy, len(draws)), axis=0)
+        fixed = pseudo_counts(strength, self.accuracy, len(draws))
+        return (1 - self.pooled) * fixed + self.pooled * strength * crowd
+
+    def log_prior(self, params: DirichletPosterior) -> float:
+        """Return minus the KL divergence, plus the log prior of the crowd's matrix."""
+        base = params.base / params.base.sum(axis=0)
+        one = pseudo_counts(1, self.accuracy, len(base))
+        if self.pooled:
+            crowd = (base - (1 - self.pooled) * one) / self.pooled
+            return super().log_prior(params) + float((one * safe_log(crowd)).sum())
+        right = base[0, 0]
+        anchor = self.accuracy * safe_log(right) + (1 - self.accuracy) * safe_log(1 - right)
+        return super().log_prior(params) + float(anchor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoLevel(Bcc):
+    """Two confusion matrices per annotator, for easy and for hard items, by variational Bayes.
+
+    Two levels: every class has easy and hard items, with confusion matrices of their own.
+
+    The model is that of `bcc` with two states for every class. A priori annotators are right nine
+    times out of ten on easy items and seven times on hard ones; their confusion matrices are
+    learned. So on hard items a few annotators may be right against the majority. It always starts
+    from the votes, because the start decides which items become hard: the more an item's annotators
+    agree, the easier it counts. The posterior of a class is the sum over its easy and hard state.
+
+    Over 23 public data sets it was as good as `bcc` on average, far better on some and worse on
+    others: a member of an ensemble rather than a method to use alone.
+
+        P(labels of i, t, level) = prior[t, level] · Π_a confusion[a, t, level, label of a on i]
+
+    When it fails: With fewer than about four labels per item nothing shows which items are hard,
+    and it has twice the parameters: on sets with few labels per annotator it loses to `bcc`.
+
+    Parameters
+    ----------
+    accuracy
+        The fraction of pseudo-counts on the right label of easy items.
+    hard
+        The same for hard items.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> TwoLevel().fit(annotations).labels.tolist()
+    ['0', '1']
+    """
+
+    own_start: ClassVar[bool] = True
+
+    accuracy: Fraction = 0.9
+    hard: Fraction = 0.7
+
+    def base(self, n_states: int) -> Floats:
+        easy = pseudo_counts(self.strength, self.accuracy, n_states // 2)
+        return np.hstack([easy, pseudo_counts(self.strength, self.hard, n_states // 2)])
+
+    def normalize_joint(self, joint: Floats, allowed: Floats | float) -> tuple[float, Floats]:
+        return log_normalize(
+            joint, np.tile(allowed, 2) if isinstance(allowed, np.ndarray) else allowed
+        )
+
+    def part_posterior(self, part: Part, params: DirichletPosterior) -> Floats:
+        _, posterior = self.normalize_joint(self.log_joint(part, params), part.allowed)
+        return params.by_class(posterior)
+
+    def level_posterior(self, part: Part, params: DirichletPosterior) -> Floats:
+        """Return P(level | class): (item, state)."""
+        joint = self.log_joint(part, params).reshape(-1, 2, part.n_classes)
+        return softmax(joint, axis=1).reshape(len(joint), -1)
+
+    def infer(self, fit: FitContext) -> Aggregation:
+        result = super().infer(fit)
+        parts = fit.engine.each(partial(self.level_posterior, params=result.params), fit.parts)
+        level = np.concatenate([np.empty((0, 2 * fit.annotations.n_classes)), *parts])
+        return replace(result, params=result.params._replace(level=level))
+
+    def label_probabilities(
+        self, params: DirichletPosterior, item: Array, annotator: Array
+    ) -> Floats:
+        given = normalize(params.cells[annotator], axis=1)  # (answer, given class, state)
+        return params.by_class(given * params.level[item][:, None]).swapaxes(1, 2)
+
+    def initial_counts(self, part: Part, posterior: Floats) -> TwoLevelCounts:
+        best = normalize(part.votes()).max(axis=1, keepdims=True)
+        agreement = (part.n_classes * best - 1) / max(part.n_classes - 1, 1)  # 0 at chance level
+        easy = posterior * agreement
+        return super().initial_counts(part, np.hstack([easy, posterior - easy]))
 
     def n_floats(self, annotations: Annotations) -> int:
         return 2 * super().n_floats(annotations)

@@ -1,21 +1,37 @@
-"""Ordinal distance: errors are less probable the further a label is from the truth."""
+"""Ordinal distance: errors are less probable the further a label is from the truth.
+
+Ordinal split (Raykar et al. 2010): one binary problem for every threshold between classes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
-
+from typing import Annotated
+from typing import ClassVar
+from typing import Literal
+from typing import NamedTuple
 import numpy as np
 from annotated_types import Interval
 from scipy.special import log_softmax
-
-from ..base.probability import normalize, safe_log
-from ..base.arrays import Floats, Integers
+from ..base.probability import normalize
+from ..base.probability import safe_log
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.annotations import Part
 from ..params import NonNegative
-from ._cuts import blocks
-from ._ordinal import OrdinalAggregator
-from .dawid_skene import ConfusionModel, Counts
+from .ordinal_latent import blocks
+from .ordinal_latent import OrdinalAggregator
+from .dawid_skene import ConfusionModel
+from .dawid_skene import Counts
+from dataclasses import replace
+from ..base.names import numbered
+from ..answers.annotations import Annotations
+from ..params import Count
+from ..method import FitContext
+from ..method import Fitted
+from .dawid_skene import Confusion
+from .dawid_skene import DawidSkene
+
 
 _LOWEST, _HIGHEST = -5.0, 20.0  # range of the sharpness
 _STEP = 0.25  # of the grid of shifts
@@ -167,3 +183,178 @@ def _sharpen(given: Floats, distance: Floats, start: Floats) -> Floats:
         if change < 1e-8:  # convergence is quadratic
             break
     return here
+
+
+class Thresholds(NamedTuple):
+    """Parameters of Dawid-Skene at every threshold; 1 is above, 0 is not."""
+
+    log_prior: Floats  # (threshold, truly above)
+    log_given: Floats  # (threshold, annotator and labelled above, truly above)
+
+    def at(self, threshold: int) -> Confusion:
+        """Return the parameters of one threshold."""
+        return Confusion(self.log_prior[threshold], self.log_given[threshold])
+
+    def reindex(self, indices: Integers, n_items: int) -> Thresholds:
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
+        thresholds = range(len(self.log_prior))
+        return _stack([self.at(one).reindex(indices, n_items) for one in thresholds], len(indices))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrdinalSplit(OrdinalAggregator):
+    """Dawid-Skene for every threshold between ordered classes.
+
+    Ordinal split (Raykar et al. 2010): one binary problem for every threshold between classes.
+
+    Classes are ordered. For every threshold c, "is it above c?" is a binary problem, solved by
+    Dawid-Skene with confusion matrices of its own. The probabilities of lying above must decrease
+    from threshold to threshold; where they do not, they are replaced by their isotonic regression.
+    Their differences are the posterior.
+
+        P(t > c) by dawid-skene on "is the label above c?", for every threshold c
+        posterior[t] = P(t > t - 1) - P(t > t)
+
+    When it fails: Thresholds with few items on one side are binary problems with a rare class, so
+    extreme classes are estimated poorly. It ignores that the thresholds share annotators.
+
+        V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+        crowds. Journal of Machine Learning Research 11, 2010.
+
+    Parameters
+    ----------
+    max_iter
+        Maximum number of iterations, for each threshold.
+    tol
+        Relative change of the objective below which the fit has converged.
+    smoothing
+        Pseudo-count added to every cell; 0 is maximum likelihood.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
+    >>> OrdinalSplit().fit(annotations).labels.tolist()
+    ['0', '2', '2']
+    """
+
+    params_type: ClassVar[type] = Thresholds
+
+    max_iter: Count = 200
+    tol: NonNegative = 1e-6
+    smoothing: NonNegative = 0.01
+
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        runs = [self._binary.estimate_params(_above(fit, one)) for one in _thresholds(fit)]
+        return Fitted(
+            _stack([run.params for run in runs], fit.annotations.n_annotators),
+            _sum([run.trace for run in runs]),
+            all(run.converged for run in runs),
+        )
+
+    def posterior(self, fit: FitContext, params: Thresholds) -> Floats:
+        return _differences(
+            fit,
+            [self._binary.posterior(_above(fit, one), params.at(one)) for one in _thresholds(fit)],
+        )
+
+    def confusion(self, params: Thresholds) -> Floats:
+        n_classes = len(params.log_prior) + 1
+        n_annotators = params.log_given.shape[1] // 2
+        given = np.exp(params.log_given).reshape(-1, n_annotators, 2, 2)
+        threshold, true = np.ogrid[: n_classes - 1, :n_classes]
+        above = given[threshold, :, 1, (true > threshold).astype(int)]
+        return classes_from(above.transpose(2, 1, 0))  # was (threshold, true, annotator)
+
+    def quality(self, params: Thresholds, agreement: Floats) -> Floats:
+        prior = classes_from(np.exp(params.log_prior[:, 1]))
+        return np.einsum("t,att->a", prior, self.confusion(params))
+
+    def n_floats(self, annotations: Annotations) -> int:
+        return (
+            super().n_floats(annotations) * 3
+            + 8 * annotations.n_annotators * annotations.n_classes**2
+        )
+
+    @property
+    def _binary(self) -> DawidSkene:
+        return DawidSkene(max_iter=self.max_iter, tol=self.tol, smoothing=self.smoothing)
+
+
+def classes_from(above: Floats) -> Floats:
+    """Return probabilities of classes from those of lying above each threshold.
+
+    >>> classes_from(np.array([0.9, 0.2, 0.4])).round(2).tolist()
+    [0.1, 0.6, 0.0, 0.3]
+    """
+    end = np.ones((*above.shape[:-1], 1))
+    from_here = np.concatenate([end, np.clip(decreasing(above), 0, 1), 0 * end], axis=-1)
+    return from_here[..., :-1] - from_here[..., 1:]
+
+
+def decreasing(values: Floats) -> Floats:
+    """Return the decreasing isotonic regression along the last axis.
+
+    The value at an index is the minimum over all starts before it of the maximum mean over all
+    ends behind it.
+
+    >>> decreasing(np.array([[0.9, 0.2, 0.4]])).round(2).tolist()
+    [[0.9, 0.3, 0.3]]
+    """
+    size = values.shape[-1]
+    if (np.diff(values, axis=-1) <= 0).all():
+        return values
+    upto = np.concatenate([np.zeros((*values.shape[:-1], 1)), values.cumsum(axis=-1)], axis=-1)
+    out = np.full(values.shape, np.inf)
+    for first in range(size):
+        highest = np.full(values.shape[:-1], -np.inf)
+        for last in range(size - 1, first - 1, -1):
+            mean = (upto[..., last + 1] - upto[..., first]) / (last + 1 - first)
+            np.maximum(highest, mean, out=highest)
+            np.minimum(out[..., last], highest, out=out[..., last])
+    return np.minimum.accumulate(out, axis=-1)
+
+
+def _thresholds(fit: FitContext) -> range:
+    return range(fit.annotations.n_classes - 1)
+
+
+def _above(fit: FitContext, threshold: int) -> FitContext:
+    """Return the binary problem of a threshold."""
+    annotations, gold = fit.annotations, fit.gold
+    binary = Annotations(
+        index=annotations.index,
+        annotator=annotations.annotator,
+        label=(annotations.label > threshold).astype(np.uint8),
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=numbered(2),
+    )
+    if gold is not None:
+        gold = np.where(gold < 0, -1, gold > threshold)
+    start = None
+    if fit.start is not None:
+        above = fit.start[:, threshold + 1 :].sum(axis=1)
+        start = np.stack([1 - above, above], axis=1)
+    parts = binary.parts([(part.start, part.stop) for part in fit.parts], gold)
+    return replace(fit, annotations=binary, parts=parts, gold=gold, start=start)
+
+
+def _differences(fit: FitContext, posteriors: list[Floats]) -> Floats:
+    """Return the posterior from those of every threshold, (item, above)."""
+    above = [posterior[:, 1:] for posterior in posteriors]
+    return classes_from(np.concatenate([np.empty((fit.annotations.n_items, 0)), *above], axis=1))
+
+
+def _stack(each: list[Confusion], n_annotators: int) -> Thresholds:
+    return Thresholds(
+        np.array([one.log_prior for one in each]).reshape(-1, 2),
+        np.array([one.log_given for one in each]).reshape(-1, 2 * n_annotators, 2),
+    )
+
+
+def _sum(traces: list[tuple[float, ...]]) -> tuple[float, ...]:
+    """Add up objectives by iteration; shorter traces keep their last value."""
+    longest = max(map(len, traces), default=0)
+    rows = [[*trace, *[trace[-1]] * (longest - len(trace))] for trace in traces]
+    return tuple(np.sum(rows, axis=0).tolist()) if rows else ()

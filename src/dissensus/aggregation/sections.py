@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.plain import as_rows
+from ..base.storage import as_rows
 from ..base.arrays import Floats
 from ..pages.wording import percent
 from ..result import Aggregation

@@ -1,23 +1,105 @@
-"""Sequence: the tags of a text form a chain, and annotators depend on their own last tag."""
+"""Sequence: the tags of a text form a chain, and annotators depend on their own last tag.
+
+Forward-backward and Viterbi over many sequences at once, position by position.
+
+Sequences lie one after the other in arrays of tokens. They are visited from the longest, so those
+that reach a position are always the first ones.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
+from typing import Any
+from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.special import psi
-
-from ..base.dirichlet import expected_log, negative_kl
-from ..base.iteration import iterate, relative_change_below
-from ..base.arrays import Array, Floats, Integers, count_up
+from ..base.probability import expected_log
+from ..base.probability import negative_kl
+from ..base.iteration import iterate
+from ..base.iteration import relative_change_below
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..base.arrays import Integers
+from ..base.arrays import count_up
 from ..answers.marks import Spans
-from ..base.calibration import label_temperature, temper
-from ..params import Count, NonNegative, Positive
-from ..consensus_base import ConsensusContext, ConsensusMethod
-from .chain import Chain, Smoothed
+from ..base.probability import label_temperature
+from ..base.probability import temper
+from ..params import Count
+from ..params import NonNegative
+from ..params import Positive
+from ..consensus_base import ConsensusContext
+from ..consensus_base import ConsensusMethod
 from .aggregation import Consensus
+from collections.abc import Iterator
+
+
+class Smoothed(NamedTuple):
+    """What follows from the emissions of all sequences."""
+
+    evidence: float  # log, summed
+    state: Floats  # (token, state): posterior
+    moves: Floats  # (state, next state): expected number of transitions
+    ahead: Floats  # (token, state): likelihood of the token and all after it, up to a factor
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The positions of tokens in their sequences."""
+
+    length: Integers  # (sequence): at least 1
+
+    @property
+    def first(self) -> Integers:
+        """The first token of every sequence."""
+        return np.cumsum(self.length) - self.length
+
+    def steps(self) -> Iterator[Integers]:
+        """Yield the tokens at every position, in the order of sequences from the longest."""
+        order = np.argsort(-self.length, kind="stable")
+        first, length = self.first[order], self.length[order]
+        for position in range(int(length[0]) if len(length) else 0):
+            yield first[: np.searchsorted(-length, -position)] + position
+
+    def smooth(self, emission: Floats, start: Floats, move: Floats) -> Smoothed:
+        """Return posteriors from log emissions, (token, state), and weights of start and moves."""
+        highest = emission.max(axis=1, keepdims=True)
+        given = np.exp(emission - highest)
+        forward, scale = np.empty_like(given), np.empty(len(given))
+        steps = list(self.steps())
+        for position, tokens in enumerate(steps):
+            before = start if position == 0 else forward[tokens - 1] @ move
+            forward[tokens] = before * given[tokens]
+            scale[tokens] = forward[tokens].sum(axis=1)
+            forward[tokens] /= scale[tokens, None]
+        ahead, moves = given / scale[:, None], np.zeros_like(move)  # last tokens: nothing follows
+        for tokens in steps[:0:-1]:
+            moves += forward[tokens - 1].T @ ahead[tokens]
+            ahead[tokens - 1] *= ahead[tokens] @ move.T
+        state = forward * ahead * scale[:, None] / np.where(given > 0, given, 1.0)
+        evidence = float(np.log(scale).sum() + highest.sum())
+        return Smoothed(evidence, state, moves * move, ahead)
+
+    def best(self, emission: Floats, start: Floats, move: Floats) -> Integers:
+        """Return the most probable states of all tokens, by Viterbi."""
+        with np.errstate(divide="ignore"):
+            log_start, log_move = np.log(start), np.log(move)
+        score, origin = np.empty_like(emission), np.zeros(emission.shape, dtype=np.int64)
+        steps = list(self.steps())
+        for position, tokens in enumerate(steps):
+            if position == 0:
+                score[tokens] = log_start + emission[tokens]
+                continue
+            paths = score[tokens - 1][:, :, None] + log_move  # (sequence, state, next state)
+            origin[tokens] = paths.argmax(axis=1)
+            score[tokens] = paths.max(axis=1) + emission[tokens]
+        state = np.zeros(len(emission), dtype=np.int64)
+        last = self.first + self.length - 1
+        state[last] = score[last].argmax(axis=1)
+        for tokens in steps[:0:-1]:
+            state[tokens - 1] = origin[tokens, state[tokens]]
+        return state
+
 
 _OUTSIDE = 0  # then beginning and inside of the first label, of the second, and so on
 

@@ -1,19 +1,27 @@
-"""What methods for sets share: from probabilities of options to a consensus."""
+"""What methods for sets share: from probabilities of options to a consensus.
+
+One question of no and yes for every option, each aggregated on its own (binary relevance).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
 import numpy as np
 import numpy.typing as npt
-
-from ..base.names import as_names, indices_of
-from ..base.arrays import Array, Floats
-from ..answers.sets import Sets, join_options
+from ..base.names import as_names
+from ..base.names import indices_of
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..answers.sets import Sets
+from ..answers.sets import join_options
 from ..result import Aggregation
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..consensus_base import ConsensusContext
+from ..consensus_base import ConsensusMethod
 from .aggregation import Consensus
+from dataclasses import dataclass
+from . import as_method
+from ..answers.annotations import Annotations
 
 
 def sets_result(
@@ -66,3 +74,59 @@ def _inner(method: ConsensusMethod, answers: Sets, yes: Floats) -> Aggregation:
     label = np.where(annotations.labels_per_item > 0, given.argmax(axis=1), -1)
     name = type(method).__name__
     return Aggregation(name, annotations, label, given, right, right)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerOption(ConsensusMethod):
+    """One question of no and yes for every option, each aggregated on its own.
+
+    One question of no and yes for every option, each aggregated on its own (binary relevance).
+
+        P(option o is true of item i) by an aggregator of yes and no
+
+    When it fails: Options that exclude or imply each other: each is decided on its own, so the
+    result may be a set that nobody would give, such as "none" together with another option.
+
+    Parameters
+    ----------
+    aggregator
+        The method for one option.
+    """
+
+    aggregator: str = "hierarchical"
+
+    def infer(self, fit: ConsensusContext) -> Consensus:
+        answers: Sets = fit.answers
+        chosen = np.zeros((len(answers), answers.n_options), dtype=np.int64)
+        chosen[answers.answer, answers.option] = 1
+        known = known_options(fit)
+        yes = np.empty((answers.n_items, answers.n_options))
+        found, true = np.zeros((2, answers.n_annotators)), np.zeros((2, answers.n_annotators))
+        for option in range(answers.n_options):
+            annotations = Annotations.from_codes(
+                answers.item,
+                answers.annotator,
+                chosen[:, option],
+                items=answers.items,
+                annotators=answers.annotators,
+                classes=["no", "yes"],
+            )
+            gold = None
+            if known is not None:
+                rows = zip(answers.items.tolist(), known[:, option].tolist(), strict=True)
+                gold = {item: "yes" if one else "no" for item, one in rows if one >= 0}
+            result = as_method(self.aggregator).fit(
+                annotations, gold=gold, seed=fit.seed, engine=fit.engine
+            )
+            yes[:, option] = result.probabilities[:, 1]
+            given_yes = yes[annotations.item, option]
+            for k, weight in enumerate((1 - given_yes, given_yes)):
+                true[k] += np.bincount(annotations.annotator, weight, answers.n_annotators)
+                right = weight * (annotations.label == k)
+                found[k] += np.bincount(annotations.annotator, right, answers.n_annotators)
+            fit.progress(option + 1, 0.0)
+        with np.errstate(invalid="ignore"):
+            specificity, sensitivity = found / true
+        exact = np.maximum(yes, 1 - yes).prod(axis=1)
+        quality = {"sensitivity": sensitivity, "specificity": specificity}
+        return sets_result(self, fit, yes, exact, quality)

@@ -7,6 +7,16 @@ votes decide.
 
 Methods that learn weights compare every annotator with a consensus, which gold overrules. Tied
 classes share the consensus, so that the order of classes does not matter.
+
+Gold majority: votes weighted by accuracy on items with gold.
+
+Majority vote: the class with most votes, with a stated rule for ties.
+
+Naive soft labels: the vote share of a class is its probability.
+
+Two-thirds agreement: a label needs enough votes, and enough of them for one class.
+
+Weighted vote: the weights of annotators are given.
 """
 
 from __future__ import annotations
@@ -14,16 +24,29 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
-
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
 import numpy as np
-
-from ..base.probability import TIE, log_normalize, normalize
-from ..base.arrays import Floats, Integers
+from ..base.probability import TIE
+from ..base.probability import log_normalize
+from ..base.probability import normalize
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.annotations import Part
-from ..base.calibration import label_temperature
+from ..base.probability import label_temperature
 from ..params import Count
-from ..method import Aggregator, FitContext, Fitted
+from ..method import Aggregator
+from ..method import FitContext
+from ..method import Fitted
+from ..params import NonNegative
+from ..params import Positive
+from typing import Literal
+from ..base.probability import most_probable
+from ..params import Probability
+from collections.abc import Mapping
+from ..params import table_of
+
 
 _SAME = 1e-9  # counts of agreements that differ by less are equal
 
@@ -213,3 +236,228 @@ def _record(fit: FitContext, right: Floats) -> Record:
 
 def _mean(value: Floats) -> float:
     return float(value.mean()) if len(value) else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldMajority(WeightedVote):
+    """Votes weighted by accuracy on items with gold.
+
+    Gold majority: votes weighted by accuracy on items with gold.
+
+    The weight of an annotator is their accuracy on items with gold, with Laplace smoothing,
+    (right + smoothing) / (labels + 2 * smoothing). Annotators without labels on such items get a
+    default weight. Without gold it is the plain vote.
+
+        weight[a] = (right[a] + smoothing) / (labels[a] + 2 smoothing)     on items with gold
+        label[i] = argmax_t Σ_a weight[a] · 1(annotator a labels item i as t)
+
+    When it fails: With few gold items per annotator the weights are mostly noise, and gold that is
+    easier than the rest makes everybody look equally good. An annotator below chance level still
+    counts for their label.
+
+        R. Snow, B. O'Connor, D. Jurafsky, A. Ng. Cheap and fast - but is it good? Evaluating
+        non-expert annotations for natural language tasks. EMNLP 2008
+
+    Parameters
+    ----------
+    smoothing
+        Right and wrong labels added to those of every annotator.
+    default
+        Weight of annotators without labels on gold items; by default the mean of the others.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> GoldMajority().fit(annotations, gold={"b": "1"}).quality.round(2).tolist()
+    [0.67, 0.67, 0.33]
+    """
+
+    smoothing: Positive = 1.0
+    default: NonNegative | None = None
+
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        if fit.gold is None:
+            default = 1.0 if self.default is None else self.default
+            return Fitted(self.record(fit).weights(np.full(fit.annotations.n_annotators, default)))
+        right, labels = fit.engine.add_up(_on_gold, fit.parts)
+        accuracy = (right + self.smoothing) / (labels + 2 * self.smoothing)
+        weight = Record(right, labels, fit.annotations.n_classes).impute(accuracy)
+        if self.default is not None:
+            weight[labels == 0] = self.default
+        return Fitted(Weights(weight, accuracy))
+
+
+def _on_gold(part: Part) -> tuple[Floats, Floats]:
+    """Return the number of right labels and of all labels on gold items: (annotator)."""
+    gold = np.asarray(part.gold)[part.item]
+    known, right = gold >= 0, gold == part.label
+    return part.by_annotator(right.astype(float)), part.by_annotator(known.astype(float))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Majority(VoteAggregator):
+    """The class with most votes.
+
+    Majority vote: the class with most votes, with a stated rule for ties.
+
+    Random ties use one random number per item, so neither the order of rows nor ties elsewhere
+    change them. For scores, prefer the expectation over ties (`evaluate` gives it) to one draw.
+
+        label[i] = argmax_t Σ_a 1(annotator a labels item i as t)
+
+    When it fails: All votes count the same, so a few prolific spammers or annotators with a common
+    bias decide items that better annotators got right; with an even number of votes many items are
+    tied.
+
+    Parameters
+    ----------
+    ties
+        Which of several tied classes: one at `random` (by the seed), the `first`, none
+        (`abstain`), the most common among all labels (`prior`), or the posterior split over
+        `all` of them, with the first as the label.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> labels = ["dog", "dog", "cat", "cat", "dog"]
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", labels)
+    >>> Majority(ties="abstain").fit(annotations).labels.tolist()
+    ['dog', None]
+    """
+
+    ties: Literal["random", "first", "abstain", "prior", "all"] = "random"
+
+    def part_posterior(self, part: Part, params: Any) -> Floats:
+        votes = part.votes()
+        return normalize(_leading(votes).astype(float)) if self.ties == "all" else normalize(votes)
+
+    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
+        leading = _leading(posterior)
+        first = leading.argmax(axis=1)
+        tied = np.flatnonzero(np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64) > 1)
+        if self.ties == "abstain":
+            first[tied] = -1
+        if self.ties == "random":
+            random = np.random.PCG64(fit.seed)
+            random.advance(fit.first)  # one number for each item
+            drawn = np.random.Generator(random).random(len(leading))[tied]
+            upto = leading[tied].cumsum(axis=1)
+            first[tied] = (upto > (drawn * upto[:, -1]).astype(int)[:, None]).argmax(axis=1)
+        if self.ties == "prior":
+            first[tied] = np.where(leading[tied], fit.labels_per_class, -1).argmax(axis=1)
+        return first
+
+
+def _leading(votes: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Return the classes with most votes, tied ones included: (item, class)."""
+    return votes >= votes.max(axis=1, keepdims=True) - TIE
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveSoft(VoteAggregator):
+    """Vote shares; the label is the class with most votes, of tied classes the first.
+
+    Naive soft labels: the vote share of a class is its probability.
+
+        posterior[i, t] = votes for t on item i / votes on item i
+
+    When it fails: As `majority`: annotators are not distinguished. With few votes the shares are
+    coarse, and two equal votes out of two are called certain.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaab", "xyzx", ["dog", "dog", "cat", "cat"])
+    >>> NaiveSoft().fit(annotations).posterior.round(2).tolist()
+    [[0.33, 0.67], [1.0, 0.0]]
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoThirds(VoteAggregator):
+    """The class with most votes, if it has two thirds of them.
+
+    Two-thirds agreement: a label needs enough votes, and enough of them for one class.
+
+    The posterior of a class is its share of votes. The label is the class with most, where there
+    are at least `least_labels` labels and it has at least `least_share` of them; elsewhere the item
+    stays undecided. Known from citizen science and from peerannot.
+
+        label[i] = argmax_t votes[i, t]   if Σ_t votes[i, t] ≥ least_labels
+                                          and max_t votes[i, t] ≥ least_share · Σ_t votes[i, t]
+
+    When it fails: On hard items and on small crowds: many items stay undecided, and those are not a
+    random part of the data. A biased majority passes the rule as easily as a right one.
+
+        T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+        datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
+
+    Parameters
+    ----------
+    least_share
+        Share of votes that a class needs for a label.
+    least_labels
+        Number of labels that an item needs for a label.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbc", "xyzxyx", ["dog", "dog", "cat"] * 2)
+    >>> TwoThirds().fit(annotations).labels.tolist()
+    ['dog', 'dog', None]
+    """
+
+    abstains: ClassVar[bool] = True
+
+    least_share: Probability = 2 / 3
+    least_labels: Count = 2
+
+    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
+        enough = fit.annotations.labels_per_item >= self.least_labels
+        enough &= posterior.max(axis=1) >= self.least_share - TIE
+        return np.where(enough, most_probable(posterior), -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighted(WeightedVote):
+    """Votes weighted by given skills.
+
+    Weighted vote: the weights of annotators are given.
+
+    The label is the class with most weight. A negative skill counts against the label. Annotators
+    without a skill get a default weight. Without any skill, all votes have the same weight.
+
+        label[i] = argmax_t Σ_a skill[a] · 1(annotator a labels item i as t)
+
+    When it fails: Where skills come from another task or another time: the vote is then weighted by
+    something that no longer holds, and nothing in the fit can notice.
+
+    Parameters
+    ----------
+    skills
+        `{annotator: skill}`, or a file: a table with the columns annotator and skill, or a JSON
+        object.
+    default
+        Weight of annotators without a skill; by default the mean of the skills.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Weighted(skills={"x": 1, "y": 1, "z": 3}).fit(annotations).labels.tolist()
+    ['1', '0']
+    """
+
+    side_tables: ClassVar[tuple[str, ...]] = ("skills",)
+
+    skills: Mapping[str, float] | str | None = None
+    default: float | None = None
+
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        skills = table_of("skills", self.skills)
+        mean = sum(skills.values()) / len(skills) if skills else 1.0
+        default = mean if self.default is None else self.default
+        names = fit.annotations.annotators.tolist()
+        weight = np.array([skills.get(name, default) for name in names], dtype=float)
+        return Fitted(self.record(fit, weight).weights(weight))

@@ -24,7 +24,7 @@ from ..planning.label_errors import Checked
 from ..planning import Review, plan_review, random_order
 from ..formats import Reading
 from ..reporting.report import Report, report_labels
-from .changes import Changes
+from .decisions import Changes
 from .decisions import OPEN, Decisions
 
 

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from .._version import __version__
-from ..metrics.agreement_init import krippendorff_alpha
+from .. import __version__
+from ..metrics import krippendorff_alpha
 from ..answers.annotations import Annotations
 from ..errors import DataError, DissensusError
 from ..pages.wording import amount, percent
@@ -26,12 +26,12 @@ from ..pages import embedding
 from ..quality.sections import MAX_ANNOTATORS
 from . import exports
 from .browse import SORTS, VOTES, Catalogue, Filter, detail
-from .changes import Changes
+from .decisions import Changes
 from .decisions import DISPUTED, STATUSES, fingerprint
 from .fits import Fit
 from .journal import Entry
-from .media import media_of
-from .sessions import Session
+from .browse import media_of
+from .guard import Session
 from .workbench import Workbench, as_named
 
 _SHOWN = 100  # items in lists of changes

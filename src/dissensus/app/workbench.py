@@ -26,7 +26,7 @@ from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
 from ..formats import Reading
 from ..registry import aggregators
-from .changes import Changes, Effect, effect
+from .decisions import Changes, Effect, effect
 from .decisions import DECIDED, DISPUTED, Decisions, as_meant, fingerprint
 from .fits import Fit, Present, fit
 from .journal import USED, VERDICTS, Entry, Journal, RequestError

@@ -2,6 +2,8 @@
 
 A file is written under a name of its own beside its target and renamed. A link is followed, a
 device or pipe is written through and never replaced. Errors of the system are `OutputError`s.
+
+Names on a terminal: control characters are shown and not obeyed.
 """
 
 from __future__ import annotations
@@ -17,14 +19,31 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import ExitStack
+from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
-
-from .printable import printable
 from .progress import hide_bar
 from ..errors import OutputError
+
+
+_UNPRINTABLE = [code for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"]
+_UNPRINTABLE += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]  # they reorder what is shown
+_VISIBLE = {code: f"\\u{code:04x}" for code in _UNPRINTABLE}
+
+
+def printable(text: str) -> str:
+    r"""Return a text with control characters made visible: they could rule a terminal.
+
+    >>> printable("ann\x1b[31m")
+    'ann\\u001b[31m'
+    """
+    return text.translate(_VISIBLE)
+
 
 T = TypeVar("T")
 _ATTEMPTS = 50  # for a folder that others replace all the time

@@ -2,12 +2,25 @@
 
 A method provides the first state, the update from one state to the next, and a test of
 convergence. The loop owns the trace, the number of iterations, progress and checkpoints.
+
+Newton steps of many independent parameters, or small groups of them.
+
+The log-likelihood of annotations depends on parameters of annotators or items, and is a sum over
+these, so each takes a step of its own, and only those whose step would lower it have to try a
+shorter one. In a logistic model, parameters change the log-odds x of annotations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Generic
+from typing import NamedTuple
+from typing import Protocol
+from typing import TypeVar
+import numpy as np
+from .arrays import Floats
+from .arrays import Integers
 
 
 class _HasObjective(Protocol):
@@ -63,3 +76,82 @@ def relative_change_below(values: list[float], tol: float) -> bool:
     False
     """
     return len(values) > 1 and abs(values[-1] - values[-2]) <= tol * max(1.0, abs(values[-1]))
+
+
+_LONGEST = 2.0  # the longest step
+_HALVINGS = 30
+_SLACK = 1e-12  # relative losses below this are rounding errors
+
+
+class Derivatives(NamedTuple):
+    """An expected log-likelihood, its gradient and its curvature (minus the second derivative).
+
+    The axis of parameters within a group is left out where every group has one.
+    """
+
+    value: Floats  # (group)
+    gradient: Floats  # (group, parameter)
+    curvature: Floats  # (group, parameter, parameter)
+
+
+def derivatives(
+    x: Floats, rate: Floats, right: Floats, group: Integers, size: int, full: bool = True
+) -> Derivatives:
+    """Return the derivatives by parameters that change the log-odds x of annotations at a rate.
+
+    `right` is the posterior probability that an annotation is right, `group` the parameter of
+    every annotation. Unless `full`, only values are computed.
+    """
+
+    def by_group(value: Floats) -> Floats:
+        return np.bincount(group, value, size).astype(float, copy=False)
+
+    probability, log_sum = logistic(x)
+    value = by_group(right * x - log_sum)
+    if not full:
+        return Derivatives(value, np.zeros(1), np.zeros(1))
+    gradient = by_group((right - probability) * rate)
+    return Derivatives(value, gradient, by_group(probability * (1 - probability) * rate**2))
+
+
+def add_normal_prior(
+    likelihood: Derivatives, deviation: Floats, precision: float = 1.0
+) -> Derivatives:
+    """Return derivatives with those of a normal prior of the deviation from its mean added."""
+    value, gradient, curvature = likelihood
+    several = deviation.ndim == 2
+    square = (deviation**2).sum(axis=1) if several else deviation**2
+    diagonal: Floats = np.eye(deviation.shape[1]) if several else np.ones(1)
+    return Derivatives(
+        value - 0.5 * precision * square,
+        gradient - precision * deviation,
+        curvature + precision * diagonal,
+    )
+
+
+def newton_step(
+    start: Floats, evaluate: Callable[[Floats, bool], Derivatives]
+) -> tuple[Floats, Floats]:
+    """Return better parameters and their values: one step of each, halved until it gains."""
+    now = evaluate(start, True)
+    step: Floats = (
+        now.gradient / now.curvature
+        if now.curvature.ndim == 1
+        else np.linalg.solve(now.curvature, now.gradient[:, :, None])[:, :, 0].astype(float)
+    )
+    step = np.clip(step, -_LONGEST, _LONGEST)
+    least = now.value - _SLACK * np.abs(now.value)
+    for _ in range(_HALVINGS):
+        value = evaluate(start + step, False).value
+        worse = value < least
+        if not worse.any():
+            return start + step, value
+        step[worse] /= 2
+    step[worse] = 0
+    return start + step, np.where(worse, now.value, value)
+
+
+def logistic(x: Floats) -> tuple[Floats, Floats]:
+    """Return sigmoid(x) and log(1 + exp(x)), for any x."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1 + small), np.maximum(x, 0) + np.log1p(small)

@@ -1,4 +1,7 @@
-"""Results in folders: plain arrays and JSON, written atomically, read without running code."""
+"""Results in folders: plain arrays and JSON, written atomically, read without running code.
+
+Values as JSON has them.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-
+from typing import Any
+from typing import NamedTuple
 import numpy as np
-
-from .files import atomic_folder, read_folder_whole
+from .files import atomic_folder
+from .files import read_folder_whole
 from .names import as_names
 from ..answers.base import Relation
-from ..errors import DataError, DissensusError
+from ..errors import DataError
+from ..errors import DissensusError
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from dataclasses import is_dataclass
+
 
 _FORMAT = 2
 FILES = ("result.json", "arrays.npz")
@@ -134,3 +143,40 @@ def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
     return {
         name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)
     }
+
+
+_PLAIN = {str, int, bool, type(None)}
+
+
+def as_plain(value: Any) -> Any:
+    """Return dictionaries, lists and numbers only, with `None` for NaN and infinity.
+
+    >>> as_plain({"a": np.array([1.0, np.nan]), "b": (True, "x")})
+    {'a': [1.0, None], 'b': [True, 'x']}
+    """
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case np.ndarray() | np.generic():
+            return as_plain(value.tolist())
+        case list() if set(map(type, value)) <= _PLAIN:
+            return list(value)
+        case Mapping():
+            return {name: as_plain(part) for name, part in value.items()}
+        case tuple() if hasattr(value, "_asdict"):
+            return as_plain(value._asdict())
+        case tuple() | list():
+            return [as_plain(part) for part in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def as_rows(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a table of columns as rows.
+
+    >>> as_rows({"a": np.array([1, 2]), "b": np.array([0.5, np.nan])})
+    [{'a': 1, 'b': 0.5}, {'a': 2, 'b': None}]
+    """
+    columns = [as_plain(column) for column in table.values()]
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -1,4 +1,7 @@
-"""The command `dissensus`: one file per verb, imported when it is used."""
+"""The command `dissensus`: one file per verb, imported when it is used.
+
+A group of verbs: it suggests one for a misspelt name, and advises only what a verb can do.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,55 @@ import atexit
 import gc
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
-
 import click
-
 from ..base.progress import progress_bar
-from .._version import __version__
-from ._group import Group
+from .. import __version__
+import re
 
-__all__ = ["cli", "main"]
+__all__ = ['cli', 'main']
+
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z-]+")
+
+
+class Group(click.Group):
+    """A group of verbs."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb; of an error, leave out advice to use options that it does not have."""
+        from ..errors import DissensusError
+
+        try:
+            return super().invoke(ctx)
+        except DissensusError as problem:
+            verb = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if verb is not None and not isinstance(verb, click.Group):
+                known = {flag for one in verb.params for flag in (*one.opts, *one.secondary_opts)}
+                first, *clauses = str(problem).split("; ")
+                kept = (
+                    one
+                    for one in clauses
+                    if known.issuperset(_OPTION.findall(one)) or "torchrun" in one
+                )
+                problem.args = ("; ".join([first, *kept]),)
+            raise
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the verb; of a name that is none, the one that is most like it."""
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        verbs = self.list_commands(ctx)
+        near = get_close_matches(name, verbs, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(verbs)}"
+        return ctx.fail(f"no verb {name!r}; {hint}")
+
 
 # Verb → module and help, which is shown without importing the module.
 VERBS = {
@@ -30,7 +71,7 @@ VERBS = {
     "agree": ("agree", "Measure how much annotators agree."),
     "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
     "train": ("train", "Train a classifier on one label per item, hard or soft."),
-    "aggregate-deep": ("aggregate_deep", "Learn a classifier from the labels of all annotators."),
+    "aggregate-deep": ("train", "Learn a classifier from the labels of all annotators."),
     "tendency": ("tendency", "Predict the label of each annotator."),
     "next": ("next", "Plan what to label next, by which annotator, and when to stop."),
     "recover": ("recover", "Recover the distribution of labels from one label per item."),
@@ -40,7 +81,7 @@ VERBS = {
     "convert": ("convert", "Write annotations in another format."),
     "install": ("install", "Prepare a data set as a folder."),
     "check": ("check", "Report what a file holds and what is wrong with it."),
-    "cache": ("cache", "Show or remove cached features of inputs."),
+    "cache": ("shell", "Show or remove cached features of inputs."),
     "methods": ("methods", "List the methods and their settings."),
     "completion": ("shell", "Print a script for completion in bash, zsh or fish."),
     "agginfo": ("methods", "List the methods of aggregation."),
@@ -142,7 +183,7 @@ def main(arguments: list[str] | None = None) -> Any:
         extra = _EXTRAS.get((problem.name or "").partition(".")[0])
         if extra is None:
             raise
-        from .._extras import install_command
+        from ..errors import install_command
 
         _end(f"this needs {problem.name}: {install_command(extra)}", 2)
     except MemoryError as problem:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..base.plain import as_plain, as_rows
+from ..base.storage import as_plain, as_rows
 from ..base.progress import iterations, progress_bar
 from ..errors import OptionError
 from ..pages.terminal import interval, note, number, print_scores, print_table, print_text, show_json
@@ -123,7 +123,7 @@ def agree(
     answers: Answers, *, per: str | None, output: str | None, as_json: bool, **settings: Any
 ) -> list[dict[str, Any]]:
     """Print how much annotators agree; return the rows to write."""
-    from ..metrics.agreement_init import agree as measure
+    from ..metrics import agree as measure
 
     if per == "class":
         raise OptionError(f"--per class is for classes, and these are {answers.kind}")

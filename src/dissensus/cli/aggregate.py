@@ -1,33 +1,48 @@
-"""`dissensus aggregate`."""
+"""`dissensus aggregate`.
+
+Sets of Parquet files as one table: read whole, or aggregated in parts.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
+from typing import TYPE_CHECKING
+from typing import Any
 import click
-
-from ..base.progress import iterations, progress_bar
+from ..base.progress import iterations
+from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import note, show_json
-from .files import (
-    class_options,
-    examine_annotations,
-    examine_answers,
-    is_data_folder,
-    note_unknown,
-    read_data_folder,
-    read_known,
-    without_removed,
-)
-from .verb import ANSWERS, KINDS, READING, Computed, options
+from ..pages.terminal import note
+from ..pages.terminal import show_json
+from .files import class_options
+from .files import examine_annotations
+from .files import examine_answers
+from .files import is_data_folder
+from .files import note_unknown
+from .files import read_data_folder
+from .files import read_known
+from .files import without_removed
+from .verb import ANSWERS
+from .verb import KINDS
+from .verb import READING
+from .verb import Computed
+from .verb import options
+from collections.abc import Iterable
+from dataclasses import dataclass
+from dataclasses import replace
+from ..answers.left_out import LeftOut
+from ..pages.terminal import note_reading
+from .files import with_kinds
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..base.engine import Engine
     from ..result import Aggregation
-    from ._file_sets import FileSet
+    from ..formats import Reading
+
+
 
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
 # peerannot always writes class numbers for these.
@@ -177,9 +192,8 @@ def _file_set(
     path = Path(paths[0])
     if len(paths) == 1 and (path.suffix.lower() in _TEXT or (path / answers).exists()):
         return None
-    from ..formats.dataset_folders import is_dataset
+    from ..formats.tables import is_dataset
     from ..scale.parquet_files import is_many
-    from ._file_sets import FileSet
 
     if path.is_dir() and ((len(paths) == 1 and is_dataset(path)) or not is_many(paths)):
         return None
@@ -209,7 +223,7 @@ def _cluster(
 ) -> AbstractContextManager[Engine | None]:
     """Return the context of a Dask cluster; nothing for this machine."""
     if engine == "dask":
-        from ..scale.cluster import joined
+        from ..scale.dask import joined
 
         return joined(address, threads)
     if address is not None:
@@ -274,7 +288,7 @@ def _aggregate_numbers(
     authors: dict[str, str] | None,
     seed: int,
 ) -> None:
-    from ..aggregation.numeric_init import estimate
+    from ..aggregation.numbers import estimate
     from ..formats import as_numbers
     from ..formats.writers_init import write
 
@@ -305,7 +319,7 @@ def _write_folder_labels(
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..formats.tools.peerannot import read_metadata
     from ..registry import split_spec
-    from ..formats.tools.folders import write_glad, write_labels, write_undecided
+    from ..formats.tools.peerannot import write_glad, write_labels, write_undecided
 
     name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
     as_numbers = hard or method in _ALWAYS_HARD
@@ -316,3 +330,122 @@ def _write_folder_labels(
         note(f"abilities and difficulties written to {files[0].parent}")
     elif method == "two-thirds":
         note(f"undecided items written to {write_undecided(path, 'twothird', result)}")
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files, folders, patterns and addresses that make up one table, and how to read them."""
+
+    paths: tuple[str, ...]
+    memory: int | None
+    reading: dict[str, Any]
+
+    def exceeds_memory(self, in_parts: bool) -> bool:
+        """Return whether these are Parquet files that are too large, or to be done in parts."""
+        from ..scale.parquet import fits
+        from ..scale.parquet_files import find_files, holds_parquet, is_many, rows_in
+
+        if not is_many(self.paths) and not holds_parquet(self.paths[0]):
+            return False
+        return in_parts or not fits(rows_in(find_files(self.paths)), self.memory)
+
+    def read(self) -> Reading:
+        """Return all rows."""
+        from ..formats import Reading
+        from ..formats.reading import with_scale, with_spelling_notes
+        from ..formats.spellings import Joined
+        from ..scale.parquet_files import chunks_of, read_all
+        from ..scale.parquet_files import find_files, is_many
+
+        if not is_many(self.paths):
+            return examine_annotations(self.paths[0], **self.reading)
+        columns, classes = self._columns_and_classes()
+        rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
+        joined = Joined() if self.reading["spelling"] == "join" else None
+        annotations = read_all(rows, classes, self.reading["duplicates"], joined)
+        found = Reading(annotations, "parquet", notes=annotations.left_out.sentences)
+        if joined is not None:
+            found = replace(found, notes=(*found.notes, *joined.notes))
+        found = with_spelling_notes(found, items=not rows.whole["item"])
+        found = with_scale(found, self.reading["scale"], reorder=classes is None)
+        note_reading(found.notes, found.annotations.left_out)
+        return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
+
+    def items_among(self, names: Iterable[str]) -> set[str]:
+        """Return which of these are items of the table."""
+        import polars as pl
+
+        from ..scale.parquet_files import chunks_of
+        from ..scale.parquet_files import find_files
+
+        columns, _ = self._columns_and_classes()
+        asked = pl.Series(list(names), dtype=pl.String).implode()
+        rows = chunks_of(find_files(self.paths), columns, missing="keep")
+        items = (chunk.read(("item",))["item"].cast(pl.String) for chunk in rows.chunks)
+        return {name for one in items for name in one.filter(one.is_in(asked)).unique()}
+
+    def aggregate(
+        self,
+        strategy: str | None,
+        output: str | None,
+        cluster: Engine | None,
+        *,
+        save: str | None,
+        as_json: bool,
+        **settings: Any,
+    ) -> None:
+        """Write the labels in parts, and print what was learned."""
+        from ..formats.spellings import spelling_notes_of_counts
+        from ..scale.parquet import aggregate_files
+        from ..scale.parquet_files import find_files, rows_in
+
+        if strategy is None:
+            strategy = "dawid-skene"
+            note("beyond memory, or on a cluster, the default is -s dawid-skene")
+        columns, classes = self._columns_and_classes()
+        with progress_bar("aggregating") as progress:
+            done = aggregate_files(
+                self.paths,
+                strategy,
+                output,
+                engine=cluster,  # type: ignore[arg-type]
+                columns=columns,
+                classes=classes,
+                missing=self.reading["missing"],
+                scale=self.reading["scale"],
+                memory=self.memory,
+                on_round=iterations(progress),
+                **settings,
+            )
+        data = done.annotations
+        people = data.annotators, data.labels_per_annotator
+        for sentence in spelling_notes_of_counts(data.classes, data.labels_per_class, *people):
+            note(sentence)
+        if save:
+            done.save(save)
+        left_out = rows_in(find_files(self.paths)) - len(done.annotations)
+        if left_out:
+            missing = LeftOut({"without an item, an annotator or a label": left_out})
+            note_reading(missing.sentences, missing)
+        if done.trace and not done.converged:
+            note(f"not converged after {len(done.trace)} iterations; more with max_iter")
+        if as_json:
+            show_json(
+                {
+                    "method": done.method,
+                    "n_items": done.annotations.n_items,
+                    "n_annotators": done.annotations.n_annotators,
+                    "n_labels": len(done.annotations),
+                    "classes": done.annotations.classes.tolist(),
+                    "converged": done.converged,
+                    "rounds": len(done.trace),
+                    "trace": list(done.trace),
+                }
+            )
+
+    def _columns_and_classes(self) -> tuple[dict[str, str], list[str] | None]:
+        from ..formats.columns import parse_columns
+
+        classes = self.reading["classes"]
+        names = [name.strip() for name in classes.split(",")] if classes else None
+        return parse_columns(self.reading["columns"]), names

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.progress import progress_bar
 from ..errors import OptionError
 from ..pages.terminal import echo, interval, note, number, print_table, print_text, show_json
@@ -14,7 +14,7 @@ from .files import class_options, examine_answers, read_annotations
 from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..metrics.agreement_init import Agreement, KindAgreement, Pairs
+    from ..metrics import Agreement, KindAgreement, Pairs
     from ..quality import Camps
 
 _MOST = 15  # rows on a screen
@@ -69,7 +69,7 @@ def agree(
     Example:
       dissensus agree answers.csv --measure alpha --per annotator
     """
-    from ..metrics import agreement_init as agreement
+    from .. import metrics as agreement
     from ..quality import camps
     from ..metrics.sections import pairs_chart
     from ..pages.charts import check_chart, save_chart
@@ -158,7 +158,7 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
 
 
 def _print(found: Agreement) -> None:
-    from ..metrics.agreement_init import measures
+    from ..metrics import measures
 
     rows = []
     for one in found.estimates:
@@ -192,7 +192,7 @@ def _print_kinds(kinds: tuple[KindAgreement, ...]) -> None:
 
 
 def _print_parts(found: Agreement) -> None:
-    from ..metrics.agreement_init import ClassAgreement
+    from ..metrics import ClassAgreement
 
     if not found.parts:
         return

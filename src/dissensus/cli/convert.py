@@ -1,30 +1,59 @@
-"""`dissensus convert`."""
+"""`dissensus convert`.
+
+What the card of a published data set has beside the data.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
+from typing import TYPE_CHECKING
+from typing import Any
 import click
-
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ._cards import card_for
-from ..pages.terminal import note, show_json
-from .files import (
-    class_options,
-    examine_annotations,
-    examine_answers,
-    read_known,
-    reading_arguments,
-)
-from ._replacing import replace_converted
-from .verb import ANSWERS, READING, options
+from ..pages.terminal import note
+from ..pages.terminal import show_json
+from .files import class_options
+from .files import examine_annotations
+from .files import examine_answers
+from .files import read_known
+from .files import reading_arguments
+from .files import replace_converted
+from .verb import ANSWERS
+from .verb import READING
+from .verb import options
 
 if TYPE_CHECKING:
     from ..answers import Answers
     from ..formats import Reading
+    from ..formats.writers_init import Card
+
+
+
+_MEASURES = ("percent", "alpha")
+_RESAMPLES = 500
+
+
+def card_for(found: Reading, license_: str | None, *, pseudonyms: bool) -> Card:
+    """Return the license, if one is given, and how much annotators agree."""
+    from .. import metrics as agreement
+    from ..formats.writers_init import Card
+    from ..pages.terminal import interval, number
+
+    if not len(found.annotations):
+        return Card(license_ or "", (), pseudonyms)
+    agreed = agreement.agree(
+        found.annotations, _MEASURES, multiple=found.kind == "multiple", resamples=_RESAMPLES
+    )
+    sentences = [f"Items with two labels or more: {agreed.n_paired} of {agreed.n_items}."]
+    for one in agreed.estimates:
+        between = interval(one.low, one.high, 3)
+        more = f", 95 % interval {between}" if between else ""
+        scale = f" ({agreed.scale})" if one.measure == "alpha" else ""
+        title = agreement.measures[one.measure].title.replace("percent", "Percent agreement")
+        sentences.append(f"{title}{scale}: {number(one.value)}{more}.")
+    return Card(license_ or "", tuple(sentences), pseudonyms)
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..pages.terminal import note, print_table, print_text, show_json
-from ._replacing import replacing
+from .files import replacing
 from .verb import options
 
 if TYPE_CHECKING:

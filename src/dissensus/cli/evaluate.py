@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
 from ..pages.terminal import interval, note, number, print_scores, print_table, print_text, show_json
@@ -158,7 +158,7 @@ def _other_kind(pred: str, truth: str, kind: str | None) -> str | None:
     from pathlib import Path
 
     from ..formats.any_kind import kind_of_known
-    from ..formats.layouts import CLASSES, as_kind
+    from ..formats.columns import CLASSES, as_kind
 
     chosen = as_kind(kind)
     if chosen is None and Path(pred).is_file() and Path(truth).is_file():

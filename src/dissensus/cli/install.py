@@ -52,7 +52,7 @@ def install(
       dissensus install labelme --archive deep_LabelMe.tar.gz
       dissensus install answers.txt --answers-format 0 --folder mine
     """
-    from ..datasets.image_links import ImageFolders
+    from ..datasets.data_set import ImageFolders
     from ..datasets.install import install as run
 
     images = None

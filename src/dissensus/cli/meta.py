@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.plain import as_rows
+from ..base.storage import as_rows
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ._group import Group
+from . import Group
 from ..pages.terminal import class_columns, note, print_table, print_text, show_json
 from .files import examine_annotations, read_known, write_table
 from .verb import READING, REQUIRED, options
@@ -90,7 +90,7 @@ def fit(
     from ..deep.meta.episodes import Sizes
     from ..deep.meta.few_shot import TRAINING, FewShotCrowd
     from ..deep.meta.pseudo_annotators import PseudoAnnotators
-    from ..deep.meta.sources import join_sources, read_source
+    from ..deep.meta.tasks import join_sources, read_source
 
     source = join_sources(
         [read_source(path, column=column, label=label, task=task) for path in sources]

@@ -1,16 +1,32 @@
-"""`dissensus methods`, and peerannot's `agginfo`."""
+"""`dissensus methods`, and peerannot's `agginfo`.
+
+Every registered method as plain data, for `dissensus methods` and the pages in `docs/`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
 import click
-
-from ..pages.terminal import print_table, print_text, show_json
+from ..pages.terminal import print_table
+from ..pages.terminal import print_text
+from ..pages.terminal import show_json
 from .verb import options
-
-if TYPE_CHECKING:
-    from .catalogue import Entry
+import ast
+import re
+import sys
+from dataclasses import MISSING
+from dataclasses import asdict
+from dataclasses import dataclass
+from importlib.util import find_spec
+from inspect import cleandoc
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+from ..params import describe_fields
+from ..params import format_value
+from ..registry import ON_TORCH
+from ..registry import REGISTRIES
+from ..registry import Registry
 
 
 @click.command()
@@ -23,7 +39,6 @@ def methods(name: str | None, as_json: bool) -> None:
     Example:
       dissensus methods dawid-skene
     """
-    from .catalogue import catalogue, entries, outlines
 
     if name:
         show_entries(entries(name), as_json, settings=True)
@@ -35,7 +50,6 @@ def methods(name: str | None, as_json: bool) -> None:
 @options("json")
 def agginfo(as_json: bool) -> None:
     """List the methods of aggregation."""
-    from .catalogue import entries_of
     from ..registry import aggregators
 
     show_entries(entries_of(aggregators), as_json)
@@ -62,3 +76,150 @@ def show_entries(
             print_table(("setting", "default", "range", "meaning"), rows_of, entry.name)
         for paragraph in entry.paragraphs:
             print_text(paragraph)
+
+
+FAILS = "When it fails: "
+_HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
+_YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a method."""
+
+    name: str
+    default: str
+    limits: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method of a family."""
+
+    family: str
+    name: str
+    aliases: tuple[str, ...]
+    summary: str  # the class's first sentence
+    text: str  # the module's docstring: the model and its paper
+    settings: tuple[Setting, ...]
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The text, a line for each paragraph; indented ones start with `> `."""
+        return [
+            ("> " if block.startswith("    ") else "") + " ".join(block.split())
+            for block in self.text.split("\n\n")
+        ]
+
+    @property
+    def model(self) -> list[str]:
+        """The model in words and formulas, which are indented blocks, without the title."""
+        blocks = self.text.split("\n\n")[1:]
+        return [one for one in blocks if not one.startswith(FAILS) and one not in self.papers]
+
+    @property
+    def fails(self) -> str:
+        """Where not to use it."""
+        found = [one for one in self.paragraphs if one.startswith(FAILS)]
+        return found[0].removeprefix(FAILS) if found else ""
+
+    @property
+    def papers(self) -> list[str]:
+        """The papers: indented blocks with a year."""
+        blocks = self.text.split("\n\n")
+        return [one for one in blocks if one.startswith("    ") and _YEAR.search(one)]
+
+    @property
+    def command(self) -> str:
+        """The command that takes the methods of this family."""
+        if self.family == "consensus":
+            return "dissensus aggregate -s … on answers of another kind"
+        if self.family == "estimate":
+            return "dissensus aggregate -s … on numbers"
+        verb = "meta fit" if self.family == "meta" else self.family
+        return f"dissensus {verb} -s …"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, ready for JSON."""
+        return asdict(self)
+
+
+def catalogue() -> list[Entry]:
+    """Return all methods of all families; those on torch only where it is installed."""
+    torch = find_spec("torch") is not None
+    known = [one for one in REGISTRIES if torch or one not in ON_TORCH]
+    return [entry for registry in known for entry in entries_of(registry)]
+
+
+def outlines() -> list[Entry]:
+    """Return all methods without their settings, from their source: nothing is imported."""
+    return [_outline(registry, name) for registry in REGISTRIES for name in registry]
+
+
+def entries_of(registry: Registry[Any]) -> list[Entry]:
+    """Return the methods of one family."""
+    return [_entry(registry, name) for name in registry]
+
+
+def entries(name: str) -> list[Entry]:
+    """Return the methods with this name or alias, in all families."""
+    from ..errors import MethodError
+
+    matches, problem = [], None
+    for registry in REGISTRIES:
+        try:
+            matches.append(_entry(registry, registry.resolve(name)[0]))
+        except MethodError as unknown:
+            problem = problem or unknown
+    if not matches and problem:
+        raise problem
+    return matches
+
+
+def _entry(registry: Registry[Any], name: str) -> Entry:
+    """Return a method of a family."""
+    cls = registry.find(name)
+    settings = tuple(
+        Setting(
+            field.name,
+            "needed" if field.default is MISSING else format_value(field.default),
+            field.limits,
+            field.doc,
+        )
+        for field in describe_fields(cls)
+    )
+    text = sys.modules[cls.__module__].__doc__
+    return _with_aliases(registry, name, cls.__doc__, text, settings)
+
+
+def _outline(registry: Registry[Any], name: str) -> Entry:
+    module, _, attribute = registry.table[name].partition(":")
+    file = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    cls = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == attribute
+    )
+    return _with_aliases(registry, name, ast.get_docstring(cls), ast.get_docstring(tree), ())
+
+
+def _with_aliases(
+    registry: Registry[Any],
+    name: str,
+    doc: str | None,
+    text: str | None,
+    settings: tuple[Setting, ...],
+) -> Entry:
+    aliases = tuple(
+        alias if target == name else f"{alias} (= {target})"
+        for alias, target in registry.other_names(name).items()
+    )
+    blocks = cleandoc(doc or "").split("\n\n")
+    own = list(takewhile(lambda block: not _HEADING.match(block), blocks))
+    told = any(block.startswith(FAILS) for block in own)  # or its file tells it, for all variants
+    whole = "\n\n".join(own[1:]) if told else cleandoc(text or "")
+    return Entry(registry.family, name, aliases, _line(blocks[0]), whole, settings)
+
+
+def _line(block: str) -> str:
+    return block.replace("\n", " ")

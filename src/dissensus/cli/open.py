@@ -61,7 +61,7 @@ def open(  # noqa: A001
     Example:
       dissensus open answers.csv --inputs texts.csv
     """
-    from ..app.serving import serve
+    from ..app.server import serve
     from ..app.state_files import open_state
     from ..app.workbench import Workbench
 
@@ -131,7 +131,7 @@ def _with_inputs(found: Reading, inputs: str, show: list[str] | None) -> Reading
         return replace(found, texts=read_texts(inputs, show))
     import polars as pl
 
-    from ..app.media import files_by_item
+    from ..app.browse import files_by_item
 
     names = files_by_item(Path(inputs), found.annotations.items.tolist())
     if not names:
@@ -143,7 +143,7 @@ def _with_inputs(found: Reading, inputs: str, show: list[str] | None) -> Reading
 def _ask_password(journal: Any, host: str) -> None:
     """Ask for a password, if others than this machine can reach the workbench."""
     from ..app.guard import Hosts
-    from ..app.sessions import set_password
+    from ..app.guard import set_password
 
     if Hosts(host).team and journal.secret("password") is None:
         note("Others can reach this address, so reviewers need a password.")

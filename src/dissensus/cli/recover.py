@@ -9,7 +9,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from ._group import Group
+from . import Group
 from ..pages.terminal import class_columns, note, print_table, show_json
 from .files import read_annotations, read_known, write_table
 from .evaluate import show_soft
@@ -235,7 +235,7 @@ def _inputs(path: str, features: str | None, items: Names, column: str | None) -
 
 def _distance(given: str | None, scale: str, names: list[str]) -> Any:
     """Return the distance between classes: its name, or a matrix read from a table."""
-    from ..deep.recovery.distances import DISTANCES, distances_from_table
+    from ..deep.recovery.base import DISTANCES, distances_from_table
 
     if given is None:
         return "linear" if scale == "ordinal" else None

@@ -101,7 +101,7 @@ def report(
         settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
         run = partial(report_answers, other, strategy, name=_title(title, path))
     elif second is not None or by is not None:
-        from ..reporting.group_report import report_groups
+        from ..reporting.group_comparison import report_groups
 
         _refuse({"--gold": gold} | given, "does not go with a comparison of two groups")
         (one, before), (two, after) = _read_groups(path, second, by, reading).items()
@@ -171,7 +171,7 @@ def _read_groups(
     path: str, second: str | None, by: str | None, reading: dict[str, Any]
 ) -> dict[str, Annotations]:
     """Return two groups of annotations by name: those of two files, or of a column's values."""
-    from ..reporting.group_report import split_by
+    from ..reporting.group_comparison import split_by
 
     if by is None:
         paths = (path, str(second))

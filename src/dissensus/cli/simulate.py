@@ -11,7 +11,7 @@ import click
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
 from ..pages.terminal import note, show_json
-from ._replacing import replacing
+from .files import replacing
 from .verb import options
 
 _FILES = ("metadata.json", "ground_truth.npy", "matrices.npy")
@@ -57,7 +57,7 @@ def simulate(
     from ..registry import simulators, split_spec
     from ..datasets.simulation import is_of_answers
     from ..datasets.simulation import simulate as run
-    from ..formats.tools.folders import write_simulation
+    from ..formats.tools.peerannot import write_simulation
 
     if len(n_annotators) != 1:
         raise OptionError("--n-annotators is one number here")

@@ -1,21 +1,34 @@
-"""`dissensus train`, and peerannot's `modelinfo`."""
+"""`dissensus train`, and peerannot's `modelinfo`.
+
+`dissensus aggregate-deep`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
+from typing import TYPE_CHECKING
+from typing import Any
 import click
-
-from ..base.progress import iterations, progress_bar
-from ._network import Network, network_options
-from .files import examine_folder, is_data_folder, without_removed
-from .training import data_options, fit_classifier, output_files, read_data, show_outcome
-from .verb import READING, options
+from ..base.progress import iterations
+from ..base.progress import progress_bar
+from .training import Network
+from .training import network_options
+from .files import examine_folder
+from .files import is_data_folder
+from .files import without_removed
+from .training import data_options
+from .training import fit_classifier
+from .training import output_files
+from .training import read_data
+from .training import show_outcome
+from .verb import READING
+from .verb import options
+from .verb import Computed
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..result import Predictions
+
 
 
 @click.command()
@@ -77,7 +90,7 @@ def train(
 @options("json")
 def modelinfo(as_json: bool) -> None:
     """List the encoders, networks that turn inputs into vectors."""
-    from .catalogue import entries_of
+    from .methods import entries_of
     from ..deep.nn.encoders import encoders
     from .methods import show_entries
 
@@ -126,3 +139,48 @@ def _read_labels(
     if posterior is not None:
         posterior = np.pad(posterior, ((0, 0), (0, len(classes) - posterior.shape[1])))
     return Predictions(items, classes, given.label, posterior)
+
+
+@click.command("aggregate-deep")
+@click.argument("path", default=".")
+@options(strategy="conal", answers=Computed("answers.json"))
+@data_options
+@network_options()
+@options(*READING, "time_limit", "json", "seed")
+def aggregate_deep(
+    path: str,
+    strategy: str,
+    answers: str | None,
+    network: Network,
+    output_name: str | None,
+    n_classes: int | None,
+    valid: str | None,
+    test: str | None,
+    path_remove: str | None,
+    metadata: str | None,
+    as_json: bool,
+    seed: int,
+    **reading: Any,
+) -> None:
+    """Learn a classifier from the labels of all annotators, end to end.
+
+    PATH is a table of annotations, an export of a labelling tool, or a data set folder with train/
+    (and val/, test/). The classifier and the annotators are learned together. The results are
+    predictions for every item, scores of the annotators, and a model for new items.
+
+    \b
+    Examples:
+      dissensus aggregate-deep answers.csv --inputs texts.csv -s crowd-layer
+      dissensus aggregate-deep FOLDER -s "conal[scale=1e-4]" --encoder resnet18 --epochs 100
+    """
+    from ..registry import learners
+
+    learners.create(strategy)  # before anything is read
+    found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
+    annotations = without_removed(found.annotations, path_remove)
+    files = output_files(path, network, output_name or strategy.lower())
+    data = read_data(
+        path, annotations, network, found=found, valid=valid, test=test, metadata=metadata
+    )
+    outcome = fit_classifier(strategy, data, network, files, seed)
+    show_outcome(outcome, files, crowd=True, as_json=as_json)

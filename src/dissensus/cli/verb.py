@@ -120,7 +120,7 @@ def _limit_time(ctx: click.Context, _: click.Parameter, seconds: float | None) -
 
 @contextmanager
 def _time_limited(seconds: float) -> Iterator[None]:
-    from ..base.time_limit import time_limit
+    from ..base.progress import time_limit
     from ..pages.terminal import note
 
     with time_limit(seconds) as limit:

@@ -1,4 +1,7 @@
-"""`dissensus watch`."""
+"""`dissensus watch`.
+
+`dissensus watch --label-studio`: a project is followed, and labels are written back.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,33 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
+from typing import TYPE_CHECKING
+from typing import Any
 import click
-
 from ..base.files import reason
-from ..errors import DataError, DissensusError, OptionError, OutputError
-from ..pages.terminal import note, show_json
-from .verb import REQUIRED, Computed, options
+from ..errors import DataError
+from ..errors import DissensusError
+from ..errors import OptionError
+from ..errors import OutputError
+from ..pages.terminal import note
+from ..pages.terminal import show_json
+from .verb import REQUIRED
+from .verb import Computed
+from .verb import options
+import math
+from contextlib import nullcontext
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..scale.stream import Stream
-    from ..scale.batches import Mark, NewRows
+    from ..scale.annotation_log import Mark
+    from ..scale.annotation_log import NewRows
+    from ..scale import LabelStudioProject
+    from ..scale import WebhookReceiver
+    from ..scale.online import CurrentLabels
+    from ..formats import Reading
+
+
 
 _TOGETHER = ("belong together", "exclude each other")
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
@@ -77,11 +94,10 @@ def watch(
       dissensus watch answers/ -o labels.csv
       dissensus watch --label-studio http://localhost:8080 --project 1 --listen 9000 -o labels.csv
     """
-    from ..scale.current_labels import CurrentLabels
+    from ..scale.online import CurrentLabels
     from ..formats.columns import parse_columns
     from ..formats.sources import format_for
     from ..scale.stream import Stream
-    from ._label_studio import Follower, connect, follow
 
     format_for(output)
     target = Path(output)
@@ -205,7 +221,7 @@ class Look:
         return taken
 
     def _take(self, file: Path, *, settled: bool, final: bool) -> int:
-        from ..scale.batches import Mark, new_rows
+        from ..scale.annotation_log import Mark, new_rows
 
         stream, name = self.stream, file.name
         seen = Mark(*stream.seen[name]) if stream.seen.get(name) else None
@@ -243,7 +259,7 @@ class Look:
 
     def _alike(self, first: str) -> dict[str, Mark]:
         """Return the marks of files with this digest of their first row."""
-        from ..scale.batches import Mark
+        from ..scale.annotation_log import Mark
 
         seen = self.stream.seen
         names = sorted(self._beginnings.get(first, ()))
@@ -265,7 +281,7 @@ class Look:
 
     def _is_same_data(self) -> bool:
         """Return whether most rows that were read before are in what is watched now."""
-        from ..scale.batches import Mark, beginnings
+        from ..scale.annotation_log import Mark, beginnings
 
         seen = {name: Mark(*mark) for name, mark in self.stream.seen.items() if mark}
         sizes = {mark.all: mark.rows + (mark.last is not None) for mark in seen.values()}
@@ -379,3 +395,123 @@ def _write(look: Look, taken: int, as_json: bool) -> None:
         )
         if result.unidentifiable is not None:
             note(" ".join(result.unidentifiable))
+
+
+_RELOAD = 60  # looks after which the whole project is read again, though events arrive
+
+
+class Follower:
+    """A project with its labels, a table and predictions in Label Studio."""
+
+    def __init__(
+        self,
+        project: LabelStudioProject,
+        labels: CurrentLabels,
+        target: Path,
+        question: str | None,
+        classes: list[str] | None,
+        as_json: bool,
+    ) -> None:
+        self.project, self.labels, self.target = project, labels, target
+        self.question, self.classes, self.as_json = question, classes, as_json
+        self._first = True
+        self._notes: set[str] = set()  # about what was left out, printed once
+
+    def write(self) -> None:
+        """Update the labels, and write whatever has changed."""
+        from ..formats.writers_init import write
+
+        reading = self.project.reading(self.question, self.classes)
+        if reading is None and self._first:
+            note(f"no labels in project {self.project.number} yet")
+        if reading is not None and reading.annotations.numeric:
+            raise DataError("watch needs classes, but this question is answered by numbers")
+        for sentence in () if reading is None else reading.notes:
+            if sentence not in self._notes:
+                note(sentence)
+                self._notes.add(sentence)
+        changes = self.labels.update(None if reading is None else reading.annotations)
+        result = None if reading is None else self.labels.online.result()
+        if result is not None and (any(changes) or self._first):
+            write(result, self.target)
+        written = self.project.write_predictions(self.labels.method, result, reading)
+        agreed = self.project.write_agreement(reading)
+        if written or agreed or any(changes):
+            self._report(reading, changes._asdict(), written)
+        self._first = reading is None and self._first
+
+    def _report(self, reading: Reading | None, changes: dict[str, int], written: int) -> None:
+        from ..metrics import krippendorff_alpha
+
+        annotations = None if reading is None else reading.annotations
+        alpha = math.nan if annotations is None else float(krippendorff_alpha(annotations))
+        n_labels, n_items = (
+            (0, 0) if annotations is None else (len(annotations), annotations.n_items)
+        )
+        if self.as_json:
+            summary = {**changes, "n_labels": n_labels, "n_items": n_items, "predictions": written}
+            show_json({**summary, "alpha": None if math.isnan(alpha) else round(alpha, 6)})
+            return
+        agreement = "" if math.isnan(alpha) else f"; Krippendorff's alpha {alpha:.3f}"
+        note(
+            f"{changes['new']} new annotations, {changes['gone']} gone, {n_labels} in all; "
+            f"labels of {n_items} items are in {self.target}, {written} predictions were written "
+            f"to project {self.project.number}{agreement}"
+        )
+
+
+def connect(url: str, number: int, key: str | None) -> LabelStudioProject:
+    """Return a project; report what endangers the key, or the independence of annotators."""
+    from ..scale import LabelStudioApi, LabelStudioProject, read_api_key
+
+    api = LabelStudioApi(url, read_api_key(key))
+    if api.is_exposed:
+        note(f"{api.url}: the API key is sent without encryption; https would hide it")
+    if api.project(number).get("show_collab_predictions"):
+        note(
+            f"project {number} shows predictions to annotators, and labels that follow them are "
+            "not independent; switch that off in its settings"
+        )
+    return LabelStudioProject(api, number)
+
+
+def follow(follower: Follower, port: int | None, *, once: bool, every: float) -> None:
+    """Follow a project: by events, if there is a port for them, or else by looking again."""
+    from ..scale import WebhookReceiver
+
+    project, reload, changed, first, loaded = follower.project, True, False, True, 0.0
+    with nullcontext() if port is None or once else WebhookReceiver(port) as receiver:
+        if receiver is not None:
+            note(f"listening; in Label Studio, add the webhook {receiver.url} with its payload")
+        while True:
+            try:
+                if reload:
+                    project.load()
+                    loaded = time.monotonic()
+                if reload or changed:
+                    follower.write()
+                reload = first = False
+            except DissensusError as problem:
+                if once or first:
+                    raise
+                note(f"{problem}; trying again in {every:g} s")
+                reload = True
+            if once:
+                return
+            try:
+                changed = _wait(project, receiver, every)
+            except KeyboardInterrupt:
+                return
+            rounds = 1 if receiver is None else _RELOAD
+            reload = reload or time.monotonic() - loaded >= rounds * every
+            if receiver is not None and receiver.overflowed.is_set():
+                receiver.overflowed.clear()
+                reload = True
+
+
+def _wait(project: LabelStudioProject, receiver: WebhookReceiver | None, every: float) -> bool:
+    """Wait for events or for some seconds; return whether events have changed the project."""
+    if receiver is None:
+        time.sleep(every)
+        return False
+    return any([project.apply(event) for event in receiver.take(every)])  # noqa: C419

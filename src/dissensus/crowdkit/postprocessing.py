@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .aggregation.table import require
+from .aggregation.base import require
 from .metrics.data import uncertainty
 
 if TYPE_CHECKING:

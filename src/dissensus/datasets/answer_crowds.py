@@ -1,15 +1,31 @@
-"""Comparisons: which of two things is better, with ties, a side, and careless annotators."""
+"""Comparisons: which of two things is better, with ties, a side, and careless annotators.
+
+Masks: ellipses with uncertain borders, and annotators who are far off.
+
+Objects: boxes in images, some missed, some spurious, with imprecise corners.
+
+Sets: options that go together, and annotators who miss or add options.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 import numpy as np
-
 from ..base.names import numbered
 from ..answers.rankings import Rankings
-from ..params import Count, NonNegative, Positive, Probability
-from .answer_strategy import AnswerStrategy, Assigned, Drawn
+from ..params import Count
+from ..params import NonNegative
+from ..params import Positive
+from ..params import Probability
+from .strategy import AnswerStrategy
+from .strategy import Assigned
+from .strategy import Drawn
+import numpy.typing as npt
+from scipy.ndimage import gaussian_filter
+from ..base.arrays import Floats
+from ..answers.masks import Masks as MaskAnswers
+from ..answers.marks import Boxes
+from ..answers.sets import Sets as SetAnswers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +87,224 @@ class Comparisons(AnswerStrategy):
         )
         truth = dict(zip(things.tolist(), score.round(6).tolist(), strict=True))
         return Drawn(answers, truth, {"careless": careless})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masks(AnswerStrategy):
+    """Annotators who paint one object in an image.
+
+    Masks: ellipses with uncertain borders, and annotators who are far off.
+
+        mask of a = pixels with distance to the border + smooth noise + shift[a] > 0
+        bad annotators: the same, moved elsewhere
+
+    When it fails: Every object is one ellipse; real ones have holes, and details that annotators
+    leave out together.
+
+    Parameters
+    ----------
+    size
+        Height and width of images in pixels.
+    noise
+        Standard deviation of the border of a mask in pixels.
+    shift
+        Standard deviation of how much too large or too small an annotator's masks are.
+    bad
+        Share of annotators whose masks are elsewhere.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> simulate("masks", n_items=4, n_annotators=3).answers
+    <masks: 4 items, 3 annotators>
+    """
+
+    size: Count = 64
+    noise: NonNegative = 1.5
+    shift: NonNegative = 1.0
+    bad: Probability = 0.1
+
+    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
+        shift = rng.normal(0, self.shift, asked.n_annotators)
+        bad = rng.random(asked.n_annotators) < self.bad
+        border = [self._border(rng) for _ in range(asked.n_items)]
+        counts = []
+        for item, annotator in zip(asked.item.tolist(), asked.annotator.tolist(), strict=True):
+            noise = gaussian_filter(rng.normal(size=(self.size, self.size)), 4)
+            noise *= self.noise / max(float(noise.std()), 1e-9)
+            inside = border[item] + noise + shift[annotator] > 0
+            if bad[annotator]:
+                far = rng.integers(-self.size // 3, self.size // 3 + 1, 2)
+                inside = np.roll(inside, far, axis=(0, 1))
+            counts.append(_runs(inside))
+        names = asked.names
+        size = dict.fromkeys(names["items"].tolist(), (self.size, self.size))
+        answers = MaskAnswers.from_columns(
+            names["items"][asked.item], names["annotators"][asked.annotator], counts,
+            size=size, **names,
+        )  # fmt: skip
+        known = [_runs(one > 0) for one in border]
+        items = names["items"]
+        truth = MaskAnswers.from_columns(items, ["truth"] * len(items), known, size=size)
+        return Drawn(answers, truth, {"shift": shift, "bad": bad})
+
+    def _border(self, rng: np.random.Generator) -> Floats:
+        """Return about how far pixels are inside an ellipse: (row, column)."""
+        middle = self.size * rng.uniform(0.375, 0.625, 2)
+        axes = self.size * rng.uniform(0.125, 0.28, 2)
+        angle = rng.uniform(0, np.pi)
+        y, x = np.mgrid[: self.size, : self.size] - middle[:, None, None]
+        along = (x * np.cos(angle) + y * np.sin(angle)) / axes[0]
+        across = (y * np.cos(angle) - x * np.sin(angle)) / axes[1]
+        return (1 - np.hypot(along, across)) * np.sqrt(axes[0] * axes[1])
+
+
+def _runs(inside: npt.NDArray[np.bool_]) -> list[int]:
+    """Return run lengths, column by column, those outside first."""
+    flat = inside.T.ravel()
+    change = np.flatnonzero(np.diff(flat, prepend=False))
+    return np.diff(np.concatenate([[0], change, [len(flat)]])).tolist()
+
+
+_SIZE = (640.0, 480.0)  # width and height of images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objects(AnswerStrategy):
+    """Annotators who draw boxes around objects.
+
+    Objects: boxes in images, some missed, some spurious, with imprecise corners.
+
+        corner of a = true corner + spread · size · N(0, 1), with probability found[a]
+        number of spurious boxes ~ Poisson(clutter)
+
+    When it fails: Misses do not depend on what the object looks like; real objects that are small
+    or hidden are missed by most.
+
+    Parameters
+    ----------
+    objects
+        Mean number of objects in an image; it is drawn from a Poisson distribution.
+    yes, no
+        The Beta distribution of the share of objects that an annotator finds.
+    clutter
+        Mean number of spurious boxes in an answer.
+    spread
+        Standard deviation of corners, relative to the size of a box.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> simulate("objects", n_items=5, n_annotators=3).answers
+    <boxes: 5 items, 3 annotators, ... marks...>
+    """
+
+    objects: NonNegative = 4.0
+    yes: Positive = 6.0
+    no: Positive = 3.0
+    clutter: NonNegative = 0.3
+    spread: NonNegative = 0.05
+
+    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
+        n = rng.poisson(self.objects, asked.n_items)
+        true_item = np.repeat(np.arange(asked.n_items), n)
+        true = _boxes(len(true_item), rng)
+        found = rng.beta(self.yes, self.no, asked.n_annotators)
+        first = np.cumsum(n) - n
+        seen = n[asked.item]
+        row = np.repeat(np.arange(len(asked.item)), seen)
+        at = np.arange(len(row)) - np.repeat(np.cumsum(seen) - seen, seen)
+        at += np.repeat(first[asked.item], seen)
+        hit = rng.random(len(row)) < found[asked.annotator[row]]
+        row, at = row[hit], at[hit]
+        extent = np.tile(true[at, 2:], 2)
+        corners = np.hstack([true[at, :2], true[at, :2] + true[at, 2:]])
+        corners = corners + rng.normal(size=corners.shape) * self.spread * extent
+        low, high = (
+            np.minimum(corners[:, :2], corners[:, 2:]),
+            np.maximum(corners[:, :2], corners[:, 2:]),
+        )
+        extra = np.repeat(np.arange(len(asked.item)), rng.poisson(self.clutter, len(asked.item)))
+        place = np.vstack([np.hstack([low, high - low]), _boxes(len(extra), rng)])
+        rows = np.concatenate([row, extra])
+        bare = np.setdiff1d(np.arange(len(asked.item)), rows)
+        rows = np.concatenate([rows, bare])
+        place = np.vstack([place, np.full((len(bare), 4), np.nan)]).round(1)
+        names = asked.names
+        answers = Boxes.from_columns(
+            names["items"][asked.item[rows]],
+            names["annotators"][asked.annotator[rows]],
+            *place.T,
+            **names,
+        )
+        empty = np.flatnonzero(n == 0)
+        known = np.vstack([true, np.full((len(empty), 4), np.nan)]).round(1)
+        items = names["items"][np.concatenate([true_item, empty])]
+        truth = Boxes.from_columns(items, ["truth"] * len(items), *known.T, items=names["items"])
+        return Drawn(answers, truth, {"found": found})
+
+
+def _boxes(count: int, rng: np.random.Generator) -> Floats:
+    """Return boxes inside an image: x, y, w, h."""
+    size = rng.uniform(0.05, 0.25, (count, 2)) * _SIZE
+    return np.hstack([rng.random((count, 2)) * (np.array(_SIZE) - size), size])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sets(AnswerStrategy):
+    """Annotators who choose any number of options.
+
+    Sets: options that go together, and annotators who miss or add options.
+
+        P(a chooses o) = sensitivity[a] if o is true of the item else 1 - specificity[a]
+
+    When it fails: Annotators miss options independently; real ones stop after the first one or two.
+
+    Parameters
+    ----------
+    options
+        Number of options.
+    profiles
+        Number of groups of options that go together; every item has one of them.
+    inside, outside
+        Probability of an option in the profile of an item, and of any other.
+    yes, no
+        The Beta distribution of sensitivities; specificities have three times `yes`.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> simulate("sets", n_items=10, n_annotators=3).answers
+    <sets: 10 items, 3 annotators, 10 options, ... chosen on average...>
+    """
+
+    options: Count = 10
+    profiles: Count = 5
+    inside: Probability = 0.9
+    outside: Probability = 0.05
+    yes: Positive = 6.0
+    no: Positive = 4.0
+
+    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
+        member = rng.random((self.profiles, self.options)) < 2.5 / self.options
+        profile = rng.integers(self.profiles, size=asked.n_items)
+        likely = np.where(member[profile], self.inside, self.outside)
+        true = rng.random((asked.n_items, self.options)) < likely
+        sensitivity = rng.beta(self.yes, self.no, asked.n_annotators)
+        specificity = rng.beta(3 * self.yes, self.no / 2, asked.n_annotators)
+        shape = (len(asked.item), self.options)
+        yes = sensitivity[asked.annotator][:, None], 1 - specificity[asked.annotator][:, None]
+        chosen = rng.random(shape) < np.where(true[asked.item], *yes)
+        names, options = asked.names, numbered(self.options)
+        answers = SetAnswers.from_values(
+            names["items"][asked.item],
+            names["annotators"][asked.annotator],
+            [options[row].tolist() for row in chosen],
+            options=options,
+            **names,
+        )
+        truth = SetAnswers.from_values(
+            names["items"], ["truth"] * asked.n_items, [options[row].tolist() for row in true],
+            options=options,
+        )  # fmt: skip
+        return Drawn(answers, truth, {"sensitivity": sensitivity, "specificity": specificity})

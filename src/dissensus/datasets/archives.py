@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from ..errors import DataError
-from ..formats.packing import largest
+from ..formats.sources import largest
 
 MOST_BYTES = 2**32  # what an archive may hold, unpacked
 MOST_FILES = 10**6

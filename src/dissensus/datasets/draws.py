@@ -2,6 +2,14 @@
 
 The chunks depend on the plan alone, so the answers do not depend on the number of threads. Truth
 and crowd are those of the draws one by one; the assignment and the answers are not.
+
+One item after the other: the order of draws that peerannot's published tables come from.
+
+For every item: the free annotators, how many and which of them, and their answers. With the same
+seed this gives the same answers as the generators of
+
+    T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+    datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
 """
 
 from __future__ import annotations
@@ -9,13 +17,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
-
-from ..base.arrays import Array, smallest_dtype
+from ..base.arrays import Array
+from ..base.arrays import smallest_dtype
 from ..errors import OptionError
-from .assign import assign_loads, drawn, loads
-from .strategy import Answers, Asked, CrowdParameters, Design, Strategy
+from .strategy import assign_loads
+from .strategy import drawn
+from .strategy import loads
+from .strategy import Answers
+from .strategy import Asked
+from .strategy import CrowdParameters
+from .strategy import Design
+from .strategy import Strategy
+
 
 _CELLS = 2**21  # numbers in the largest array of a chunk: small enough for the caches
 _THREADS = os.cpu_count() or 1
@@ -79,3 +93,42 @@ def all_at_once(
         for done in pool.map(work, firsts, seeds):
             progress(done, n_items)
     return Answers(starts, annotators, answers)
+
+
+def one_by_one(
+    strategy: Strategy,
+    design: Design,
+    crowd: CrowdParameters,
+    truth: Array,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None],
+) -> Answers:
+    """Return the answers, drawn item by item."""
+    load = np.zeros(design.n_annotators, dtype=np.int64)
+    starts = np.zeros(design.n_items + 1, dtype=np.int64)
+    annotators, answers = [], []
+    for item in range(design.n_items):
+        free = np.flatnonzero(load < design.cap)
+        size = min(design.most, len(free))
+        if size == 0:
+            raise OptionError(
+                f"no annotator is left for item {item}: all have given {design.cap} labels; "
+                "raise workerload or lower feedback"
+            )
+        if design.imbalance:
+            size = int(rng.choice(size)) + 1
+        annotator = rng.choice(free, replace=False, size=size)
+        asked = Asked(np.full(size, item), annotator, np.full(size, truth[item]))
+        answer = strategy.answers(crowd, asked, rng)
+        load[annotator] += 1
+        starts[item + 1] = starts[item] + size
+        order = annotator.argsort()
+        annotators.append(annotator[order])
+        answers.append(answer[order])
+        progress(item + 1, design.n_items)
+    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
+    return Answers(
+        starts,
+        np.concatenate(annotators).astype(smallest_dtype(design.n_annotators)),
+        np.concatenate(answers).astype(kind),
+    )

@@ -2,28 +2,41 @@
 
 The folder has `answers.json` and `metadata.json` as peerannot expects them, and links to pictures
 if there are any. A data set's own code runs only on request.
+
+A data set's own script, run as peerannot runs it, only for `install --trust-code`.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
 from ..base.files import atomic_folder
 from ..base.progress import Progress
 from ..answers.annotations import Annotations
-from ..errors import DataError, OptionError
+from ..errors import DataError
+from ..errors import OptionError
 from ..formats.tools.peerannot import read_folder
 from ..formats.reading import examine
-from ..formats.tools.folders import write_folder
-from .archives import is_archive, names_in, unpack
-from .data_set import Installed, Layout, read_answers, write_data_set
-from .image_links import ImageFolders
-from .recipes import RECIPES, find_recipe
+from ..formats.tools.peerannot import write_folder
+from .archives import is_archive
+from .archives import names_in
+from .archives import unpack
+from .data_set import Installed
+from .data_set import Layout
+from .data_set import read_answers
+from .data_set import write_data_set
+from .data_set import ImageFolders
+from .recipes import RECIPES
+from .recipes import find_recipe
+import importlib.util
+import sys
+from contextlib import chdir
 
-__all__ = ["SIMULATED", "Installed", "install"]
+__all__ = ['Installed', 'SIMULATED', 'install']
+
 
 # The size of a simulated data set.
 SIMULATED: dict[str, Any] = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10}
@@ -88,7 +101,7 @@ def install(
         return _run(path, Path(folder or "."), trust_code)
     recipe = None if _is_path(source) else find_recipe(str(source))
     if recipe:
-        from .public import install_public
+        from .fetching import install_public
 
         target = Path(folder or recipe)
         _refuse_full(target)
@@ -138,7 +151,7 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
     from ..errors import MethodError
     from ..registry import simulators
     from .simulation import simulate
-    from ..formats.tools.folders import write_simulation
+    from ..formats.tools.peerannot import write_simulation
     from ..formats.writing import write_truth
 
     _refuse_full(folder)
@@ -239,7 +252,6 @@ def _run(path: Path, folder: Path, trusted: bool) -> Installed:
         raise OptionError(
             f"{path}: a script, which could do anything you can; read it, then --trust-code"
         )
-    from ._script import set_folders
 
     folder.mkdir(parents=True, exist_ok=True)
     set_folders(path.resolve(), folder)
@@ -247,3 +259,33 @@ def _run(path: Path, folder: Path, trusted: bool) -> Installed:
         if _is_ready(position):
             return Installed(position, read_folder(position))
     return Installed(folder, None, notes=("the script ran, but left no answers.json",))
+
+
+_NAME = "dataset"  # the name under which scripts are imported
+
+
+def set_folders(script: Path, folder: Path) -> None:
+    """Call `setfolders()` of the first class that has it, in the folder."""
+    spec = importlib.util.spec_from_file_location(_NAME, script)
+    if spec is None or spec.loader is None:
+        raise DataError(f"{script}: cannot be run as Python")
+    module = importlib.util.module_from_spec(spec)
+    with chdir(folder):
+        sys.modules[_NAME] = module
+        try:
+            spec.loader.exec_module(module)
+            makers = [
+                one
+                for one in vars(module).values()
+                if isinstance(one, type) and one.__module__ == _NAME and hasattr(one, "setfolders")
+            ]
+            if not makers:
+                raise DataError(f"{script}: no class with setfolders() in it")
+            makers[0]().setfolders()
+        except DataError:
+            raise
+        except Exception as problem:
+            reason = f"{type(problem).__name__}: {problem}"
+            raise DataError(f"{script}: its code failed ({reason})") from problem
+        finally:
+            sys.modules.pop(_NAME, None)

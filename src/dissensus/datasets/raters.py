@@ -1,15 +1,35 @@
-"""Numeric: annotators measure, each with a bias and a precision of their own."""
+"""Numeric: annotators measure, each with a bias and a precision of their own.
+
+Models as judges, simulated: few labels by people, many by models that share errors.
+
+Every item has a true class and one wrong class that misleads models. A person is right with
+probability `person_accuracy`, and otherwise chooses any other class. A model is right with
+`judge_accuracy`; with probability `shared` this is decided once for all models on an item, and
+those who are then wrong choose the misleading class. After the share `drift_after` of the items,
+models are right less often, by `drift`. People label the first `per_item` of a random order, on
+`n_labelled` random items. A model answers `repeats` times and states a confidence that is higher
+where it is right.
+
+Peer grading: annotators are authors of the items, and good authors may grade more reliably.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
-
 import numpy as np
-
 from ..base.arrays import Array
-from ..params import NonNegative, Positive
-from .strategy import Asked, CrowdParameters, Design, Strategy
+from ..params import NonNegative
+from ..params import Positive
+from .strategy import Asked
+from .strategy import CrowdParameters
+from .strategy import Design
+from .strategy import Strategy
+from typing import NamedTuple
+from ..base.names import numbered
+from ..base.arrays import Integers
+from ..answers.annotations import Annotations
+from ..base.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +88,169 @@ class Numeric(Strategy):
         bias, precision = crowd.extras["bias"], crowd.extras["precision"]
         error = rng.standard_normal(len(asked.item)) / np.sqrt(precision[asked.annotator])
         return asked.truth + bias[asked.annotator] + error
+
+
+class JudgedItems(NamedTuple):
+    """Simulated labels of people and models, and the truth."""
+
+    annotations: Annotations
+    truth: Integers  # (item)
+
+
+def simulate_judges(
+    *,
+    n_items: int = 600,
+    n_labelled: int | None = None,
+    n_people: int = 3,
+    per_item: int = 2,
+    n_judges: int = 4,
+    n_classes: int = 2,
+    person_accuracy: float = 0.85,
+    judge_accuracy: float = 0.8,
+    shared: float = 0.5,
+    repeats: int = 1,
+    drift: float = 0.0,
+    drift_after: float = 0.5,
+    seed: int = 0,
+) -> JudgedItems:
+    """Draw labels of people p1, p2, … and models model:m1, model:m2, …, with known truth.
+
+    Examples
+    --------
+    >>> drawn = simulate_judges(n_items=100, n_labelled=40, seed=1)
+    >>> drawn.annotations
+    <Annotations: 480 labels by 7 annotators on 100 items; classes 0, 1>
+    >>> drawn.annotations.annotator_kinds.tolist()
+    ['model', 'model', 'model', 'model', 'person', 'person', 'person']
+    """
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n_items)
+    trap = _other(truth, n_classes, rng)
+    late = np.arange(n_items) >= drift_after * n_items
+    accuracy = judge_accuracy - drift * late
+    rows: list[tuple[Integers, Integers, Integers, np.ndarray]] = []
+    luck = rng.random(n_items)  # shared by the models
+    for judge in range(n_judges):
+        common = rng.random(n_items) < shared
+        own = np.where(common, luck, rng.random(n_items))
+        for _ in range(repeats):
+            again = (
+                own
+                if repeats == 1
+                else np.where(rng.random(n_items) < 0.8, own, rng.random(n_items))
+            )
+            right = again < accuracy
+            wrong = np.where(common, trap, _other(truth, n_classes, rng))
+            logit = rng.normal(np.where(right, 2.0, 0.5), 1.0)
+            every = np.arange(n_items)
+            rows.append(
+                (
+                    every,
+                    np.full(n_items, judge),
+                    np.where(right, truth, wrong),
+                    1 / (1 + np.exp(-logit)),
+                )
+            )
+    labelled = np.sort(rng.permutation(n_items)[: n_items if n_labelled is None else n_labelled])
+    who = rng.permuted(np.tile(np.arange(n_people), (len(labelled), 1)), axis=1)
+    for number in range(min(per_item, n_people)):
+        right = rng.random(len(labelled)) < person_accuracy
+        label = np.where(right, truth[labelled], _other(truth[labelled], n_classes, rng))
+        rows.append((labelled, n_judges + who[:, number], label, np.full(len(label), np.nan)))
+    item, annotator, label, confidence = (np.concatenate(part) for part in zip(*rows, strict=True))
+    annotators = [f"model:m{judge + 1}" for judge in range(n_judges)]
+    annotators += [f"p{person + 1}" for person in range(n_people)]
+    annotations = Annotations.from_codes(
+        item,
+        annotator,
+        label,
+        items=numbered(n_items),
+        annotators=annotators,
+        classes=numbered(n_classes),
+        annotator_kinds=["model"] * n_judges + ["person"] * n_people,
+        confidence=confidence,
+        time=item.astype(float),
+    )
+    return JudgedItems(annotations, truth)
+
+
+def _other(label: Integers, n_classes: int, rng: np.random.Generator) -> Integers:
+    """Return another class for each."""
+    return (label + rng.integers(1, max(n_classes, 2), size=len(label))) % n_classes
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerGrading(Strategy):
+    """Graders who are authors, too.
+
+    Peer grading: annotators are authors of the items, and good authors may grade more reliably.
+
+    Item i is by annotator i, counted again from 0 where items are more. Annotator a grades item i
+    with truth[i] + bias[a] + e / sqrt(precision[a]), e from a standard normal distribution, and own
+    items `inflation` higher. log precision[a] rises by `slope` for every standard deviation of the
+    mean truth of a's own items; around that, precisions come from a Gamma distribution. There are
+    no classes:
+
+        answer[i, a] = truth[i] + bias[a] + e / sqrt(precision[a])
+
+    When it fails: Real graders also agree beforehand, copy each other, or grade a rival down, which
+    this crowd never does.
+
+        C. Piech, J. Huang, Z. Chen, C. Do, A. Ng, D. Koller. Tuned models of peer assessment in
+        MOOCs.
+        International Conference on Educational Data Mining, 2013.
+
+    Parameters
+    ----------
+    spread
+        Standard deviation of the true grades, around 70.
+    bias
+        Standard deviation of the graders' biases.
+    noise
+        Standard deviation of an answer by a grader of mean precision with an average grade.
+    evenness
+        Shape of the Gamma distribution; more of it, more alike are the precisions.
+    slope
+        What a standard deviation of the own grade adds to the log precision.
+    inflation
+        How much higher own items are graded.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> simulate("peer-grading", n_items=3, n_annotators=3).annotations
+    <Numbers: 9 answers by 3 annotators on 3 items; 47.8... to 90.2...>
+    """
+
+    numeric: ClassVar[bool] = True
+
+    spread: Positive = 10.0
+    bias: NonNegative = 4.0
+    noise: Positive = 8.0
+    evenness: Positive = 3.0
+    slope: float = 0.5
+    inflation: float = 15.0
+
+    def truth(self, design: Design, rng: np.random.Generator) -> Array:
+        return 70 + self.spread * _merit(design)
+
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        size = design.n_annotators
+        author = np.arange(design.n_items) % size
+        items = np.maximum(np.bincount(author, minlength=size), 1)
+        own = np.bincount(author, _merit(design), minlength=size) / items
+        level = np.exp(self.slope * own) / (self.noise**2 * self.evenness)
+        bias = rng.normal(0, self.bias, size=size)
+        precision = rng.gamma(self.evenness, level)
+        return CrowdParameters(0, None, {"bias": bias, "precision": precision, "authors": author})
+
+    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+        bias, precision = crowd.extras["bias"], crowd.extras["precision"]
+        error = rng.standard_normal(len(asked.item)) / np.sqrt(precision[asked.annotator])
+        own = crowd.extras["authors"][asked.item] == asked.annotator
+        return asked.truth + bias[asked.annotator] + error + self.inflation * own
+
+
+def _merit(design: Design) -> Floats:
+    """Return the true grades, standardized: drawn apart, because graders depend on them."""
+    return np.random.default_rng([design.seed, 1]).standard_normal(design.n_items)

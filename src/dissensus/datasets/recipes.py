@@ -23,7 +23,7 @@ from ..answers.annotations import Annotations
 from ..errors import DataError
 from ..formats.tools.peerannot import read_folder
 from .data_set import read_answers
-from .image_links import read_words
+from .data_set import read_words
 
 _GITHUB = "https://raw.githubusercontent.com/peerannot/peerannot"
 

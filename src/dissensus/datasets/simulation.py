@@ -17,10 +17,10 @@ from ..answers.numbers import Numbers
 from ..errors import OptionError
 from ..registry import answer_simulators, simulators, split_spec
 from .draws import all_at_once
-from .one_by_one import one_by_one
-from .answer_strategy import AnswerStrategy, assign
-from .given_matrices import GivenMatrices
-from .judges import JudgedItems, simulate_judges
+from .draws import one_by_one
+from .strategy import AnswerStrategy, assign
+from .confusions import GivenMatrices
+from .raters import JudgedItems, simulate_judges
 from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = [

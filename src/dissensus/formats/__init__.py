@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .predictions import read_predictions
     from .reading import Reading, examine, examine_question
     from .scales import kind_of_labels
-    from .truth import read_truth
+    from .side_tables import read_truth
 
 __all__ = [
     "Reading",
@@ -37,7 +37,7 @@ _HOMES = {
     "kind_of_labels": "scales",
     "read": "any_kind",
     "read_predictions": "predictions",
-    "read_truth": "truth",
+    "read_truth": "side_tables",
 }
 
 

@@ -24,7 +24,7 @@ from ..answers.sets import split_options
 from ..errors import DataError
 from .columns import NEEDED, find_columns, plain_name
 from .frames import names_of
-from .layouts import Layout
+from .columns import Layout
 from .line_faults import LineFaults, faults_of
 from .sources import Source, open_source, ragged_line
 from .spellings import Joined, join_columns

@@ -20,7 +20,7 @@ from .columns import NEEDED, parse_columns, plain_name
 from .format import TOOLS, Export, Head, head_of, keep, parse, tool_of
 from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
-from .layouts import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
+from .columns import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
 from .reading import Reading, choose_question, examine
 from .sources import FORMATS, Source, open_source, source_of_table
 from .spellings import check_way, spelled

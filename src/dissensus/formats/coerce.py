@@ -54,6 +54,6 @@ def as_truth(source: Any) -> dict[str, str] | None:
     """
     if source is None:
         return None
-    from .truth import read_truth
+    from .side_tables import read_truth
 
     return read_truth(source)

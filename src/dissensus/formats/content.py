@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..base.names import text
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.tables import as_column, gather
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers

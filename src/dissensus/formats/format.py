@@ -21,7 +21,7 @@ import polars as pl
 
 from ..answers.left_out import LeftOut
 from .columns import NEEDED, plain_name
-from .packing import DAMAGED
+from .sources import DAMAGED
 from .sources import Source
 from .tables import column_names, first_lines, first_rows
 
@@ -65,7 +65,7 @@ TOOLS: dict[str, str] = {
     "huggingface": "tools.huggingface",
     "votes": "votes",
     "wide": "wide",
-    "headerless": "headerless",
+    "headerless": "long_tables",
     INVERTED: "tools.peerannot",
 }
 # Tools with other kinds of answers than classes and numbers → those kinds.

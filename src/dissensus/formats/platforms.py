@@ -16,7 +16,7 @@ from ..answers.left_out import LeftOut
 from ..base.names import text
 from .collecting import joined, with_texts
 from .format import NONE, Export, Kind, Question
-from .times import as_texts_of_times
+from .cells import as_texts_of_times
 
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")

@@ -2,29 +2,51 @@
 
 A table as `aggregate` writes it has item, label, and `p:<class>` for every class; predictions for
 every annotator, as `tendency predict` writes them, have annotator too.
+
+Probabilities of classes that classifiers give to items, checked against the annotations.
+
+Class probabilities of a classifier: an array, or a table as `aggregate` writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
-
+from typing import Any
+from typing import NamedTuple
 import numpy as np
 import polars as pl
-
-from ..base.names import as_names, indices_of, numbered, text
-from ..base.arrays import Floats, Integers
+from ..base.names import as_names
+from ..base.names import indices_of
+from ..base.names import numbered
+from ..base.names import text
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.annotations import Annotations
 from ..errors import DataError
-from ..result import Predictions, Values
-from .columns import NEEDED, TRUTH
+from ..result import Predictions
+from ..result import Values
+from .columns import NEEDED
+from .columns import TRUTH
 from .tools.peerannot import load_array
 from .frames import names_of
 from .scales import kind_of_labels
 from .sources import open_source
-from .tables import column_names, read_roles
-from .truth import labels_in_memory
+from .tables import column_names
+from .tables import read_roles
+from .side_tables import labels_in_memory
+from collections.abc import Sequence
+import numpy.typing as npt
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from ..base.names import Names
+from ..base.names import abbreviate
+from ..base.arrays import Array
+from ..base.storage import damage
+from ..base.storage import load_arrays
+from .sources import Source
+
 
 PREFIX = "p:"
 
@@ -147,3 +169,122 @@ def read_annotator_predictions(path: str | Path) -> AnnotatorPredictions:
     ordered = np.zeros((len(annotations), annotations.n_classes))
     ordered[:, : len(classes)] = probabilities[annotations.columns["row"]]
     return AnnotatorPredictions(annotations, ordered)
+
+
+def as_models(annotations: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
+    """Return probabilities of one or several classifiers, checked: (model, item, class)."""
+    if annotations.n_classes == 0:
+        raise DataError("there is no class to choose from; give labels or declare classes")
+    models = np.asarray(probabilities, dtype=np.float64)
+    if models.ndim == 2:
+        models = models[None]
+    shape = (annotations.n_items, annotations.n_classes)
+    if models.ndim != 3 or models.shape[1:] != shape or len(models) == 0:
+        raise DataError(
+            f"probabilities are (item, class), here {shape}, or (model, item, class), "
+            f"but these are {np.shape(probabilities)}"
+        )
+    bad = ~(np.abs(models.sum(axis=2) - 1) < 1e-3) | (models.min(axis=2, initial=0) < 0)
+    if bad.any():
+        item = bad.any(axis=0).argmax()
+        raise DataError(
+            f"probabilities of item {annotations.items[item]!r} are not from 0 to 1 with sum 1; "
+            f"{bad.any(axis=0).sum()} items are like this"
+        )
+    return models
+
+
+def read_probabilities(path: str | Path, annotations: Annotations) -> Floats:
+    """Return the probabilities in a file in the order of the annotations: (item, class).
+
+    Parameters
+    ----------
+    path
+        A table with a column for the item and one column `p:<class>` for every class; an array
+        (`.npy`) in the order of the annotations' items and classes; or arrays (`.npz`), of which
+        `probabilities` is in the order of `items` and `classes` where these are there too. An array
+        may have one more axis, the first, for several classifiers.
+    annotations
+        The annotations. Other items in the file are ignored.
+    """
+    if zipfile.is_zipfile(path) or str(path).endswith(".npz"):
+        probabilities = _from_arrays(path, annotations)
+    else:
+        source = open_source(path)
+        if source.format == "npy":
+            probabilities = _numbers(load_array(path), str(path))
+        else:
+            probabilities = _from_table(source, annotations)
+    try:
+        as_models(annotations, probabilities)
+    except DataError as problem:
+        raise DataError(f"{path}: {problem}") from None
+    return probabilities
+
+
+def _from_table(source: Source, annotations: Annotations) -> Floats:
+    frame = read_roles(source, {"item": NEEDED["item"]}, prefix=PREFIX)
+    classes, probabilities = probabilities_in(frame, source.fail)
+    if probabilities is None:
+        raise source.fail(f"no column {PREFIX}<class>, such as {PREFIX}{annotations.classes[0]}")
+    items = as_names(frame["item"].to_list())
+    return _aligned(probabilities, items, as_names(classes), annotations, source.name)
+
+
+def _from_arrays(path: str | Path, annotations: Annotations) -> Floats:
+    arrays = _unpacked(path)
+    if "probabilities" not in arrays and len(arrays) != 1:
+        raise DataError(
+            f"{path}: none of {', '.join(arrays) or 'its arrays'} is named probabilities"
+        )
+    posterior = _numbers(arrays.get("probabilities", next(iter(arrays.values()))), str(path))
+    named = {"items": annotations.items, "classes": annotations.classes}
+    for axis, (what, known) in zip((-2, -1), named.items(), strict=True):
+        if what in arrays:
+            named[what] = as_names(arrays[what].tolist())
+        length = posterior.shape[axis] if posterior.ndim >= 2 else 0
+        if what in arrays and len(named[what]) != length:
+            where = "rows" if axis == -2 else "columns"
+            raise DataError(f"{path}: {len(named[what])} {what} for {length} {where}")
+        if what not in arrays and length != len(known):
+            return posterior  # its shape is an error that is raised later
+    return _aligned(posterior, named["items"], named["classes"], annotations, str(path))
+
+
+def _unpacked(path: str | Path) -> Mapping[str, Array]:
+    with damage(f"{path}: not an array of numbers"):
+        return load_arrays(Path(path))
+
+
+def _numbers(array: Array, name: str) -> Floats:
+    if array.dtype.kind not in "fiu":
+        raise DataError(f"{name}: an array of {array.dtype}, not numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def _aligned(
+    posterior: Floats, items: Names, classes: Names, annotations: Annotations, name: str
+) -> Floats:
+    """Return rows and columns in the order of the annotations: (…, item, class)."""
+    for what, names in (("item", items), ("class", classes)):
+        if len(set(names.tolist())) < len(names):
+            twice = next(one for one, often in Counter(names.tolist()).items() if often > 1)
+            raise DataError(f"{name}: {what} {twice!r} appears twice")
+    rows, columns = indices_of(annotations.items, items), indices_of(annotations.classes, classes)
+    unknown = classes[indices_of(classes, annotations.classes) < 0]
+    if len(unknown):
+        raise DataError(
+            f"{name}: class {str(unknown[0])!r} is not among the classes "
+            f"{abbreviate(annotations.classes)}; declare it with the annotations"
+        )
+    if (columns < 0).any():
+        raise DataError(
+            f"{name}: no probability of class {str(annotations.classes[columns.argmin()])!r}; "
+            f"there are {abbreviate(classes)}"
+        )
+    if (rows < 0).any():
+        raise DataError(
+            f"{name}: no probabilities of item {str(annotations.items[rows.argmin()])!r}; "
+            f"{(rows < 0).sum()} items have none"
+        )
+    return posterior[..., rows, :][..., columns]

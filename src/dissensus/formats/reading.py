@@ -27,7 +27,7 @@ from .columns import (
     no_label_note,
     plain_name,
 )
-from .dataset_folders import FOLDER, is_dataset
+from .tables import FOLDER, is_dataset
 from .format import INVERTED, TOOLS, Export, Kind, Question, head_of, parse, tool_of
 from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
@@ -340,7 +340,7 @@ def _examine(
     try:
         name, export = format if format in TOOLS else None, None
         if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
-            from .headerless import by_number
+            from .long_tables import by_number
 
             export = by_number(opened, columns)
             name = name if export is None else "headerless"

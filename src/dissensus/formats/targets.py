@@ -74,7 +74,7 @@ TARGETS = {
         results=False,
     ),
     "wide": Target(
-        "to_wide",
+        "wide",
         "a table with a row for each item and a column for each annotator (cleanlab)",
         _TABLES,
         frozenset({"unlabelled"}),
@@ -91,14 +91,14 @@ TARGETS = {
         ("duration", "time", "source"),
     ),
     "argilla": Target(
-        "tools.to_argilla",
+        "tools.argilla",
         "records with responses, or with suggestions for a result",
         ("json", "jsonl"),
         frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
         ("source",),
     ),
     "huggingface": Target(
-        "tools.to_huggingface",
+        "tools.huggingface",
         "a table with a row for each item and lists of labels and annotators",
         ("parquet", "jsonl"),
         frozenset({"unlabelled", "repeats", "gold", "texts"}),
@@ -112,7 +112,7 @@ TARGETS = {
         None,
     ),
     "peerannot": Target(
-        "tools.folders",
+        "tools.peerannot",
         "a folder with answers.json and metadata.json",
         ("folder",),
         frozenset({"unlabelled", "unused", "repeats", "gold", *SCALES}),

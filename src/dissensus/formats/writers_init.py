@@ -6,20 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .tools.cards import Card
+    from .tools.huggingface_folders import Card
     from .pseudonyms import pseudonymise
     from .targets import losses
-    from .tool_answers import write_answers
+    from .writing import write_answers
     from .writing import write
 
 __all__ = ["Card", "losses", "pseudonymise", "write", "write_answers"]
 
 _HOMES = {  # imported on first use
-    "Card": "tools.cards",
+    "Card": "tools.huggingface_folders",
     "losses": "targets",
     "pseudonymise": "pseudonyms",
     "write": "writing",
-    "write_answers": "tool_answers",
+    "write_answers": "writing",
 }
 
 

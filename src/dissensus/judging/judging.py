@@ -1,37 +1,66 @@
-"""All questions about models as annotators, as far as the data allow."""
+"""All questions about models as annotators, as far as the data allow.
+
+Whom to ask about what, and when to stop: a plan for people that knows what models predict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
-
 import numpy as np
-
 from ..base.names import Names
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Integers
-from ..answers.annotations import Annotations, Scale
+from ..answers.annotations import Annotations
+from ..answers.annotations import Scale
 from ..errors import OptionError
-from ..quality.copying import Copies, copies
+from ..quality.copying import Copies
+from ..quality.copying import copies
 from ..planning import Plan
-from ..formats import as_annotations, as_truth
+from ..formats import as_annotations
+from ..formats import as_truth
 from . import sentences as words
-from .mixed import Mixed, mixed
-from .escalate import Escalation, escalate
-from .judges import Judge, judges
-from .pair_biases import PairBias, pair_biases
-from .panel import PanelWorth, panel
-from .plan import plan
-from .pool import Pooled, pool
-from .replacement import EPSILON, ReplacementTest, replacement
-from .transport import Transported, periods, transport
-from .true_difference import Difference, true_difference
-from .true_mean import Mean, true_mean
-from .true_shares import SAMPLED, Sampled, Share, true_shares
+from .mixed import Mixed
+from .mixed import mixed
+from .judges import Escalation
+from .judges import escalate
+from .judges import Judge
+from .judges import judges
+from .pair_biases import PairBias
+from .pair_biases import pair_biases
+from .panel import PanelWorth
+from .panel import panel
+from .pool import Pooled
+from .pool import pool
+from .replacement import EPSILON
+from .replacement import ReplacementTest
+from .replacement import replacement
+from .transport import Transported
+from .transport import periods
+from .transport import transport
+from .transport import Difference
+from .transport import true_difference
+from .true_mean import Mean
+from .true_mean import true_mean
+from .true_shares import SAMPLED
+from .true_shares import Sampled
+from .true_shares import Share
+from .true_shares import true_shares
+from ..planning import plan as plan_labels
+
+
+def plan(data: Mixed, pooled: Pooled, *, budget: float, **settings: Any) -> Plan:
+    """Return which labels to request of which people; settings as those of `dissensus.plan`."""
+    settings.setdefault("policy", "active-lab")
+    settings.setdefault("draws", 0)
+    return plan_labels(data.people, budget=budget, probabilities=pooled.predicted, **settings)
+
 
 _MOST_GROUPS = 6  # whose differences are estimated
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .escalate import MIN_SEED
+from .judges import MIN_SEED
 from .pair_biases import PairBias
 from .panel import MIN_ITEMS as MIN_PANEL
 from .replacement import MIN_ITEMS, Replacement

@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ..base.arrays import Floats, Integers
-from ..base.proportions import proportion
+from ..base.probability import proportion
 from .mixed import Mask, Mixed
 
 Sampled = Literal["random", "by-judge", "by-label"]

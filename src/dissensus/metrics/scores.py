@@ -14,17 +14,39 @@ its error rate is the mean over options and annotators.
 
     E. Leonardelli et al. LeWiDi-2025 at NLPerspectives: the third edition of the learning with
     disagreements shared task. 2025. arXiv:2510.08460
+
+Scores of classes, of all items and of bootstrap samples.
+
+Every score comes from sums over items, so a bootstrap over items needs only those sums under
+other weights. The weights are multinomial and are drawn for a chunk of items at a time, so that
+memory is bounded.
+
+Scores of numbers, of all items and of bootstrap samples.
+
+Errors and correlations are weighted sums over items; the weights are how often each item was
+drawn. So are the ranks of Spearman's correlation: the rank of a value is the weight of all smaller
+values plus half of that of equal ones. Items are sorted once.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from ..base.names import Names, as_values, indices_of
-from ..base.arrays import Array, Floats, Integers
+from ..base.names import Names
+from ..base.names import as_values
+from ..base.names import indices_of
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.annotations import Annotations
 from ..errors import DataError
+from collections.abc import Mapping
+from typing import Any
+from scipy import sparse
+from ..base.names import as_names
+from ..base.names import text
+from ..base.probability import TIE
+from ..result import Predictions
 
 
 def ranks(classes: Names) -> Integers:
@@ -154,3 +176,184 @@ def _mean_over_items(item: Array, values: Floats) -> float:
     size = np.bincount(item)
     some = size > 0
     return float((np.bincount(item, values)[some] / size[some]).mean()) if some.any() else np.nan
+
+
+# Those that need a posterior come last.
+CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
+DISTANCE = "distance"  # only where classes are ordered
+
+_BINS = 15
+_LEAST_PROBABILITY = 1e-15
+_CELLS = 2**19  # weights, or probabilities, in memory at a time
+_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier", DISTANCE)  # over items
+
+
+def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers, Names]:
+    """Return every item's true class, -1 where it is unknown, and the names of all classes.
+
+    Classes that only the truth has get the codes after those of the predictions.
+    """
+    codes = {name: code for code, name in enumerate(given.classes.tolist())}
+    true = np.array(
+        [
+            codes.setdefault(text(truth[item]), len(codes)) if item in truth else -1
+            for item in given.items.tolist()
+        ],
+        dtype=np.int64,
+    )
+    return true, as_names(list(codes))
+
+
+def class_scores(
+    given: Predictions,
+    position: Integers,
+    true: Integers,
+    classes: Names,
+    resamples: int,
+    random: np.random.Generator,
+) -> dict[str, Floats]:
+    """Return every score of all items, followed by those of bootstrap samples."""
+    n_classes, rank = len(classes), ranks(classes)
+    left = np.full(resamples, len(position))  # draws that remain for later chunks
+    step = max(_CELLS // max(resamples, n_classes), 1)
+    # (number, sample), all items first
+    sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
+    for start in range(0, len(position), step):
+        chunk = slice(start, start + step)
+        numbers = _numbers(given, position[chunk], true[chunk], rank)
+        size = numbers.shape[0]
+        drawn = random.binomial(left, size / (len(position) - start))
+        left -= drawn
+        cell = random.integers(size, size=drawn.sum())
+        cell += np.repeat(np.arange(resamples) * size, drawn)
+        weight = np.bincount(cell, minlength=resamples * size).reshape(resamples, size)
+        sums[:, 0] += numbers.sum(axis=0)
+        sums[:, 1:] += numbers.T @ weight.T.astype(np.float64, order="C")
+    scores = _scores(sums.T, n_classes, len(position))
+    known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
+    return {name: scores[name] for name in (*known, *[DISTANCE] * given.ordered)}
+
+
+def _numbers(
+    given: Predictions, position: Integers, true: Integers, rank: Integers
+) -> sparse.csr_array[Any, Any]:
+    """Return the contribution of every item to the sums: (item, number), mostly zero.
+
+    The columns are one for each mean, two for each class (twice the hits; the occurrences in
+    truth and labels), and one for each bin of confidence (accuracy minus confidence). An undecided
+    label is as far from the truth as a class can be.
+    """
+    n_classes = len(rank)
+    item, label = np.arange(len(position)), given.label[position]
+    farthest = np.maximum(rank[true], n_classes - 1 - rank[true])
+    steps = np.where(label < 0, farthest, np.abs(rank[label] - rank[true]))
+    hit, labelled = label == true, label >= 0
+    n_means, occurs = len(_MEANS), len(_MEANS) + n_classes
+    entries: list[tuple[Array, Array, Array]] = [  # item, column, number
+        (item, np.full(len(item), 1), hit),
+        (item, np.full(len(item), 4), steps),
+        (item[hit], n_means + true[hit], np.full(hit.sum(), 2)),
+        (item, occurs + true, np.ones(len(item))),
+        (item[labelled], occurs + label[labelled], np.ones(labelled.sum())),
+    ]
+    if given.posterior is None:
+        entries.append((item, np.zeros(len(item), np.int64), hit))
+    else:
+        posterior = np.zeros((len(item), n_classes))  # 0 for classes that only the truth has
+        posterior[:, : len(given.classes)] = given.posterior[position]
+        best, in_truth = posterior.max(axis=1), posterior[item, true]
+        tied = posterior >= best[:, None] - TIE
+        right = tied[item, true] / tied.sum(axis=1)
+        log_loss = -np.log(np.maximum(in_truth, _LEAST_PROBABILITY))
+        posterior[item, true] -= 1
+        brier = np.einsum("ik,ik->i", posterior, posterior)
+        # Bins are closed above; the small number keeps 0.6 × 15 in its bin whatever its last bit.
+        which = np.clip(np.ceil(best * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
+        for where, mean in ((0, right), (2, log_loss), (3, brier)):
+            entries.append((item, np.full(len(item), where), mean))
+        entries.append((item, occurs + n_classes + which, right - best))
+    row, column, number = map(np.concatenate, zip(*entries, strict=True))
+    shape = (len(item), n_means + 2 * n_classes + _BINS)
+    return sparse.coo_array((number.astype(np.float64), (row, column)), shape=shape).tocsr()
+
+
+def _scores(sums: Floats, n_classes: int, n_items: int) -> dict[str, Floats]:
+    """Return every score of every sample."""
+    widths = [len(_MEANS), n_classes, n_classes]
+    means, hits, occurrences, gaps = np.split(sums, np.cumsum(widths), axis=1)
+    f1 = np.divide(hits, occurrences, out=np.zeros_like(hits), where=occurrences > 0)
+    return {
+        **dict(zip(_MEANS, means.T / n_items, strict=True)),
+        "macro_f1": f1.sum(axis=1) / (occurrences > 0).sum(axis=1),
+        "ece": np.abs(gaps).sum(axis=1) / n_items,
+    }
+
+
+NUMBER_SCORES = ("mae", "rmse", "pearson", "spearman")
+
+_NUMBERS_CELLS = 2**19  # weights in memory at a time
+_CONSTANT = 1e-12  # relative variance below which values are constant
+
+
+def number_scores(
+    value: Floats, true: Floats, resamples: int, random: np.random.Generator
+) -> dict[str, Floats]:
+    """Return every score of all items, followed by those of bootstrap samples.
+
+    A correlation with a constant is NaN.
+    """
+    size = len(value)
+    error = value - true
+    errors = np.stack([np.abs(error), error**2])  # (score, item)
+    ranks = _Ranks(value), _Ranks(true)
+    scores = []
+    step = max(_NUMBERS_CELLS // size, 1)
+    for start in range(0, 1 + resamples, step):
+        weight = _drawn(size, min(step, 1 + resamples - start), random)
+        if start == 0:
+            weight[0] = 1.0  # all items come first
+        mae, square = errors @ weight.T / size
+        pearson = _correlation(value - value.mean(), true - true.mean(), weight)
+        spearman = _correlation(ranks[0].under(weight), ranks[1].under(weight), weight)
+        scores.append(np.stack([mae, np.sqrt(square), pearson, spearman]))
+    return dict(zip(NUMBER_SCORES, np.concatenate(scores, axis=1), strict=True))
+
+
+def _drawn(size: int, samples: int, random: np.random.Generator) -> Floats:
+    """Return how often every item is drawn: (sample, item)."""
+    cell = random.integers(size, size=(samples, size))
+    cell += np.arange(samples)[:, None] * size
+    return np.bincount(cell.ravel(), minlength=samples * size).reshape(samples, size).astype(float)
+
+
+class _Ranks:
+    """The order of values, for ranks under any weights."""
+
+    def __init__(self, value: Floats) -> None:
+        self.order = np.argsort(value, kind="stable")
+        sorted_ = value[self.order]
+        self.first = np.flatnonzero(np.r_[True, sorted_[1:] != sorted_[:-1]])  # (different value)
+        self.group: Integers = np.empty(len(value), np.int64)  # (item): index of its value
+        self.group[self.order] = np.repeat(
+            np.arange(len(self.first)), np.diff(np.r_[self.first, len(value)])
+        )
+
+    def under(self, weight: Floats) -> Floats:
+        """Return the centred rank of every item: (sample, item)."""
+        weights = np.add.reduceat(weight[:, self.order], self.first, axis=1)  # (sample, value)
+        middle = np.cumsum(weights, axis=1) - weights / 2
+        return (middle - weight.shape[1] / 2)[:, self.group]
+
+
+def _correlation(x: Floats, y: Floats, weight: Floats) -> Floats:
+    """Return Pearson's correlation under weights: (sample); x and y are roughly centred."""
+    size = weight.sum(axis=1)
+    mean_x, mean_y, xx, yy, xy = (
+        np.vecdot(weight, numbers) / size for numbers in (x, y, x * x, y * y, x * y)
+    )
+    variance_x, variance_y = xx - mean_x**2, yy - mean_y**2
+    varies = (variance_x > _CONSTANT * xx) & (variance_y > _CONSTANT * yy)
+    out = np.full(len(size), np.nan)
+    root = np.sqrt(variance_x[varies] * variance_y[varies])
+    out[varies] = (xy - mean_x * mean_y)[varies] / root
+    return np.clip(out, -1, 1)

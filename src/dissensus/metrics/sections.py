@@ -14,7 +14,7 @@ from ..pages.charts import BLUE, Figure, chart, dots, number, tooltip
 from ..pages.sections import Table
 
 if TYPE_CHECKING:
-    from .agreement_init import Agreement, Pairs
+    from . import Agreement, Pairs
     from ..reporting.report import Report
 
 _MAX_CLASSES = 40

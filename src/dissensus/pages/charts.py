@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.files import atomic_file
-from ..base.plain import as_rows
+from ..base.storage import as_rows
 from ..errors import OptionError
 from .embedding import fill
 

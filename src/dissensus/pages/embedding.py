@@ -2,6 +2,8 @@
 
 Names and texts are data, so nothing in them may end a script or open a tag. A page lets only the
 scripts run whose hashes it names, and makes no requests.
+
+What pictures share: Pillow, images from pixels, and texts that fit.
 """
 
 from __future__ import annotations
@@ -15,13 +17,50 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from ..base.files import atomic_file, cache_folder
-from ..base.plain import as_plain
-from .._version import __version__
+from typing import Any
+from typing import NamedTuple
+from ..base.files import atomic_file
+from ..base.files import cache_folder
+from ..base.storage import as_plain
+from .. import __version__
 from ..errors import OptionError
-from .pictures import pillow
+import numpy as np
+import numpy.typing as npt
+from ..errors import install_command
+
+
+def pillow() -> tuple[Any, Any]:
+    """Return Pillow's modules `Image` and `ImageDraw`; without Pillow, say how to get it."""
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise OptionError(f"images need Pillow: {install_command('deep')}") from None
+    return Image, ImageDraw
+
+
+def as_image(pixels: npt.NDArray[Any], side: int) -> Any:
+    """Return pixels from 0 to 1, with channels first or last, as an image."""
+    image, _ = pillow()
+    pixels = pixels if pixels.shape[2] in (1, 3) else pixels.transpose(1, 2, 0)
+    colours = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
+    return enlarged(image.fromarray((colours.clip(0, 1) * 255).round().astype(np.uint8)), side)
+
+
+def enlarged(image: Any, side: int) -> Any:
+    """Return an image as large as fits into a square; pixels of small images stay sharp."""
+    factor = side // max(image.size)
+    return image.resize((image.width * factor, image.height * factor), 0) if factor > 1 else image
+
+
+def shorten(text: str, width: float, font: Any) -> str:
+    """Return as much of a text as fits."""
+    text = " ".join(text.split())
+    if font.getlength(text) <= width:
+        return text
+    while text and font.getlength(f"{text}…") > width:
+        text = text[:-1]
+    return f"{text}…"
+
 
 # These scripts, inline styles and images, no requests.
 _POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:"

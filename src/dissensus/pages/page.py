@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.files import atomic_file
 from ..base.formulas import guarded
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from .embedding import fill, framed
 from .sections import CONFIDENT, Page
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ..answers.left_out import LeftOut
-from ..base.printable import printable
+from ..base.files import printable
 from ..base.progress import hide_bar
 
 

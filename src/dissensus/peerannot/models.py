@@ -11,47 +11,54 @@ Keyword arguments that a class does not use are accepted and have no effect, as 
 Results differ from peerannot where it has errors: its Dawid-Skene and GLAD underflow with many
 votes on a task, and its Pl@ntNet vote learns from the first vote alone. Ties are broken by a fixed
 seed instead of `np.random`, so a run repeats. Networks are trained by our loop.
+
+Tables of peerannot's strategies, by all names they have had.
 """
 
 from __future__ import annotations
 
-from .confusion import GLAD, WDS, Dawid_Skene, DawidSkene, DawidSkeneClust
-from .identification import Entropy, Krippendorff_Alpha, Spam_Score, Trace_confusion
-from .networks import AUM, WAUM, CoNAL, Crowdlayer, WAUM_perworker
-from .strategies import Strategies
-from .template import CrowdModel
-from .votes import IWMV, MajorityVoting, NaiveSoft, PlantNet, TwoThird, Wawa
+from .aggregation import GLAD
+from .aggregation import WDS
+from .aggregation import Dawid_Skene
+from .aggregation import DawidSkene
+from .aggregation import DawidSkeneClust
+from .aggregation import Entropy
+from .aggregation import Krippendorff_Alpha
+from .aggregation import Spam_Score
+from .aggregation import Trace_confusion
+from .networks import AUM
+from .networks import WAUM
+from .networks import CoNAL
+from .networks import Crowdlayer
+from .networks import WAUM_perworker
+from .aggregation import CrowdModel
+from .aggregation import IWMV
+from .aggregation import MajorityVoting
+from .aggregation import NaiveSoft
+from .aggregation import PlantNet
+from .aggregation import TwoThird
+from .aggregation import Wawa
+from typing import Any
+from ..registry import find_by_name
 
-__all__ = [
-    "AUM",
-    "DS",
-    "GLAD",
-    "IWMV",
-    "MV",
-    "WAUM",
-    "WDS",
-    "CoNAL",
-    "CrowdModel",
-    "Crowdlayer",
-    "DawidSkene",
-    "DawidSkeneClust",
-    "Dawid_Skene",
-    "Dawid_Skene_clust",
-    "Entropy",
-    "IterativeWawa",
-    "Krippendorff_Alpha",
-    "MajorityVoting",
-    "NaiveSoft",
-    "PlantNet",
-    "Spam_Score",
-    "Trace_confusion",
-    "TwoThird",
-    "WAUM_perworker",
-    "Wawa",
-    "agg_deep_strategies",
-    "agg_strategies",
-    "identification_strategies",
-]
+__all__ = ['AUM', 'CoNAL', 'CrowdModel', 'Crowdlayer', 'DS', 'DawidSkene', 'DawidSkeneClust', 'Dawid_Skene', 'Dawid_Skene_clust', 'Entropy', 'GLAD', 'IWMV', 'IterativeWawa', 'Krippendorff_Alpha', 'MV', 'MajorityVoting', 'NaiveSoft', 'PlantNet', 'Spam_Score', 'Strategies', 'Trace_confusion', 'TwoThird', 'WAUM', 'WAUM_perworker', 'WDS', 'Wawa', 'agg_deep_strategies', 'agg_strategies', 'identification_strategies']
+
+
+class Strategies(dict[str, Any]):
+    """Classes by name; also found by former names, whatever the case, `-` and `_`.
+
+    >>> table = Strategies({"naive_soft": 1}, NS=2)
+    >>> list(table), table["NaiveSoft"], table["ns"]
+    (['naive_soft'], 1, 2)
+    """
+
+    def __init__(self, table: dict[str, Any], **former: Any) -> None:
+        super().__init__(table)
+        self._former = former
+
+    def __missing__(self, name: str) -> Any:
+        return find_by_name("strategy", name, {**self, **self._former}, self)
+
 
 # The names before April 2026, which the tutorials use.
 MV = MajorityVoting

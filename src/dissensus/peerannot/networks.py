@@ -153,7 +153,7 @@ class WAUM(AUM):
         """Train, find the share `alpha` of tasks with the lowest scores, and label the others."""
         import pandas as pd
 
-        from ..deep.learning.waum import waum
+        from ..deep.learning.hard_items import waum
 
         rows = self._rows(self.tasks.dataset.dataset.base_samples, 3)
         self._numbers = [_task(file) for file in self.filenames]

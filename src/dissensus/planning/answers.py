@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.plain import as_plain, as_rows
+from ..base.storage import as_plain, as_rows
 from ..base.arrays import Array
 from ..metrics.distances import Distances
 from ..answers import Answers

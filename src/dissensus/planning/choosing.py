@@ -1,21 +1,51 @@
-"""Constraints on labels to request: costs, limits and new annotators, checked."""
+"""Constraints on labels to request: costs, limits and new annotators, checked.
+
+Candidate pairs of item and annotator, without scoring all pairs.
+
+Items are grouped by their two most probable classes and these probabilities, rounded. For every
+group all annotators are scored once, and its items get the best of them, and a few at random, as
+candidates. So the cost is that of groups × annotators and of the candidates, never of items ×
+annotators. Where only listed pairs may be requested, these are the candidates.
+
+Choose labels to request: greedily, within budget and constraints.
+
+Pairs are taken in the order of utility per cost, skipping annotators at their limit and items that
+have been served. Where an item may get several labels, the budget is spent in a few rounds with one
+label per item each, and pending labels count before the next round. Annotators beyond the number
+of labels they are trusted with are skipped, too, until no other is left; then it is doubled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
 import numpy as np
 import numpy.typing as npt
-
-from ..base.names import abbreviate, as_names, indices_of, text, union
-from ..base.arrays import Array, Floats, Integers
+from ..base.names import abbreviate
+from ..base.names import as_names
+from ..base.names import indices_of
+from ..base.names import text
+from ..base.names import union
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
-from ..errors import DataError, OptionError
+from ..errors import DataError
+from ..errors import OptionError
 from ..result import Aggregation
-from ._posterior_state import pair_keys
+from .information import pair_keys
+from typing import NamedTuple
+from .information import information_table
+from .policies import NoiseModel
+from .information import Lookahead
+from .information import PosteriorState
+from .policies import ItemPolicy
+from .policies import PairPolicy
+from .policies import Policy
+from .policies import noise_model_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +136,268 @@ def keys_of(available: Relation, annotations: Annotations) -> Integers:
     annotator: Array = indices_of(available.annotators, annotations.annotators)[available.annotator]
     known = (item >= 0) & (annotator >= 0)
     return np.unique(pair_keys(item[known], annotator[known], annotations.n_annotators))
+
+
+BEST, WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
+_FEW = BEST + _DRAWN  # annotators who are all candidates
+_MAX_WIDTH = 128  # candidates of a group, as some have labelled the item already
+_STEPS = 32  # to which probabilities are rounded
+_MAX_JUDGED = 1024  # annotators scored for every group; of more, the best for some group
+_GROUPS = 32  # groups to choose these by
+
+
+class Pairs(NamedTuple):
+    """Pairs of an item and an annotator."""
+
+    item: Integers
+    annotator: Integers
+
+    def unknown(self, known: Integers, n_annotators: int) -> Pairs:
+        """Return those that are not among ascending keys, each once."""
+        keys = np.sort(pair_keys(self.item, self.annotator, n_annotators))
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        if len(known):
+            position = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            keys = keys[known[position] != keys]
+        return Pairs(keys // n_annotators, keys % n_annotators)
+
+
+def listed_pairs(keys: Integers, free: Integers, items: Integers, n_annotators: int) -> Pairs:
+    """Return the listed pairs of free annotators and these items."""
+    item, annotator = keys // n_annotators, keys % n_annotators
+    kept = np.isin(annotator, free) & np.isin(item, items)
+    return Pairs(item[kept], annotator[kept])
+
+
+def random_pairs(items: Integers, free: Integers, rng: np.random.Generator) -> Pairs:
+    """Return a few annotators at random for every item; all, where they are few."""
+    if len(free) <= _FEW:
+        return Pairs(np.repeat(items, len(free)), np.tile(free, len(items)))
+    drawn = free[rng.integers(len(free), size=(len(items), _DRAWN))]
+    return Pairs(np.repeat(items, _DRAWN), drawn.ravel())
+
+
+def best_pairs(
+    items: Integers,
+    free: Integers,
+    posterior: Floats,
+    noise_model: NoiseModel,
+    cost: Floats,
+    width: int,
+    rng: np.random.Generator,
+) -> Pairs:
+    """Return for every item the most informative annotators per cost, and a few at random."""
+    if len(free) <= _FEW:
+        return random_pairs(items, free, rng)
+    group, mean, size = _group_items(posterior[items])
+    judged = _most_informative(mean, size, free, noise_model, cost)
+    gain = information_table(mean, noise_model.matrix[judged], noise_model.noise[judged])
+    gain = gain / cost[judged] * (1 + 1e-6 * rng.random(gain.shape))
+    width = min(len(judged), _MAX_WIDTH, width)
+    best = np.argpartition(-gain, width - 1, axis=1)[:, :width]  # (group, candidate)
+    few = random_pairs(items, free, rng)
+    return Pairs(
+        np.concatenate([np.repeat(items, width), few.item]),
+        np.concatenate([judged[best[group]].ravel(), few.annotator]),
+    )
+
+
+def _group_items(posterior: Floats) -> tuple[Integers, Floats, Integers]:
+    """Return the group of every item, its mean posterior, and its size."""
+    n_items, n_classes = posterior.shape
+    if n_classes < 2:
+        return np.zeros(n_items, dtype=np.int64), posterior[:1], np.array([n_items])
+    top = np.argsort(-posterior, axis=1, kind="stable")[:, :2]
+    step = np.rint(np.take_along_axis(posterior, top, axis=1) * _STEPS).astype(np.int64)
+    (first, second), (much, less) = top.T, step.T
+    key = ((first * n_classes + second) * (_STEPS + 1) + much) * (_STEPS + 1) + less
+    _, group, size = np.unique(key, return_inverse=True, return_counts=True)
+    columns = [np.bincount(group, column) for column in posterior.T]
+    return group, np.stack(columns, axis=1) / size[:, None], size
+
+
+def _most_informative(
+    posterior: Floats, size: Integers, free: Integers, noise_model: NoiseModel, cost: Floats
+) -> Integers:
+    """Return the annotators to judge: all, or of very many the best for large groups."""
+    if len(free) <= _MAX_JUDGED:
+        return free
+    largest = np.argsort(-size, kind="stable")[:_GROUPS]
+    gain = information_table(posterior[largest], noise_model.matrix[free], noise_model.noise[free])
+    gain /= cost[free]
+    relative = (gain / np.maximum(gain.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
+    return free[np.argsort(-relative, kind="stable")[:_MAX_JUDGED]]
+
+
+_TRIES = 3
+_SPARE = 4  # items to consider for every affordable label
+_MIN_ITEMS = 2000  # items to consider in any case
+
+
+class Selection(NamedTuple):
+    """Labels to request, in the order in which they were chosen."""
+
+    item: Integers
+    annotator: Integers
+    gain: Floats  # information of the answer about the truth, in nats
+    before: Floats  # probability that the item's label is right
+    after: Floats  # the same after the answer
+
+
+def choose(
+    state: PosteriorState, policy: Policy, constraints: Constraints, rng: np.random.Generator
+) -> Selection:
+    """Return the labels to request."""
+    none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
+    rounds = [Selection(none, none, nothing, nothing, nothing)]
+    chooser = _Chooser(state, policy, constraints, rng)
+    while (selection := chooser.next_round()) is not None:
+        rounds.append(selection)
+    return Selection(*map(np.concatenate, zip(*rounds, strict=True)))
+
+
+class _Chooser:
+    """What has been chosen so far, and what is left to spend."""
+
+    def __init__(
+        self,
+        state: PosteriorState,
+        policy: Policy,
+        constraints: Constraints,
+        rng: np.random.Generator,
+    ) -> None:
+        self.state, self.policy, self.constraints, self.rng = state, policy, constraints, rng
+        self.lookahead = Lookahead(state.posterior)
+        self.mean = noise_model_of(state)
+        self.room, self.left = constraints.room.copy(), constraints.budget
+        self.n_labels = np.inf if constraints.max_labels is None else constraints.max_labels
+        self.trusted = policy.trusted(state) if isinstance(policy, PairPolicy) else np.inf
+        self.given = np.zeros(len(self.room), dtype=np.int64)  # (annotator): labels in this plan
+        self.planned = np.empty(0, dtype=np.int64)  # keys of pairs
+        self.misses = 0
+        cheapest = float(constraints.cost[self.room > 0].min(initial=np.inf))
+        self.per_round = max(self.left / constraints.rounds, cheapest)
+        if constraints.per_item == 1:
+            self.per_round = self.left
+
+    def next_round(self) -> Selection | None:
+        """Return the next labels, at most one per item; `None` at the end."""
+        cost = self.constraints.cost
+        n_annotators = self.state.annotations.n_annotators
+        while self.misses < _TRIES and self.n_labels > 0:
+            able = (self.room > 0) & (cost <= self.left)
+            if not able.any():
+                break
+            trusted = np.maximum(np.ceil(self.trusted) - self.given, 0)
+            room = np.minimum(self.room, trusted).astype(np.int64)
+            free = np.flatnonzero(able & (room > 0))
+            if len(free) == 0:
+                self.trusted = 2 * self.trusted
+                continue
+            spend = min(self.per_round, self.left)
+            if spend < cost[free].min():
+                spend = self.left
+            pairs = self._candidates(free, room, spend).unknown(self.planned, n_annotators)
+            taken = _take(pairs, self._utility(pairs), cost, room, spend, self.n_labels)
+            if len(taken):
+                return self._request(pairs.item[taken], pairs.annotator[taken])
+            if len(free) < able.sum():
+                self.trusted = 2 * self.trusted
+            else:
+                self.misses += 1  # candidates are partly random: another draw may find some
+        return None
+
+    def _request(self, item: Integers, annotator: Integers) -> Selection:
+        """Plan labels, which are pending from now on."""
+        selection = Selection(
+            item,
+            annotator,
+            self.lookahead.information(item, annotator, self.mean),
+            self.lookahead.accuracy(item),
+            self.lookahead.accuracy_after(item, annotator, self.mean.matrix),
+        )
+        self.lookahead.request(item, annotator, self.mean.matrix)
+        np.subtract.at(self.room, annotator, 1)
+        np.add.at(self.given, annotator, 1)
+        self.left -= float(self.constraints.cost[annotator].sum())
+        self.n_labels -= len(item)
+        keys = pair_keys(item, annotator, self.state.annotations.n_annotators)
+        self.planned = np.union1d(self.planned, keys)
+        return selection
+
+    def _candidates(self, free: Integers, room: Integers, spend: float) -> Pairs:
+        """Return promising pairs that may be requested."""
+        annotations, constraints = self.state.annotations, self.constraints
+        pending, n_annotators = self.lookahead.pending, annotations.n_annotators
+        items = np.arange(len(pending))
+        if constraints.per_item is not None:
+            items = np.flatnonzero(pending < constraints.per_item)
+        if constraints.allowed_pairs is not None:
+            pairs = listed_pairs(constraints.allowed_pairs, free, items, n_annotators)
+            return pairs.unknown(self.state.known_pairs, n_annotators)
+        affordable = min(spend / constraints.cost[free].min(), len(items))
+        usual = float(np.median(room[free]))
+        width = int(np.clip(np.ceil(affordable / max(usual, 1.0)), BEST, WIDE))  # good annotators
+        n_items = _SPARE * int(min(affordable, width * usual))
+        n_items = max(n_items, _MIN_ITEMS)
+        if len(items) > n_items:
+            value = self._item_utility()[items] + 1e-9 * self.rng.random(len(items))
+            # In order, as random draws follow it.
+            items = items[np.sort(np.argpartition(-value, n_items)[:n_items])]
+        if isinstance(self.policy, PairPolicy):
+            pairs = best_pairs(
+                items,
+                free,
+                self.lookahead.posterior,
+                self.policy.noise_model(self.state),
+                constraints.cost,
+                width + int((annotations.labels_per_item + pending)[items].max(initial=0)),
+                self.rng,
+            )
+        else:
+            pairs = random_pairs(items, free, self.rng)
+        return pairs.unknown(self.state.known_pairs, n_annotators)
+
+    def _item_utility(self) -> Floats:
+        if isinstance(self.policy, ItemPolicy):
+            entropy = self.lookahead.remaining_entropy
+            return self.policy.utility(self.state, self.lookahead.pending, entropy)
+        return self.lookahead.remaining_entropy
+
+    def _utility(self, pairs: Pairs) -> Floats:
+        """Return the utility of pairs per cost; ties are broken at random."""
+        rng = self.rng
+        if isinstance(self.policy, PairPolicy):
+            noise_model = self.policy.noise_model(self.state)
+            utility = self.lookahead.information(pairs.item, pairs.annotator, noise_model)
+            utility = utility * (1 + 1e-6 * rng.random(len(utility)))
+            return utility / self.constraints.cost[pairs.annotator]
+        value = self._item_utility()
+        value = value + 1e-6 * rng.random(len(value))
+        return value[pairs.item] + 1e-9 * rng.random(len(pairs.item))
+
+
+def _take(
+    pairs: Pairs, utility: Floats, cost: Floats, room: Integers, spend: float, n_labels: float
+) -> Integers:
+    """Return which pairs to take, the highest utility first, one per item.
+
+    Whether a pair can be taken depends on all before it, hence the loop; it ends with the budget,
+    or when half of the annotators have no room left: other candidates may be as good.
+    """
+    order = np.argsort(-utility, kind="stable")
+    items, annotators = pairs.item[order].tolist(), pairs.annotator[order].tolist()
+    price, space, served = cost.tolist(), room.tolist(), set[int]()
+    taken, full, n_annotators = list[int](), 0, len(set(annotators))
+    cheapest = float(cost[room > 0].min(initial=np.inf))
+    for position, (item, annotator) in enumerate(zip(items, annotators, strict=True)):
+        if item in served or price[annotator] > spend + 1e-9 or not space[annotator]:
+            continue
+        taken.append(position)
+        served.add(item)
+        space[annotator] -= 1
+        spend -= price[annotator]
+        full += not space[annotator]
+        if len(taken) == n_labels or spend + 1e-9 < cheapest or 2 * full > n_annotators:
+            break
+    return order[np.array(taken, dtype=np.int64)]

@@ -22,10 +22,10 @@ import numpy as np
 from ..base.probability import normalize, pick
 from ..base.arrays import Floats, Integers
 from .label_errors import LabelErrors
-from ._choose import choose
+from .choosing import choose
 from .choosing import Constraints
-from ._posterior_state import PosteriorState, pair_keys
-from .policy import Policy
+from .information import PosteriorState, pair_keys
+from .policies import Policy
 
 _SAMPLE = 1000  # items in a run
 _STAGES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the budget

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..answers.identifiability import Unidentifiable
-from ..base.plain import as_plain, as_rows
-from ..formats.probabilities import as_models
+from ..base.storage import as_plain, as_rows
+from ..formats.predictions import as_models
 from ..base.arrays import Floats, Integers
 from ..base.tables import Drawable
 from ..answers.annotations import Annotations
@@ -22,11 +22,11 @@ from .label_errors import LabelErrors, checks_needed, label_errors
 from ..formats import as_annotations, as_truth
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
-from ._choose import choose
+from .choosing import choose
 from .choosing import Constraints, amounts_of, check_options, keys_of, with_new
-from ._posterior_state import posterior_state
+from .information import posterior_state
 from .curve import Curve, Point, expected_curve
-from .policy import Policy
+from .policies import Policy
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure

@@ -14,7 +14,7 @@ from .crowdlab import Crowdlab
 from .group_differences import GroupDifferences, group_differences
 from .items import ItemScores, item_scores
 from .scores import SCORES, score
-from .spam import mutual_information, spam_interval, spam_score, trace
+from .correlation import mutual_information, spam_interval, spam_score, trace
 
 __all__ = [
     "SCORES",

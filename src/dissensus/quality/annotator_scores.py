@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.names import Names, as_names, decode
-from ..base.plain import as_plain, as_rows
+from ..base.storage import as_plain, as_rows
 from ..base.probability import normalize
 from ..base.arrays import Floats, FrozenArrays, Integers
 from ..base.tables import Drawable
-from ..aggregation.dawid_skene_map import pseudo_counts
+from ..aggregation.dawid_skene import pseudo_counts
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
 from ..result import Table
-from .annotator_evidence import Evidence
-from .behaviour import Behaviour, time_order
+from .verdicts import Evidence
+from .verdicts import Behaviour, time_order
 from .copying import Copies
-from .label_sums import by_annotator
+from .label_scores import by_annotator
 from .leave_one_out import PeerComparison
-from ..base.proportions import Proportion, difference_p_value, proportion
-from .spam import Interval, mutual_information, spam_interval, spam_score, trace
+from ..base.probability import Proportion, difference_p_value, proportion
+from .correlation import Interval, mutual_information, spam_interval, spam_score, trace
 from .verdicts import VERDICTS, explain, further_labels
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from ..errors import DataError, OptionError
 from ..formats import as_annotations, as_numbers, as_truth
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes, gold_values
-from .annotator_evidence import class_evidence, rating_evidence, rating_scores
+from .verdicts import class_evidence, rating_evidence, rating_scores
 from .annotator_scores import AnnotatorScores
-from .behaviour import annotator_behaviour
+from .verdicts import annotator_behaviour
 from .copying import copies
-from .label_sums import by_annotator
+from .label_scores import by_annotator
 from .leave_one_out import leave_one_out
-from ..base.proportions import Proportion, proportion
+from ..base.probability import Proportion, proportion
 from .verdicts import judge
 
 __all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]

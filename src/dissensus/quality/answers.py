@@ -22,14 +22,14 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri
 
 from ..base.names import Names, as_names
-from ..base.plain import as_plain, as_rows
+from ..base.storage import as_plain, as_rows
 from ..base.arrays import Array, Floats
 from ..metrics.distances import Distances
 from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..aggregation.consensus_init import Consensus, consensus
-from ..base.proportions import proportion
+from ..base.probability import proportion
 
 FEW = "too few answers"
 LIKE_OTHERS = "like the others"

@@ -24,15 +24,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..answers.content import content_order
+from ..answers.selections import content_order
 from ..base.names import Names
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Floats, FrozenArrays, Integers
 from ..answers.annotations import Annotations
 from ..errors import OptionError
 from .camp_tests import OneCamp, fit_one_camp
-from .one_ordered_camp import OneOrderedCamp, fit_one_ordered_camp
-from .split_half import SharedLabels, Splits
+from .camp_tests import OneOrderedCamp, fit_one_ordered_camp
+from .camp_tests import SharedLabels, Splits
 
 MIN_LABELS = 20  # on items that others labelled too
 MAX_ANNOTATORS = 3000  # pairs of annotators are compared

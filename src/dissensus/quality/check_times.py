@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.arrays import Array, Floats, Integers
 from ..answers.base import Relation
-from .label_sums import median_by
+from .label_scores import median_by
 from ..pages.wording import many, quoted, verb
 from ..pages.sections import KNOWING, SERIOUS, Finding
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..answers.left_out import LeftOut
 from ..base.names import as_names
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Integers
 from ..base.tables import Table, Tabular, columns_of
 from ..answers.annotations import Annotations, Scale
@@ -26,11 +26,11 @@ from ..errors import DataError
 from ..pages.sections import SERIOUS, Finding
 from .findings import CODES, is_free_text
 from .check_values import check_answers
-from .evidence import check_crowd, check_groups, check_identifiability, check_items
-from .kinds import check_kinds
-from .known import check_gold
+from .check_annotators import check_crowd, check_groups, check_identifiability, check_items
+from .check_labels import check_kinds
+from .check_labels import check_gold
 from .check_labels import check_classes, check_names, check_quotes, check_repeats
-from .numbers import check_numbers
+from .check_values import check_numbers
 from .check_annotators import check_streams
 from .check_times import check_durations, check_times
 

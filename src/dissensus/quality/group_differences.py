@@ -27,11 +27,11 @@ import numpy.typing as npt
 from scipy.special import ndtr, stdtr, stdtrit
 
 from ..base.names import text
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations
 from ..errors import OptionError
-from .split_half import SharedLabels, fit_one_group, members, pair_correlations, t_statistic
+from .camp_tests import SharedLabels, fit_one_group, members, pair_correlations, t_statistic
 from .camps import MAX_ANNOTATORS
 
 _FEW = 5  # different numbers that are still groups

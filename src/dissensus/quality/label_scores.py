@@ -11,20 +11,165 @@ the items with this label, shifted and normalized. Low scores are doubtful label
 
     C. G. Northcutt, L. Jiang, I. L. Chuang. Confident learning: estimating uncertainty in dataset
     labels. Journal of Artificial Intelligence Research 70, 2021. doi:10.1613/jair.1.12125
+
+Sums and medians over annotations, and the most frequent label with CROWDLAB's tie-breaks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
-
+from typing import Any
+from typing import Literal
+from typing import get_args
 import numpy as np
 from scipy.special import xlogy
-
-from ..base.arrays import Array, Floats
+from ..base.arrays import Array
+from ..base.arrays import Floats
 from ..errors import OptionError
-from .label_sums import sum_by
+import numpy.typing as npt
+from ..base.arrays import Integers
+from ..metrics.statistics import repeats_previous
+from ..answers.annotations import Annotations
+from ..answers.base import Relation
+
+
+_TIE = 1e-12  # scores closer than this are equal
+
+
+def by_item(annotations: Relation, values: Array) -> Floats:
+    """Return values of annotations summed for every item: (item)."""
+    return sum_by(annotations.item, values, annotations.n_items)
+
+
+def by_annotator(annotations: Relation, values: Array) -> Floats:
+    """Return values of annotations summed for every annotator: (annotator)."""
+    return sum_by(annotations.annotator, values, annotations.n_annotators)
+
+
+def by_cell(annotations: Annotations, values: Array) -> Floats:
+    """Return values of annotations summed for every class of an item: (item, class)."""
+    n_items, n_classes = annotations.n_items, annotations.n_classes
+    cell = annotations.item * np.int64(n_classes) + annotations.label
+    return sum_by(cell, values, n_items * n_classes).reshape(n_items, n_classes)
+
+
+def median_by(group: Array, values: Floats, n_groups: int) -> Floats:
+    """Return the median of the values in every group; NaN for empty groups.
+
+    >>> median_by(np.array([0, 2, 0, 2, 2]), np.array([1.0, 5, 2, 4, 9]), 3).tolist()
+    [1.5, nan, 5.0]
+    """
+    values = values[np.lexsort((values, group))]
+    count = np.bincount(group, minlength=n_groups)
+    filled = count > 0
+    start, size = (np.cumsum(count) - count)[filled], count[filled]
+    median = np.full(n_groups, np.nan)
+    median[filled] = (values[start + (size - 1) // 2] + values[start + size // 2]) / 2
+    return median
+
+
+def agreement_with_others(annotations: Annotations) -> Floats:
+    """Return the share of others' labels on an annotator's items that equal theirs: (annotator).
+
+    NaN for annotators who share no item with anybody. Repeated labels of an annotator on an item
+    are not compared with each other.
+
+    >>> annotations = Annotations.from_columns("aaabbc", "xyzxyw", "001011")
+    >>> agreement_with_others(annotations).round(2).tolist()
+    [nan, 0.33, 0.33, 0.0]
+    """
+    new = ~repeats_previous(annotations)
+    own = _run_lengths(new)
+    equal_to_previous = np.diff(annotations.label.astype(np.int64), prepend=-1) == 0
+    same_own = _run_lengths(new | ~equal_to_previous)
+    same = annotations.votes()[annotations.item, annotations.label] - same_own
+    compared = by_annotator(annotations, annotations.labels_per_item[annotations.item] - own)
+    nothing = np.full(annotations.n_annotators, np.nan)
+    return np.divide(by_annotator(annotations, same), compared, where=compared > 0, out=nothing)
+
+
+def majority(annotations: Annotations, posterior: Floats) -> Integers:
+    """Return the most frequent label of every item, -1 where there is none: (item).
+
+    Ties are broken by the posterior (item, class), then by the rarer class, then by how often the
+    annotators who gave it agree with clear majorities, then by the order of classes.
+    """
+    votes = annotations.votes()
+    label = votes.argmax(axis=1)
+    tied = np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+    tied = tied[annotations.labels_per_item[tied] > 0]
+    if len(tied):
+        likely = _narrow(votes[tied] == votes[tied].max(axis=1, keepdims=True), posterior[tied])
+        likely = _narrow(likely, np.broadcast_to(-votes.sum(axis=0), likely.shape))
+        label[tied] = likely.argmax(axis=1)
+        still = likely.sum(axis=1) > 1
+        if still.any():
+            rows = tied[still]
+            quality = _annotator_quality(annotations, label, tied, rows) / np.maximum(
+                votes[rows], 1
+            )
+            label[rows] = _narrow(likely[still], quality).argmax(axis=1)
+    return np.where(annotations.labels_per_item > 0, label, -1)
+
+
+def best(posterior: Floats, otherwise: Integers) -> Integers:
+    """Return the best class of every item; in a tie, or without a label, the other one."""
+    top = posterior.max(axis=1, keepdims=True)
+    several = (posterior >= top - _TIE).sum(axis=1) > 1
+    return np.where(several | (otherwise < 0), otherwise, posterior.argmax(axis=1))
+
+
+def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: Floats) -> Integers:
+    """Return the least precise class of every annotator, -1 for none: (annotator).
+
+    Ties: the class given most often, then that on the items of best quality, the first.
+    """
+    n_classes = annotations.n_classes
+    cells = annotations.annotator * np.int64(n_classes) + annotations.label
+
+    def summed(values: Array) -> Floats:
+        return sum_by(cells, values, annotations.n_annotators * n_classes).reshape(-1, n_classes)
+
+    given = summed(np.ones(len(annotations)))
+    often = np.maximum(given, 1)
+    worst = _narrow(given > 0, -summed(same) / often)
+    worst = _narrow(worst, given)
+    worst = _narrow(worst, summed(quality) / often)
+    return np.where(worst.any(axis=1), worst.argmax(axis=1), -1)
+
+
+def _annotator_quality(
+    annotations: Annotations, label: Integers, tied: Integers, rows: Integers
+) -> Floats:
+    """Return the summed quality of the annotators behind every class of some items."""
+    clear = np.ones(annotations.n_items, dtype=bool)
+    clear[tied] = False
+    counted = clear[annotations.item]
+    given = by_annotator(annotations, counted)
+    agreed = by_annotator(annotations, counted & (label[annotations.item] == annotations.label))
+    agreement = np.divide(agreed, given, where=given > 0, out=np.zeros(len(given)))
+    agreement[given == 0] = agreement[given > 0].mean() if counted.any() else 0.0
+    few = annotations.take(rows)
+    return by_cell(few, agreement[few.annotator])
+
+
+def _narrow(among: npt.NDArray[np.bool_], score: Floats) -> npt.NDArray[np.bool_]:
+    """Return which of the candidates in every row have the highest score."""
+    score = np.where(among, score, -np.inf)
+    return among & (score >= score.max(axis=1, keepdims=True) - _TIE)
+
+
+def sum_by(positions: Array, values: Array, size: int) -> Floats:
+    """Return the sum of the values in every group."""
+    return np.bincount(positions, values, minlength=size).astype(np.float64, copy=False)
+
+
+def _run_lengths(starts: npt.NDArray[np.bool_]) -> Integers:
+    """Return for every position the length of its run."""
+    length = np.diff(np.flatnonzero(starts), append=len(starts))
+    return np.repeat(length, length)
+
 
 Score = Literal["self_confidence", "normalized_margin", "confidence_weighted_entropy"]
 

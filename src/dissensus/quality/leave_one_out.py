@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..base.probability import TIE, log_normalize, normalize, safe_log
 from ..base.arrays import Array, Floats, Integers
 from ..aggregation import EMAggregator
-from ..metrics.votes import repeats_previous
+from ..metrics.statistics import repeats_previous
 from ..answers.annotations import Annotations
 from ..base.engine import Local
 from ..registry import aggregators

@@ -1,27 +1,61 @@
 """Tables and details of annotators and items, the same for classes and numbers.
 
 Large data are cut, the worst and most doubtful first, and the page says so.
+
+How `dissensus identify` prints scores of annotators and items.
+
+Figures of two scores against each other: of annotators, and of items.
+
+Scores that rank alike lie along a line; who or what is far from it is good by one score and bad by
+the other. Spearman's rank correlation sums it up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
 import numpy as np
-
-from ..base.plain import as_rows
-from ..base.arrays import Array, Floats, Integers
+from ..base.storage import as_rows
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..base.arrays import Integers
 from ..answers.annotations import Annotations
-from .annotator_evidence import rating_scores
-from ..pages.wording import amount, formatted, interval, percent
+from .verdicts import rating_scores
+from ..pages.wording import amount
+from ..pages.wording import formatted
+from ..pages.wording import interval
+from ..pages.wording import percent
 from ..result import Table
 from ..pages.embedding import embedded_image
-from ..pages.sections import Column, SortableTable
+from ..pages.sections import Column
+from ..pages.sections import SortableTable
+import math
+from collections.abc import Callable
+from ..base.storage import as_plain
+from ..pages.terminal import echo
+from ..pages.terminal import print_table
+from ..pages.terminal import print_text
+from ..base.names import Names
+from ..base.names import as_names
+from .correlation import within_ranks
+from .scores import Scored
+from .scores import find_score
+from ..pages import charts
+from ..pages.charts import BLUE
+from ..pages.charts import RED
+from ..pages.charts import VERDICT_COLOURS
+from ..pages.charts import Figure
 
 if TYPE_CHECKING:
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
+    from .annotator_scores import AnnotatorScores
+    from .cleaning import Cleaned
+    from ..deep.learning.label_trainer import Hardness
+
+
 
 MAX_ANNOTATORS = 500  # rows
 MAX_ITEMS = 1000  # rows
@@ -233,3 +267,258 @@ def item_table(
         "Show" if kinds else "",
     )
     return table, rows, list(names)
+
+
+_SENTENCES = 5  # sentences, pairs and changes on a screen
+_CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
+
+
+def score_json(scored: Scored) -> dict[str, Any]:
+    """Return a score for JSON."""
+    by_name = dict(zip(scored.names.tolist(), as_plain(scored.values), strict=True))
+    return {"score": scored.score.name, "of": scored.score.of, "values": by_name}
+
+
+def print_score(scored: Scored, top: int) -> None:
+    """Print one score, the worst first."""
+    if scored.score.of == "crowd":
+        echo(f"{scored.score.name} {scored.values[0]:.4f}")
+        return
+    echo(f"{scored.score.name}, the worst first")
+    rows = [(scored.names[code], _cell(scored.values[code])) for code in scored.order[:top]]
+    print_table((scored.score.of, f">{scored.score.name}"), rows)
+    print_text(scored.score.text)
+    _print_more(len(scored.names), top)
+
+
+def print_items(table: dict[str, Any], top: int) -> None:
+    """Print the items, the hard ones first."""
+    import numpy as np
+
+    from .items import CAUSES
+
+    rank = {cause: position for position, cause in enumerate(_CAUSES)}
+    cause = np.array([rank.get(one, len(rank)) for one in table["cause"].tolist()])
+    order = np.lexsort((table["confidence"], cause))
+    shown = ("n_labels", "vote_entropy", "agreement", "confidence")
+    rows = [
+        (table["item"][item], table["cause"][item], *(_cell(table[name][item]) for name in shown))
+        for item in order[:top].tolist()
+    ]
+    columns = ("item", "why they disagree", ">labels", ">entropy", ">agree", ">confidence")
+    print_table(columns, rows, f"{len(order)} items, the hard ones first")
+    counts = {one: int((table["cause"] == one).sum()) for one in CAUSES}
+    print_text("; ".join(f"{one} {count}" for one, count in counts.items() if count))
+    _print_more(len(order), top)
+
+
+def print_annotators(found: AnnotatorScores, top: int) -> None:
+    """Print the annotators, the worst first, and the evidence."""
+    from .verdicts import FAULTS
+
+    order = found.worst.tolist()
+    names, follow, styles = found.annotations.annotators, found.basis.following, found.basis.styles
+    columns: dict[str, Callable[[int], str]] = {
+        "annotator": lambda code: str(names[code]),
+        "verdict": lambda code: str(found.verdict[code]),
+        **_kind_column(found),
+        ">labels": lambda code: str(found.behaviour.labels[code]),
+        ">follows": lambda code: _bounded(follow[:3], code),
+    }
+    if found.gold is not None:
+        columns[">known"] = lambda code: _percent(found.gold, code)
+    if styles is None:
+        columns[">right"] = lambda code: _percent(found.accuracy, code)
+    else:
+        columns[">level"] = lambda code: _bounded(styles.level, code)
+    rows = [[cell(code) for cell in columns.values()] for code in order[:top]]
+    by = f"by {found.method}" if found.peers is not None and styles is None else "by their ratings"
+    print_table(tuple(columns), rows, f"{len(order)} annotators compared with the others, {by}")
+    _print_more(len(order), top)
+    counts = [f"{count} {word}" for word, count in found.verdict_counts.items()]
+    print_text(f"Verdicts: {', '.join(counts)}.")
+    suspect = [code for code in order if found.verdict[code] in FAULTS]
+    for code in suspect[:_SENTENCES]:
+        echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
+    if "likely random" in found.verdict_counts and not found.basis.gold_labels.any():
+        echo("Known items (--gold) would settle who is only likely random.")
+    if found.copies is not None:
+        _print_copies(found.copies)
+
+
+def _kind_column(found: AnnotatorScores) -> dict[str, Callable[[int], str]]:
+    kinds = getattr(found.annotations, "annotator_kinds", ())
+    return {"kind": lambda code: str(kinds[code])} if len(kinds) else {}
+
+
+def _bounded(bounded: Any, code: int) -> str:
+    value, low, high = (float(bound[code]) for bound in bounded)
+    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _percent(share: Any, code: int) -> str:
+    value, low, high = (float(bound[code]) for bound in share[1:])
+    return "" if math.isnan(value) else f"{value:.0%} ({100 * low:.0f}–{100 * high:.0f})"
+
+
+def _print_copies(copies: Any) -> None:
+    for pair in copies.pairs[:_SENTENCES]:
+        echo(
+            f"{pair.one} and {pair.other} agree too much: {pair.equal} of {pair.common} labels are "
+            f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
+        )
+    if len(copies.pairs) > _SENTENCES:
+        more = len(copies.pairs) - _SENTENCES
+        echo(f"{more} more pairs agree too much; all are in --json.")
+    if copies.sampled < 1:
+        echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
+
+
+def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
+    """Print what was dropped and what that changed."""
+    from ..base.names import abbreviate
+
+    echo(f"{cleaned.sentence}.")
+    for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
+        if len(names):
+            echo(f"No label is left of {kind} {abbreviate(names)}.")
+    for change in cleaned.changes[:_SENTENCES]:
+        before, after = change.before or "undecided", change.after or "undecided"
+        echo(f"  {change.item}: {before} → {after}")
+    if len(cleaned.changes) > _SENTENCES:
+        echo(f"  … {len(cleaned.changes) - _SENTENCES} more; all are in --json.")
+    echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
+
+
+def _print_more(rows: int, top: int) -> None:
+    if rows > top:
+        echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+
+
+def _cell(value: Any) -> str:
+    if math.isnan(value):
+        return ""
+    return f"{value:.3f}" if float(value) != int(value) else str(int(value))
+
+
+_MOST = 2000  # points, above which they are counted in cells
+_FEW = 200  # points that are drawn large
+_CELLS = 40  # along each axis
+_AXES = {
+    "trace": "trace of the confusion matrix",
+    "spam_score": "spam score (0 a spammer, 1 a hammer)",
+    "ability": "GLAD's ability",
+    "entropy": "entropy of the labels (nats)",
+    "waum": "WAUM (low: hard)",
+    "waum_perworker": "WAUM, a network for each annotator (low: hard)",
+    "aum": "AUM (low: hard)",
+    "aumc": "AUM of the majority label (low: hard)",
+}
+PRUNED = {"too hard": RED, "kept": BLUE}
+
+
+def annotator_pair(scores: AnnotatorScores) -> Figure | None:
+    """Return annotators by trace and spam score, coloured by verdict."""
+    if scores.peers is None:
+        return None
+    names = scores.annotations.annotators
+    pair = [
+        Scored(find_score(name), names, values)
+        for name, values in (("trace", scores.trace), ("spam_score", scores.spam_score))
+    ]
+    return score_pair(*pair, groups=scores.verdict, palette=VERDICT_COLOURS)
+
+
+def item_pair(hard: Hardness, entropy: Scored) -> Figure | None:
+    """Return items by hardness for a network and by the entropy of their labels."""
+    score = Scored(find_score(hard.measure), hard.annotations.items, hard.score)
+    groups = as_names(["kept", "too hard"])[hard.pruned.astype(int)]
+    return score_pair(score, entropy, groups=groups, palette=PRUNED)
+
+
+def score_pair(
+    one: Scored,
+    other: Scored,
+    *,
+    groups: Names | None = None,
+    palette: Mapping[str, str] | None = None,
+) -> Figure | None:
+    """Return two scores of the same annotators or items; nothing if fewer than two have both."""
+    x, y = one.values.astype(float), other.values.astype(float)
+    known = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+    if len(known) < 2:
+        return None
+    of, names = one.score.of, (one.score.name, other.score.name)
+    x, y = x[known], y[known]
+    words = _correlation(x, y)
+    if len(known) < len(one.values):
+        words += f" {len(one.values) - len(known)} {of}s without both scores are not shown."
+    axes = [
+        charts.number(field, _AXES.get(name, _plain(name)), scale={"zero": False})
+        for field, name in zip("xy", names, strict=True)
+    ]
+    if len(known) > _MOST:
+        spec = _cells(x, y, axes, of)
+    else:
+        columns: dict[str, Array] = {of: one.names[known], "x": x.round(4), "y": y.round(4)}
+        encoding: dict[str, Any] = {"x": axes[0], "y": axes[1]}
+        shown = [{"field": of}, *({**a, "format": ".3f"} for a in axes)]
+        if len(np.unique(y)) < len(y) / 10:
+            columns["spread"] = _spread(y).round(4)
+            encoding["y"] = {**axes[1], "field": "spread"}
+            words += " Equal values are spread a little."
+        if groups is not None and palette:
+            columns["group"] = groups[known]
+            present = set(columns["group"].tolist())
+            colours = {word: tone for word, tone in palette.items() if word in present}
+            encoding["color"] = charts.colour("group", colours, symbolOpacity=1, columns=4)
+            shown.append({"field": "group"})
+        encoding["tooltip"] = [{k: v for k, v in a.items() if k != "scale"} for a in shown]
+        few = len(known) <= _FEW
+        mark: dict[str, Any] = {"type": "circle", "color": BLUE}
+        mark |= {"size": 50, "opacity": 0.7} if few else {"size": 25, "opacity": 0.45}
+        spec = charts.chart(as_rows(columns), height=280, mark=mark, encoding=encoding)
+    title = f"{of.capitalize()}s by {_plain(names[0])} and {_plain(names[1])}"
+    return Figure(title, words, spec)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a score in words."""
+    word, *rest = name.split("_")
+    return " ".join([word.upper() if word in ("waum", "aum", "aumc") else word, *rest])
+
+
+def _spread(values: Floats) -> Floats:
+    """Return values moved at random by up to a fiftieth of their range."""
+    return values + np.random.default_rng(0).uniform(-1, 1, len(values)) * np.ptp(values) / 50
+
+
+def _correlation(x: Floats, y: Floats) -> str:
+    if min(np.ptp(x), np.ptp(y)) == 0:
+        return "One of the scores is the same for all."
+    together = np.zeros(len(x), dtype=np.int64)
+    rho = np.corrcoef(within_ranks(together, x), within_ranks(together, y))[0, 1]
+    return f"Spearman's rank correlation of the two scores is {rho:.2f}."
+
+
+def _cells(x: Floats, y: Floats, axes: list[dict[str, Any]], of: str) -> dict[str, Any]:
+    """Return a chart of counts in cells of a grid."""
+    counts, *edges = np.histogram2d(x, y, bins=_CELLS)
+    row, column = np.nonzero(counts)
+    columns = {
+        "x": edges[0][row],
+        "x2": edges[0][row + 1],
+        "y": edges[1][column],
+        "y2": edges[1][column + 1],
+        "count": counts[row, column].astype(int),
+    }
+    tone = charts.number("count", f"{of}s", scale={"type": "log", "scheme": "blues"})
+    encoding: dict[str, Any] = {
+        "x": {**axes[0], "bin": {"binned": True}},
+        "x2": {"field": "x2"},
+        "y": {**axes[1], "bin": {"binned": True}},
+        "y2": {"field": "y2"},
+        "color": tone,
+        "tooltip": [{"field": "count", "title": f"{of}s"}],
+    }
+    return charts.chart(as_rows(columns), height=280, mark={"type": "rect"}, encoding=encoding)

@@ -18,20 +18,304 @@ agree: somebody who rates all items two points higher follows them, too. The fir
 None of the first four is given to an annotator who surely follows 10 known items or more, and none
 with fewer than 10 labels on items of others. The styles, harsh to noisy, are for ordered labels and
 numbers, and no faults. Only random and constant annotators are proposed to be left out.
+
+What verdicts on annotators rest on, the same for classes, ordered labels and numbers.
+
+Classes are compared with the shares of the others' labels, ordered labels and numbers with the mean
+of the others under a model of severity and scale use.
+
+Annotator behaviour without reference to the truth: amount, variety, agreement and speed.
 """
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
-
-from .annotator_evidence import ENOUGH, ONE_ANSWER, Evidence, Styles
+from typing import NamedTuple
+from scipy.special import chdtri
+from ..base.arrays import Array
+from ..base.arrays import Floats
+from ..base.arrays import Integers
+from ..answers.annotations import Annotations
+from ..answers.base import Relation
+from .correlation import class_correlation
+from .correlation import known_chunks
+from .correlation import log_typical
+from .correlation import rating_correlations
+from .leave_one_out import has_other_labels
+from .leave_one_out import leave_one_out_votes
+from .rater_model import Following
+from .rater_model import following
+from .rater_model import RaterModel
+from .rater_model import fit_rater_model
+from dataclasses import dataclass
+from scipy.special import entr
+from ..base.names import Names
+from ..base.names import as_names
+from ..base.names import decode
+from ..base.arrays import FrozenArrays
+from ..answers.numbers import Numbers
+from .label_scores import agreement_with_others
+from .label_scores import median_by
 
 if TYPE_CHECKING:
     from .annotator_scores import AnnotatorScores
+
+
+
+@dataclass(frozen=True, eq=False)
+class Behaviour(FrozenArrays):
+    """Behaviour of every annotator.
+
+    Attributes
+    ----------
+    labels
+        Number of labels.
+    classes_used
+        Number of different classes.
+    top_share
+        Share of the most frequent class.
+    top_code, top_label
+        The most frequent class or value.
+    entropy
+        Entropy of the labels in nats: 0 for one class only.
+    longest_run
+        Longest run of equal labels in the order of time; NaN without times.
+    seconds
+        Median seconds per label; NaN without durations.
+    agreement
+        Share of label pairs with other annotators that are equal; NaN without any.
+    """
+
+    labels: Integers  # (annotator), as all others
+    classes_used: Integers
+    top_share: Floats
+    top_code: Integers
+    top_label: Names
+    entropy: Floats
+    longest_run: Floats
+    seconds: Floats
+    agreement: Floats
+
+
+def annotator_behaviour(annotations: Annotations | Numbers) -> Behaviour:
+    """Return the behaviour of every annotator."""
+    codes, values = answer_codes(annotations)
+    n, n_values = annotations.n_annotators, max(len(values), 1)
+    cell, count = np.unique(annotations.annotator * np.int64(n_values) + codes, return_counts=True)
+    owner, labels = cell // n_values, annotations.labels_per_annotator
+    order = np.lexsort((-cell, count, owner))
+    top = np.full(n, -1)
+    top[owner[order]] = cell[order] % n_values  # the last of an annotator is the most frequent
+    share = count / labels[owner]
+    largest = np.zeros(n)
+    np.maximum.at(largest, owner, share)
+    agreement = np.full(n, np.nan)
+    if isinstance(annotations, Annotations):
+        agreement = agreement_with_others(annotations)
+    return Behaviour(
+        labels,
+        np.bincount(owner, minlength=n),
+        np.where(labels > 0, largest, np.nan),
+        top,
+        decode(values, top),
+        np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
+        longest_runs(annotations),
+        _median_seconds(annotations),
+        agreement,
+    )
+
+
+def answer_codes(annotations: Annotations | Numbers) -> tuple[Array, Names]:
+    """Return the code of every answer, and the classes or different values as texts."""
+    if isinstance(annotations, Annotations):
+        return annotations.label, annotations.classes
+    values, codes = np.unique(annotations.value, return_inverse=True)
+    return codes, as_names([f"{value:g}" for value in values.tolist()])
+
+
+def time_order(annotations: Relation) -> Integers | None:
+    """Return annotations by position, sorted by annotator, then time; `None` without times.
+
+    Annotations without a time are left out, and so are texts that do not parse as times.
+    """
+    time = annotations.columns.get("time")
+    if time is None or time.dtype.kind not in "iufM":
+        return None
+    known = np.flatnonzero(_known(time))
+    return known[np.lexsort((time[known], annotations.annotator[known]))]
+
+
+def longest_runs(annotations: Annotations | Numbers) -> Floats:
+    """Return the longest run of equal labels of every annotator in the order of time.
+
+    >>> annotations = Annotations.from_columns("abcd", "xxxx", "0110", time=[1, 4, 3, 2])
+    >>> longest_runs(annotations).tolist()
+    [2.0]
+    """
+    longest = np.full(annotations.n_annotators, np.nan)
+    order = time_order(annotations)
+    if order is None or len(order) == 0:
+        return longest
+    annotator, label = annotations.annotator[order], answer_codes(annotations)[0][order]
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (annotator[1:] != annotator[:-1]) | (label[1:] != label[:-1])
+    position = np.flatnonzero(begins)
+    length = np.diff(np.append(position, len(order))).astype(float)
+    np.fmax.at(longest, annotator[position], length)
+    return longest
+
+
+def _median_seconds(annotations: Relation) -> Floats:
+    duration = annotations.columns.get("duration")
+    if duration is None or duration.dtype.kind not in "iufm":
+        return np.full(annotations.n_annotators, np.nan)
+    known = np.flatnonzero(_known(duration))
+    seconds = duration[known]
+    if seconds.dtype.kind == "m":
+        seconds = seconds / np.timedelta64(1, "s")
+    return median_by(annotations.annotator[known], seconds.astype(float), annotations.n_annotators)
+
+
+def _known(values: Array) -> Array:
+    if values.dtype.kind in "Mm":
+        return ~np.isnat(values)
+    return np.ones(len(values), dtype=bool) if values.dtype.kind in "iu" else ~np.isnan(values)
+
+
+ENOUGH = 10  # labels for a verdict; known items for one by them
+ONE_ANSWER = 0.95  # share of one answer from which on it is always given
+_ORDINARY = 0.5  # highest probability of random answers of those whose median is usual
+_CONFIDENCE = 0.99  # of the intervals of styles
+_LEAST_SLOPE = 0.25  # of the median, where it divides noise
+
+
+class Bounded(NamedTuple):
+    """Estimates with the bounds of their intervals; NaN where undefined."""
+
+    value: Floats  # (annotator)
+    low: Floats
+    high: Floats
+
+
+class Styles(NamedTuple):
+    """How annotators use an ordered scale, relative to the median annotator; 99 % intervals."""
+
+    level: Bounded  # of labels, in their standard deviations: below 0 harsh, above lenient
+    slope: Bounded  # below 1 central, above extreme
+    noise: Bounded  # standard deviation of what the items leave unexplained, over the slope
+
+
+class Evidence(NamedTuple):
+    """What verdicts rest on."""
+
+    following: Following
+    log_typical: Floats  # (annotator): log probability that a typical annotator answers so alike
+    n_minor: Floats  # (annotator): labels outside the commonest class, by them or the others
+    gold_z: Floats  # (annotator): correlation with known items, in standard deviations; NaN if few
+    gold_labels: Integers  # (annotator): on known items
+    styles: Styles | None
+
+
+def class_evidence(
+    annotations: Annotations, behaviour: Behaviour, known: Integers | None
+) -> Evidence:
+    """Return the evidence on annotators who give classes."""
+    votes = leave_one_out_votes(annotations, known)
+    compared = has_other_labels(annotations, known)
+    found = class_correlation(annotations, compared, votes.chunks())
+    follow = following(found.correlation, found.size, found.n_labels.astype(float))
+    steady = behaviour.top_share >= ONE_ANSWER
+    typical = np.zeros(annotations.n_annotators)
+    if steady.any():
+        counts = votes.comparison.counts
+        typical = log_typical(annotations, votes.chunks(), counts, steady, behaviour.top_code)
+    gold_z = np.full(annotations.n_annotators, np.nan)
+    gold_labels = np.zeros(annotations.n_annotators, dtype=np.int64)
+    if known is not None:
+        of_known = known[annotations.item] >= 0
+        gold = class_correlation(annotations, of_known, known_chunks(annotations, known))
+        gold_z, gold_labels = gold.correlation * np.sqrt(gold.size - 1), gold.n_labels
+    return Evidence(
+        follow, typical, found.n_minor, _if_enough(gold_z, gold_labels), gold_labels, None
+    )
+
+
+def rating_evidence(
+    answers: Relation, value: Floats, behaviour: Behaviour, known: Floats | None
+) -> Evidence:
+    """Return the evidence on annotators who rate items on an ordered scale or with numbers."""
+    n = answers.n_annotators
+    model = fit_rater_model(answers, value, known)
+    count = model.n_answers.astype(float)
+    follow = following(model.correlation, count, count)
+    enough = behaviour.labels >= ENOUGH
+    often = np.quantile(behaviour.top_share[enough], 0.75) if enough.any() else 1.0
+    typical = count * np.log(0.5 + 0.5 * float(often))
+    gold_z, gold_labels = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
+    if known is not None:
+        truth = known[answers.item]
+        kept = np.isfinite(truth)
+        annotator, own, truth = answers.annotator[kept].astype(np.int64), value[kept], truth[kept]
+        gold_labels = np.bincount(annotator, minlength=n)
+        gold_z = rating_correlations(annotator, own, truth, n) * np.sqrt(gold_labels - 1.0).clip(0)
+    return Evidence(
+        follow,
+        typical,
+        np.full(n, np.inf),
+        _if_enough(gold_z, gold_labels),
+        gold_labels,
+        _styles(model, follow),
+    )
+
+
+def rating_scores(annotations: Annotations) -> Floats:
+    """Return ordered classes as 0, 1, 2, …: (class); those that are numbers in their order.
+
+    >>> classes = ["2", "10", "1"]
+    >>> rating_scores(Annotations.from_columns("a", "x", ["1"], classes=classes)).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    names = annotations.classes.tolist()
+    try:
+        value: Array = np.array([float(name) for name in names])
+    except ValueError:
+        return np.arange(len(names), dtype=float)
+    return np.argsort(np.argsort(value, kind="stable"), kind="stable").astype(float)
+
+
+def _if_enough(z: Floats, n_labels: Integers) -> Floats:
+    return np.where(n_labels >= ENOUGH, z, np.nan)
+
+
+def _styles(model: RaterModel, follow: Following) -> Styles:
+    """Return level, slope and noise relative to the medians of those who are not random."""
+    ordinary = (model.n_answers >= ENOUGH) & (follow.p_random < _ORDINARY)
+
+    def median(values: Floats) -> float:
+        values = values[ordinary & np.isfinite(values)]
+        return float(np.median(values)) if len(values) else np.nan
+
+    level = model.level - median(model.level)
+    reach = model.level_error
+    slope = median(model.slope)
+    slope = slope if slope > 0 else np.nan
+    relative = model.noise / np.maximum(model.slope, _LEAST_SLOPE * slope)
+    noise = median(relative)
+    noise = noise if noise > 0 else np.nan
+    freedom = np.maximum(model.n_answers - 2.0, 1.0)
+    tails = ((1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2)
+    low, high = (np.sqrt(freedom / chdtri(freedom, tail)) for tail in tails)
+    return Styles(
+        Bounded(level, level - reach, level + reach),
+        Bounded(
+            *((model.slope + one) / slope for one in (0, -model.slope_error, model.slope_error))
+        ),
+        Bounded(*(relative * one / noise for one in (1, low, high))),
+    )
+
 
 UNTYPICAL = float(np.log(0.01))  # log probability below which typical annotators vary more
 RELATED = 1.96  # standard deviations above which labels follow the items

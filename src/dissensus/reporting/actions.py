@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..quality.annotator_evidence import ENOUGH
+from ..quality.verdicts import ENOUGH
 from ..quality.verdicts import LEFT_OUT, RELATED
 from ..planning.label_errors import checks_needed, label_errors
 from ..pages.wording import amount, listed, percent

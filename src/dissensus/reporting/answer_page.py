@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.plain import as_rows
+from ..base.storage import as_rows
 from ..base.arrays import Array
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings

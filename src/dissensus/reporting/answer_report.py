@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..base.names import as_names
-from ..base.plain import as_plain, as_rows
+from ..base.storage import as_plain, as_rows
 from ..base.arrays import Floats, Integers
 from ..metrics.distances import AnswerAgreement, Distances, agree_on_answers
 from ..answers.marks import Marks, Spans

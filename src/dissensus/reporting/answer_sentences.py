@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..metrics.agreement_init import in_words
+from ..metrics import in_words
 from ..answers.marks import Marks
 from ..answers.masks import Masks
 from ..answers.rankings import Rankings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..metrics.agreement_init import ClassAgreement, percent_agreement
+from ..metrics import ClassAgreement, percent_agreement
 from ..pages.wording import amount, formatted, interval, percent, with_interval
 from ..metrics.sections import pairs_table
 from .details import class_items, downloads, lone_labels

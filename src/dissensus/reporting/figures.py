@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.plain import as_rows
+from ..base.storage import as_rows
 from ..base.arrays import Floats
-from ..base.proportions import proportion
+from ..base.probability import proportion
 from ..quality.scores import Scored, find_score, score
 from ..pages.wording import percent
 from ..result import Aggregation, gold_codes
@@ -18,7 +18,7 @@ from ..metrics.sections import confusion_figure, pairs_figure
 from ..pages.charts import BLUE, GREY, PERCENT, Figure
 from ..judging.sections import section_figures
 from ..aggregation.sections import annotators_figure, confidence_figure
-from ..quality.score_pairs import annotator_pair, score_pair
+from ..quality.sections import annotator_pair, score_pair
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:

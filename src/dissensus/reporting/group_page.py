@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.plain import as_rows
+from ..base.storage import as_rows
 from ..pages.wording import amount, formatted, percent, with_interval
 from ..pages import charts
 from ..pages.charts import BLUE, GREY, ORANGE, RED, Figure

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Floats, Integers
-from ..aggregation.numeric_init import estimate
-from ..metrics.agreement_init import Agreement, Estimate, agree
+from ..aggregation.numbers import estimate
+from ..metrics import Agreement, Estimate, agree
 from ..answers.numbers import Numbers
 from ..quality.checks import Check, check
 from ..errors import DataError

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.names import Names
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Floats, Integers
 from ..aggregation import aggregate
-from ..metrics.agreement_init import Agreement, Pairs, agree, pairwise
+from ..metrics import Agreement, Pairs, agree, pairwise
 from ..answers.annotations import Annotations
 from ..answers import Answers
 from ..answers.numbers import Numbers

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..metrics.agreement_init import Agreement
+from ..metrics import Agreement
 from ..quality.verdicts import reference
 from ..pages.wording import amount, listed, percent
 

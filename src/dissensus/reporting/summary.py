@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr
 
-from ..base.plain import as_plain
+from ..base.storage import as_plain
 from ..base.arrays import Integers
-from ..metrics.agreement_init import in_words, krippendorff_alpha, percent_agreement
+from ..metrics import in_words, krippendorff_alpha, percent_agreement
 from ..answers.annotations import Annotations
 from ..errors import DataError
 from ..metrics import Evaluation, evaluate

@@ -2,19 +2,55 @@
 
 Names get codes when they first appear. Every annotation points to the one before it on the same
 item, so the labels of some items are found without looking at the others.
+
+Batches of annotations in the order of their arrival: one file each, whole or not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
 import numpy as np
-
-from ..base.names import Names, abbreviate, as_names, code, numbered, text
+from ..base.names import Names
+from ..base.names import abbreviate
+from ..base.names import as_names
+from ..base.names import code
+from ..base.names import numbered
+from ..base.names import text
 from ..base.arrays import smallest_dtype
-from ..answers.annotations import Annotations, Integers, Part
+from ..answers.annotations import Annotations
+from ..answers.annotations import Integers
+from ..answers.annotations import Part
 from ..errors import DataError
+import csv
+import io
+import json
+import os
+from bisect import bisect_left
+from bisect import bisect_right
+from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+import polars as pl
+from ..base.files import atomic_file
+from ..base.panics import without_panics
+from ..base.storage import damage
+from ..formats.columns import NEEDED
+from ..formats.columns import find_columns
+from ..formats.frames import names_of
+from ..formats.line_faults import faults_of
+from ..formats.long_tables import as_texts
+from ..formats.long_tables import without_gaps
+from ..formats.sources import Source
+from ..formats.sources import with_format
+from ..formats.tables import column_names
+from ..formats.tables import read_columns
+
 
 _ROOM = 16  # initial capacity for annotators
 
@@ -162,3 +198,378 @@ def longer(values: Any, size: int, fill: float) -> Any:
     longer = np.full((max(size, 2 * len(values)), *values.shape[1:]), fill, dtype=values.dtype)
     longer[: len(values)] = values
     return longer
+
+
+_TEXT = ("csv", "tsv")
+_ATTEMPTS = 20  # to read a file that changes meanwhile
+_SWALLOWED = "swallowed rows"  # lines within a quoted field that look like rows
+_MARKED = b"\n\xef\xbb\xbf"  # a byte order mark at the beginning of a line
+IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
+
+
+class AnnotationBatch(NamedTuple):
+    """New annotations by name, perhaps with ids, and notes about their source."""
+
+    item: Sequence[str]
+    annotator: Sequence[str]
+    label: Sequence[str]
+    ids: Sequence[str | None] | None
+    notes: dict[str, Any]
+
+
+def write_batch(path: Path, batch: AnnotationBatch) -> None:
+    """Write a batch: a line of notes, then the table."""
+    columns: dict[str, Sequence[Any]] = {
+        "item": batch.item,
+        "annotator": batch.annotator,
+        "label": batch.label,
+    }
+    if batch.ids is not None:
+        columns["id"] = batch.ids
+    body = io.BytesIO()
+    frame = pl.DataFrame({name: list(values) for name, values in columns.items()})
+    frame.cast(pl.String).write_ipc_stream(body, compression="lz4")
+    with atomic_file(path) as draft, draft.open("wb") as file:
+        file.write(json.dumps(batch.notes).encode() + b"\n")
+        file.write(body.getbuffer())
+
+
+def read_batch(path: Path) -> AnnotationBatch:
+    """Read a batch that `write_batch` wrote."""
+    with damage(f"{path}: a damaged batch of a stream"), without_panics(), path.open("rb") as file:
+        notes = json.loads(file.readline())
+        frame = pl.read_ipc_stream(io.BytesIO(file.read()))
+        frame.select("item", "annotator", "label")
+        dict(notes["seen"])
+    ids = frame["id"].to_list() if "id" in frame.columns else None
+    item, annotator, label = (frame[role].to_list() for role in NEEDED)
+    return AnnotationBatch(item, annotator, label, ids, notes)
+
+
+class Mark(NamedTuple):
+    """How far a file was read, and what shows whether it still is the same file."""
+
+    rows: int  # of lines that have ended
+    first: str  # digest of the first row
+    all: str  # digest of all of them
+    last: list[str | None] | None = None  # the row of a last line without an end, if it counts
+
+
+class NewRows(NamedTuple):
+    """The rows of a file that did not count yet, and what there is to say about it."""
+
+    batch: AnnotationBatch | None = None  # if there is anything to store
+    marks: Mapping[str, Mark | None] = {}  # by the name of a file; `None` for one that is gone
+    gone: Sequence[Sequence[str | None]] = ()  # rows that counted until their line went on
+    last: Sequence[str | None] | None = None  # the last row of the batch, if its line may go on
+    is_other: bool = False  # whether it is another file than the one of this name before
+    origin: str | None = None  # the file that it begins as
+    is_moved: bool = False  # whether that file is gone
+    skipped: int = 0  # rows that counted as those of that file
+    unfinished: str | None = None  # the last line, if it does not count
+    is_unclear: bool = False  # whether it may be the beginning of a file that is elsewhere now
+    left_out: Mapping[str, int] = {}
+    swallowing: str | None = None  # where quoted fields hold what looks like rows
+
+
+class _Table(NamedTuple):
+    """The rows of a file; the last one may be that of a line without an end."""
+
+    source: Source
+    frame: pl.DataFrame  # by role
+    texts: pl.DataFrame  # the same as names
+    ended: int  # rows of lines that have ended
+    last_line: str | None  # the line without an end, for messages
+    joints: Mapping[str, Sequence[int]]  # rows before or within which something was left out
+    swallowing: str | None = None
+
+    def counted(self, mark: Mark) -> int | None:
+        """Return how many rows count already by a mark; `None` if it is that of another file."""
+        if self.texts.height < mark.rows or _digest(self.texts.head(mark.rows)) != mark.all:
+            return None
+        return mark.rows + (mark.last is not None and self.row(mark.rows) == mark.last)
+
+    def row(self, position: int) -> list[str | None] | None:
+        """Return a row as names, if there is one."""
+        return list(self.texts.row(position)) if position < self.texts.height else None
+
+
+def new_rows(
+    path: Path,
+    seen: Mark | None = None,
+    columns: Mapping[str, str] | None = None,
+    missing: str = "error",
+    *,
+    alike: Callable[[str], Mapping[str, Mark]] = lambda _: {},
+    settled: bool = True,
+    final: bool = True,
+) -> NewRows:
+    """Return the rows of a file that did not count yet.
+
+    A last line without an end may still be being written: it counts if it has all its fields and
+    the file is `settled`. A file that begins as another one continues it: for the digest of a first
+    row, `alike` returns marks by the name of their file. Otherwise a file that begins with another
+    row than before is another file, and all its rows are new. One that may be the beginning of a
+    file which is gone is read only if that is `final`: perhaps the other has a new name.
+    """
+    table = _read(path, columns, settled=settled)
+    if not isinstance(table, _Table):
+        return NewRows(unfinished=table)
+    name, first, ended = path.name, _digest(table.texts.head(1)), table.ended
+    own = None if seen is None else table.counted(seen)
+    others = {other: mark for other, mark in alike(first).items() if other != name}
+    origin, start = _origin(path, table, others, columns)
+    if (
+        not final
+        and own is None
+        and any(
+            start < ended < mark.rows and not (path.parent / other).exists()
+            for other, mark in others.items()
+        )
+    ):
+        return NewRows(is_unclear=True)
+    if start <= (own or 0):
+        origin, start = None, own or 0
+    before = seen if own is None else None  # of another file of this name
+    empty = _digest(table.texts.clear())
+    if before is not None and origin is None and first in (before.first, empty):
+        raise DataError(
+            f"{path}: {before.rows} rows were read before, and now they are others; files may only "
+            "grow, and a new file needs a new name"
+        )
+    is_moved = origin is not None and not (path.parent / origin).exists()
+    counts = [(seen, own), (others[origin] if origin and is_moved else None, start)]
+    gone = [mark.last for mark, rows in counts if mark and mark.last and rows == mark.rows]
+    stop = table.texts.height if settled else max(ended, start)
+    unfinished = table.last_line if stop == ended else None
+    # The last row of a copy counts as that of the other file.
+    is_own = start <= ended or is_moved or (own or 0) > ended
+    last = table.row(ended) if stop > ended and is_own else None
+    mark = Mark(ended, first, _digest(table.texts.head(ended)), last)
+    if mark == seen or not (seen or mark.rows or mark.last):
+        return NewRows(unfinished=unfinished)
+    marks: dict[str, Mark | None] = {name: mark}
+    if before is not None:  # its rows may have another name now
+        marks[f"{name}/{before.first}"] = before
+    if origin is not None and is_moved:
+        marks[origin] = None
+    batch, left_out = _batch(table, start, stop, missing)
+    return NewRows(
+        batch=batch,
+        marks=marks,
+        gone=gone,
+        last=table.row(ended) if start <= ended < stop else None,
+        is_other=before is not None and origin is None,
+        origin=origin and origin.partition("/")[0],
+        is_moved=is_moved,
+        skipped=start - (own or 0),
+        unfinished=unfinished,
+        left_out=left_out,
+        swallowing=table.swallowing if _SWALLOWED in left_out else None,
+    )
+
+
+def beginnings(
+    path: Path, columns: Mapping[str, str] | None, alike: Callable[[str], Mapping[str, Mark]]
+) -> set[str]:
+    """Return the names of the files that a file begins as."""
+    table = _read(path, columns)
+    if not isinstance(table, _Table):
+        return set()
+    marks = alike(_digest(table.texts.head(1)))
+    return {name for name, mark in marks.items() if table.counted(mark)}
+
+
+def _read(
+    path: Path, columns: Mapping[str, str] | None, *, settled: bool = True
+) -> _Table | str | None:
+    """Return the rows of a file; `None` if it is empty, its only line if that may go on."""
+    raw = _read_whole(path)
+    if not raw:
+        return None
+    source = _with_format(str(path), raw)
+    body, last, joints = b"", b"", dict[str, list[int]]()
+    if source.format in (*_TEXT, "jsonl"):
+        if source.packed:  # the lines of a packed file have ended
+            source = replace(source, content=f"{source.text()}\n".encode(), packed=False)
+        body, joints = _without_joints(source)
+        size = _size_of_ended(body, source)
+        body, last = body[:size], body[size:].rstrip(b"\r")
+        if not body and not settled:
+            return _shown(last, 1)
+        source = replace(source, content=body or last)
+    present, given = column_names(source), dict(columns or {})
+    is_row = bool(body) and _is_row(last, source, len(present))
+    if is_row:
+        source = replace(source, content=body + last)
+    free = [one for one in present if one not in given.values()]
+    name = given.pop("id", next((one for one in free if one.lower() in IDS), None))
+    roles = find_columns([one for one in present if one != name], NEEDED, given, source.name)
+    header = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
+    frame = read_columns(source, list(header.values()))
+    frame = as_texts(frame.select(pl.col(one).alias(role) for role, one in header.items()))
+    texts = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
+    ended = texts.height - (is_row or (bool(last) and texts.height == 1 and not body))
+    is_waiting = last.strip() and (body or texts.height)  # a header alone is no row
+    last_line = _shown(last, body.count(b"\n") + 1) if is_waiting else None
+    if ended < texts.height and None in texts.row(-1)[: len(NEEDED)]:
+        frame, texts = frame.head(ended), texts.head(ended)
+    swallowed, swallowing = _swallowed(source, joints.get("repeated headers", ()))
+    return _Table(
+        source, frame, texts, ended, last_line, joints | {_SWALLOWED: swallowed}, swallowing
+    )
+
+
+def _with_format(name: str, raw: bytes) -> Source:
+    """Return a file with its format; the last line may end within a character."""
+    try:
+        return with_format(Source(name, raw, "csv"))
+    except DataError:
+        body = raw[: raw.rfind(b"\n") + 1]
+        if not body:
+            raise
+        source = with_format(Source(name, body, "csv"))
+        return replace(source, content=raw) if source.content == body else source
+
+
+def _read_whole(path: Path) -> bytes:
+    """Return the content of a file; if it grows meanwhile, what was there at first."""
+    for _ in range(_ATTEMPTS):
+        with path.open("rb") as file:
+            before = os.fstat(file.fileno())
+            raw = file.read()
+            after = os.fstat(file.fileno())
+            if (before.st_size, before.st_ctime_ns) == (after.st_size, after.st_ctime_ns):
+                return raw
+            file.seek(0)
+            if file.read(len(raw)) == raw:
+                return raw
+    raise DataError(f"{path}: changes while it is read")
+
+
+def _without_joints(source: Source) -> tuple[bytes, dict[str, list[int]]]:
+    """Return a text without what joined files leave within it, and the rows where that was.
+
+    These are byte order marks, and lines that repeat the header.
+    """
+    raw = source.content if isinstance(source.content, bytes) else source.content.read_bytes()
+    marked: list[int] = []  # lines
+    again: list[int] = []
+    if _MARKED in raw:
+        parts = raw.split(_MARKED)
+        marked = list(accumulate(part.count(b"\n") + 1 for part in parts[:-1]))
+        raw = b"\n".join(parts)
+    header = _header(raw)
+    if source.format in _TEXT and header and b"\n" + header in raw:
+        lines = raw.split(b"\n")
+        again = [n for n, line in enumerate(lines) if n and line.rstrip(b"\r") == header]
+        if lines[-1].rstrip(b"\r") == header:
+            lines.append(b"")  # the row before it has ended
+        repeated = set(again)
+        raw = b"\n".join(line for n, line in enumerate(lines) if n not in repeated)
+    first = 1 if source.format in _TEXT else 0  # the line of the first row
+    joints = {
+        "byte order marks": [n - first - bisect_left(again, n) for n in marked],
+        "repeated headers": [n - first - bisect_left(again, n) for n in again],
+    }
+    return raw, joints
+
+
+def _swallowed(source: Source, headers: Sequence[int]) -> tuple[list[int], str | None]:
+    """Return the rows that hold lines which look like rows, once for each, and a note about them.
+
+    `headers` are the rows before which a header was taken out of the text.
+    """
+    faults = faults_of(source)
+    if not faults.swallowed or not isinstance(source.content, bytes):
+        return [], None
+    quotes = [line.count(b'"') for line in source.content.split(b"\n")]
+    is_end = np.cumsum(quotes) % 2 == 0  # of a row
+    rows, fields = list[int](), list[tuple[int, int]]()
+    for first, last in faults.swallowed:
+        row = int(is_end[: first - 1].sum()) - 1
+        before = bisect_right(headers, row)
+        rows += [row] * (last - first)
+        fields.append((first + before, last + before))
+    return rows, replace(faults, swallowed=tuple(fields)).swallowing
+
+
+def _header(raw: bytes) -> bytes:
+    return raw.partition(b"\n")[0].rstrip(b"\r").removeprefix(_MARKED[1:])
+
+
+def _size_of_ended(text: bytes, source: Source) -> int:
+    """Return how much of a text is lines that have ended, with all that they quote."""
+    size = text.rfind(b"\n") + 1
+    if source.format not in _TEXT or text.count(b'"', 0, size) % 2 == 0:
+        return size
+    lines = io.StringIO(text[:size].decode(errors="replace"), newline="\n")
+    rows, n_lines = csv.reader(lines, delimiter=source.separator, strict=True), 0
+    try:
+        for _ in rows:
+            n_lines = rows.line_num
+    except csv.Error as problem:
+        if "unexpected end of data" in str(problem):  # a quote that is not closed
+            return sum(len(line) + 1 for line in text.split(b"\n", n_lines)[:n_lines])
+    return size
+
+
+def _is_row(line: bytes, source: Source, width: int) -> bool:
+    """Return whether a line without an end has all its fields, and is no beginning of a header."""
+    try:
+        text = line.decode()
+        if source.format == "jsonl":
+            return isinstance(json.loads(text), dict)
+        if isinstance(source.content, bytes) and _header(source.content).startswith(line):
+            return False
+        lines = io.StringIO(text, newline="\n")
+        rows = list(csv.reader(lines, delimiter=source.separator, strict=True))
+    except (ValueError, RecursionError, csv.Error):
+        return False
+    return [len(row) for row in rows] == [width]
+
+
+def _shown(line: bytes, number: int) -> str:
+    text = line.decode(errors="replace")
+    return f"line {number} is not finished ({text if len(text) <= 60 else f'{text[:59]}…'!r})"
+
+
+def _origin(
+    path: Path, table: _Table, others: Mapping[str, Mark], columns: Mapping[str, str] | None
+) -> tuple[str | None, int]:
+    """Return which other file this one begins as, and how many of its rows count there."""
+    longest = (0, False, "")
+    for name, mark in others.items():
+        file = path.parent / name
+        count = table.counted(mark)
+        if count is None and 0 < table.ended < mark.rows and file.is_file():
+            with suppress(DataError, OSError):  # perhaps it is still being copied
+                original = _read(file, columns)
+                ended = table.texts.head(table.ended)
+                if isinstance(original, _Table) and original.texts.head(table.ended).equals(ended):
+                    same = original.row(table.ended) == table.row(table.ended) is not None
+                    count = table.ended + same
+        longest = max(longest, (count or 0, not file.exists(), name))
+    return (longest[2], longest[0]) if longest[0] else (None, 0)
+
+
+def _batch(
+    table: _Table, start: int, stop: int, missing: str
+) -> tuple[AnnotationBatch, dict[str, int]]:
+    """Return some rows, and how many of which kind are left out."""
+    if missing == "error":  # all rows, for the number of the line
+        without_gaps(table.frame.head(stop), missing, table.source)
+    rows = table.frame.slice(start, max(stop - start, 0))
+    left_out = {
+        what: sum(start <= row < stop for row in where) for what, where in table.joints.items()
+    }
+    rows = rows.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
+    whole = without_gaps(rows, missing)
+    left_out["incomplete rows"] = rows.height - whole.height
+    texts = [names_of(whole[role]).to_list() for role in whole.columns]
+    batch = AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if len(texts) > 3 else None, {})
+    return batch, {name: count for name, count in left_out.items() if count}
+
+
+def _digest(texts: pl.DataFrame) -> str:
+    return blake2b(texts.write_csv(include_header=False).encode(), digest_size=12).hexdigest()

@@ -2,39 +2,66 @@
 
 Only additive methods can be fitted: their parameters follow from sums over items, and the posterior
 of an item follows from the parameters and its own labels.
+
+Threads of one machine over shards in files, for data that do not fit into memory.
+
+Every round reads the shards one after the other, as many at a time as there are threads.
+Interrupted work is resumed: chunks are read again unless all were, and complete shards stay.
+`sharded/shard_files.py` describes the files.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-
+from typing import Any
+from typing import NamedTuple
+from typing import cast
 import numpy as np
 import numpy.typing as npt
-
 from ..base.files import atomic_folder
-from ..answers.identifiability import (
-    identifiable_by_links,
-    identifiable_items,
-    joined,
-    known_by_first,
-    links,
-)
-from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
-from ..answers.annotations import Annotations, Floats, Integers, Part, Scale
-from ..base.calibration import temper
-from ..base.engine import Engine, Local
-from ..errors import MethodError, OptionError
+from ..answers.identifiability import identifiable_by_links
+from ..answers.identifiability import identifiable_items
+from ..answers.identifiability import joined
+from ..answers.identifiability import known_by_first
+from ..answers.identifiability import links
+from ..aggregation import Aggregator
+from ..aggregation import Checkpoints
+from ..aggregation import FitContext
+from ..aggregation import check_size
+from ..answers.annotations import Annotations
+from ..answers.annotations import Floats
+from ..answers.annotations import Integers
+from ..answers.annotations import Part
+from ..answers.annotations import Scale
+from ..base.probability import temper
+from ..base.engine import Engine
+from ..base.engine import Local
+from ..errors import MethodError
+from ..errors import OptionError
 from ..registry import aggregators
-from ..result import Table, pack_params
+from ..result import Table
+from ..result import pack_params
 from .pieces import write_piece
 from .sharding import Shard
 from ..formats.writing import write_columns
 from .shards import ShardedAnnotations
+from collections.abc import Iterator
+from collections.abc import Sequence
+from shutil import rmtree
+from typing import TypeVar
+from ..base.engine import Count
+from ..base.engine import Join
+from ..base.engine import Split
+from .shards import ShardFiles
+from .shards import append
+from .shards import disk_space
+from .shards import write_shard
+
 
 _FILES = ("annotators.parquet", "params.npz", "result.json")
 
@@ -235,3 +262,48 @@ def _write_piece(
         judged = identifiable_items(shard, known, identifiable)
         write_piece(folder, shard.start, shard.names, label, shown, labeller.classes, judged)
     return shard.by_annotator(shard.given_posterior(posterior))
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Disk(Local):
+    """Threads of this process over files in a folder.
+
+    Parameters
+    ----------
+    folder
+        Where the files are.
+    """
+
+    folder: str = "."
+
+    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
+        """Yield the result of the work for every part, in the order of the parts."""
+        with disk_space(self.folder):
+            yield from super().each(partial(_loaded, work), parts)
+
+    def exchange(
+        self, split: Split, chunks: Sequence[Any], n_shards: int, join: Join, progress: Count
+    ) -> list[ShardFiles]:
+        """Return the files of the shards joined from pieces of all chunks."""
+        folder = Path(self.folder)
+        with disk_space(self.folder):
+            if not (folder / "spilled").exists():
+                rmtree(folder / "spill", ignore_errors=True)
+                (folder / "spill").mkdir(parents=True)
+                for done, pieces in enumerate(self.each(split, chunks), 1):
+                    for position, piece in enumerate(pieces):
+                        append(folder / "spill" / f"{position:05}", piece)
+                    progress(done)
+                (folder / "spilled").touch()
+            return list(self.each(partial(write_shard, folder, join), range(n_shards)))
+
+    def number(self, shards: Sequence[ShardFiles], starts: Sequence[int]) -> list[ShardFiles]:
+        """Return the shards, each with the number of items before it."""
+        return [replace(shard, start=start) for shard, start in zip(shards, starts, strict=True)]
+
+
+def _loaded(work: Callable[[Any], Result], part: Any) -> Result:
+    return work(part.load() if isinstance(part, ShardFiles) else part)

@@ -11,6 +11,11 @@
 A legacy token is sent as it is (`Token …`). A personal access token, a JWT, is exchanged for a
 short-lived one (`Bearer …`). The key appears in no message, and is sent to no other address:
 redirects are not followed.
+
+A receiver of webhooks: events that a labelling tool sends to this machine.
+
+It listens on the loopback address alone and takes JSON only, which no web page of another origin
+can send without permission. Events wait in a queue until they are taken.
 """
 
 from __future__ import annotations
@@ -23,12 +28,26 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
-
+from urllib.error import HTTPError
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler
+from urllib.request import OpenerDirector
+from urllib.request import ProxyHandler
+from urllib.request import Request
+from urllib.request import build_opener
 from ..base.files import reason
-from ..errors import DataError, OptionError
+from ..errors import DataError
+from ..errors import OptionError
+import threading
+from http.server import BaseHTTPRequestHandler
+from http.server import ThreadingHTTPServer
+from queue import Empty
+from queue import Full
+from queue import Queue
+from types import TracebackType
+
 
 VARIABLE = "LABEL_STUDIO_API_KEY"
 ATTEMPTS = 4
@@ -277,3 +296,99 @@ def _object(api: LabelStudioApi, answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise DataError(f"{api.url}: an answer that is not Label Studio's")
     return answer
+
+
+HOST = "127.0.0.1"
+_LARGEST = 2**26  # bytes of an event
+_MOST = 10_000  # events that wait
+
+
+class WebhookReceiver:
+    """A server that collects events while its context is open.
+
+    >>> with WebhookReceiver(0) as receiver:
+    ...     receiver.url.startswith("http://127.0.0.1:"), receiver.take(0)
+    (True, [])
+    """
+
+    def __init__(self, port: int) -> None:
+        self._events: Queue[dict[str, Any]] = Queue(_MOST)
+        self.overflowed = threading.Event()
+        try:
+            self._server = ThreadingHTTPServer((HOST, port), _handler(self))
+        except OSError as problem:
+            raise OptionError(f"port {port}: {reason(problem)}; choose another --listen") from None
+        self._server.daemon_threads = True
+        self.url = f"http://{HOST}:{self._server.server_address[1]}/"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+
+    def __enter__(self) -> WebhookReceiver:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def put(self, event: dict[str, Any]) -> bool:
+        """Add an event; return whether there was room."""
+        try:
+            self._events.put_nowait(event)
+        except Full:
+            self.overflowed.set()
+            return False
+        return True
+
+    def take(self, seconds: float) -> list[dict[str, Any]]:
+        """Return the events that wait; without any, those that come within some seconds."""
+        events = []
+        try:
+            events.append(self._events.get(timeout=seconds) if seconds else self._events.get(False))
+            while True:
+                events.append(self._events.get_nowait())
+        except Empty:
+            return events
+
+
+def _handler(receiver: WebhookReceiver) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 10
+        server_version, sys_version = "dissensus", ""
+
+        def do_POST(self) -> None:
+            kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            length = self.headers.get("Content-Length", "")
+            if kind != "application/json":
+                self.answer(415)
+            elif not length.isdigit():
+                self.answer(411)
+            elif int(length) > _LARGEST:
+                self.answer(413)
+            else:
+                self.answer(self.received(self.rfile.read(int(length))))
+
+        def received(self, body: bytes) -> int:
+            try:
+                event = json.loads(body)
+            except (ValueError, RecursionError):
+                return 400
+            if not isinstance(event, dict) or not isinstance(event.get("action"), str):
+                return 400
+            return 200 if receiver.put(event) else 503
+
+        def answer(self, status: int) -> None:
+            self.close_connection = True
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Print nothing."""
+
+    return Handler

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ..base.plain import as_plain
-from ..metrics.agreement_init import item_agreement
+from ..base.storage import as_plain
+from ..metrics import item_agreement
 from ..errors import DataError
 from ..formats.reading import Reading, examine_export
 from ..formats.sources import Source

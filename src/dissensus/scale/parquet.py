@@ -8,12 +8,12 @@ from typing import Any
 
 from ..aggregation import MACHINE_MEMORY
 from ..base.engine import Local
-from .chunks import chunks_of
+from .parquet_files import chunks_of
 from .parquet_files import find_files, rows_in
 from .pieces import check_pieces, combining, is_address
-from .shard_files import disk_space
-from .checkpoints import FolderCheckpoints, fingerprint, working
-from .disk import Disk
+from .shards import disk_space
+from .pieces import FolderCheckpoints, fingerprint, working
+from .fitting import Disk
 from .fitting import ShardedFit, additive, fit_shards
 from .shards import ShardEngine, shard_rows
 

@@ -1,17 +1,39 @@
-"""Sets of Parquet files: paths, folders, patterns and addresses of object stores."""
+"""Sets of Parquet files: paths, folders, patterns and addresses of object stores.
+
+Data sets beyond memory: chunks of Parquet, shards of items, and pieces of results.
+
+Many rows in Parquet, read a chunk at a time.
+
+A chunk is a range of rows of one file, read as three columns, item, annotator and label, each as
+whole numbers or as texts, in the same way for all files.
+"""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
 import polars as pl
-
 from ..base.files import is_stream
 from ..base.panics import without_panics
 from ..errors import DataError
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+from ..answers.annotations import Annotations
+from ..formats.columns import NEEDED
+from ..formats.columns import find_columns
+from ..formats.frames import as_frame
+from ..formats.frames import names_of
+from ..formats.long_tables import annotations_from
+from ..formats.long_tables import is_no_label
+from ..formats.spellings import Joined
+from ..formats.spellings import join_columns
+
 
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
 _ENDINGS = (".parquet", ".pq", ".parq")
@@ -120,3 +142,141 @@ def _matching(url: str) -> list[str]:
     system, path = fsspec.core.url_to_fs(url)
     names = system.glob(path) if any(mark in path for mark in "*?[") else system.find(path)
     return [system.unstrip_protocol(name) for name in sorted(names) if name.endswith(_ENDINGS)]
+
+
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+Column = tuple[str, str, bool]  # role, name of the column, whether it holds whole numbers
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows `start` to `start + rows` of a file; columns by role, each as a number or a text."""
+
+    file: str
+    start: int
+    rows: int
+    columns: tuple[Column, ...]
+    missing: str = "error"
+
+    def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
+        """Return some of its columns, without incomplete rows."""
+        with naming(self.file):
+            rows = scan(self.file).slice(self.start, self.rows)
+            return _named(rows, self.columns, roles, self.missing, self.file, self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class TableChunk:
+    """The rows of a table in memory, read like those of a file."""
+
+    table: Any
+    columns: tuple[Column, ...]
+    missing: str = "error"
+
+    def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
+        """Return some of its columns, without incomplete rows."""
+        frame = as_frame(self.table[[column for _, column, _ in self.columns]])
+        return _named(frame.lazy(), self.columns, roles, self.missing, "table", 0)
+
+
+def _named(
+    table: pl.LazyFrame,
+    columns: Sequence[Column],
+    roles: Iterable[str],
+    missing: str,
+    source: str,
+    start: int,
+) -> pl.DataFrame:
+    """Return rows as whole numbers or texts, without incomplete ones."""
+    columns = [one for one in columns if one[0] in roles or missing == "drop"]
+    raw = table.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
+    rows = pl.DataFrame(
+        {
+            role: raw[role].cast(pl.Int64) if whole else names_of(raw[role])
+            for role, _, whole in columns
+        }
+    )
+    gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
+    if missing == "drop" and rows.schema["label"] == pl.String:
+        gaps |= is_no_label(rows["label"])
+    if missing == "keep":
+        return rows
+    if gaps.any() and missing != "drop":
+        position = int(gaps.arg_true()[0])
+        role = next(name for name in rows.columns if rows[name][position] is None)
+        more = f"; {int(gaps.sum()) - 1} more rows like this near it" if gaps.sum() > 1 else ""
+        raise DataError(
+            f"{source}: row {start + position + 1}: no {role}{more}; "
+            "--missing drop leaves such rows out"
+        )
+    return rows.filter(~gaps).select(role for role in rows.columns if role in roles)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """All rows of a data set in chunks, and whether its names are whole numbers."""
+
+    chunks: tuple[Any, ...]
+    rows: int
+    files: tuple[str, ...]
+    whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
+
+
+def read_all(
+    rows: Chunks,
+    classes: Sequence[Any] | None = None,
+    duplicates: str = "count",
+    joined: Joined | None = None,
+) -> Annotations:
+    """Return all rows as annotations in memory; `joined` takes names that look like one."""
+    missing = rows.chunks[0].missing
+    kept = "keep" if missing == "drop" else missing  # so that all of it is counted together
+    frame = pl.concat([replace(chunk, missing=kept).read() for chunk in rows.chunks])
+    if joined is not None:
+        frame = join_columns(frame, joined, classes or ())
+        classes = classes and joined.classes(classes)
+    return annotations_from(frame, classes=classes, missing=missing, duplicates=duplicates)
+
+
+def chunks_of(
+    files: Sequence[str],
+    columns: Mapping[str, str] | None = None,
+    *,
+    rows: int = 2**21,
+    missing: str = "error",
+) -> Chunks:
+    """Return all rows of files in chunks; columns are given, or recognised by their names."""
+    given = {role: name for role, name in (columns or {}).items() if role in NEEDED}
+    schemas, sizes = [], []
+    for file in files:
+        with naming(file):
+            schema = dict(scan(file).collect_schema())
+            sizes.append(rows_in([file]))
+        roles = find_columns(list(schema), NEEDED, given, file)
+        schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
+    whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}
+    chunks = [
+        Chunk(
+            file,
+            start,
+            min(rows, size - start),
+            tuple((role, schema[role][0], whole[role]) for role in NEEDED),
+            missing,
+        )
+        for file, schema, size in zip(files, schemas, sizes, strict=True)
+        for start in range(0, size, rows)
+    ]
+    if not chunks:
+        raise DataError(f"{files[0]}: no labels in it, only a header")
+    return Chunks(tuple(chunks), sum(sizes), tuple(files), whole)
+
+
+def columns_of(kinds: Mapping[str, str], given: Mapping[str, str] | None) -> tuple[Column, ...]:
+    """Return item, annotator and label among the columns of a table, whose types are `kinds`."""
+    roles = find_columns(list(kinds), NEEDED, given, "table")
+    return tuple(
+        (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
+        for role in NEEDED
+    )

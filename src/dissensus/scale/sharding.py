@@ -20,7 +20,7 @@ from ..base.arrays import Codes, Floats, Integers, smallest_dtype, sort
 from ..answers.annotations import Part
 from ..errors import DataError
 from ..formats.long_tables import code_columns
-from .chunks import Chunk
+from .parquet_files import Chunk
 
 _ITEM_SEED = 20_261_116  # of the hash that assigns items to shards
 _DENSE = 2**26  # numbers within such a range are looked up in an array

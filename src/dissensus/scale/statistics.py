@@ -6,24 +6,51 @@ items.
 
     A. Chamandy, O. Muralidharan, A. Najmi, S. Naidu. Estimating uncertainty for massive data
     streams. Google technical report, 2012.
+
+Agreement from shards: items with the same counts of labels are counted together.
+
+Percent agreement, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and the like depend
+on the counts of an item's labels alone. So every shard returns its distinct counts and how often
+they occur, and the rest is done as for annotations in memory, with the same result.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
-
+from typing import Any
+from typing import TypeVar
 import numpy as np
-
 from ..aggregation import Fitted
-from ..answers.annotations import Floats, Part
+from ..answers.annotations import Floats
+from ..answers.annotations import Part
 from ..answers.base import Relation
 from ..base.engine import Engine
 from ..errors import OptionError
-from .fitting import ShardedFit, additive, context_of, given_posteriors
+from .fitting import ShardedFit
+from .fitting import additive
+from .fitting import context_of
+from .fitting import given_posteriors
+from ..metrics.coefficients import find_measure
+from ..metrics.statistics import WeightsLike
+from ..metrics.agreement import USUAL
+from ..metrics.agreement import Resampling
+from ..metrics.agreement import check_scale
+from ..metrics.agreement import estimated
+from ..metrics.joint import IntervalKind
+from ..metrics.joint import check_interval
+from ..metrics.joint import JointMeasures
+from ..metrics.agreement_result import Estimate
+from ..metrics.statistics import Votes
+from ..answers.annotations import Annotations
+from ..answers.annotations import Integers
+from .shards import ShardedAnnotations
+
 
 Result = TypeVar("Result")
 
@@ -117,3 +144,46 @@ def _quality(fit: ShardedFit, seed: int, number: int) -> Floats:
 
 def _labels(part: Part) -> Floats:
     return part.by_annotator(part.ones)
+
+
+def agree_shards(
+    annotations: ShardedAnnotations,
+    engine: Engine,
+    measures: Sequence[str] = USUAL,
+    *,
+    scale: WeightsLike = "auto",
+    weights: WeightsLike | None = None,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    interval: IntervalKind = "percentile",
+    seed: int = 0,
+) -> tuple[Estimate, ...]:
+    """Return the agreement in several measures; parameters as in `agree`."""
+    check_interval(resamples, confidence, interval)
+    chosen = [find_measure(name) for name in measures]
+    for measure in chosen:
+        if measure.by_pairs or measure.name == "conger":
+            raise OptionError(
+                f"{measure.name} looks at pairs of annotators, so it needs all in memory"
+            )
+    counts, times = np.zeros((0, annotations.n_classes)), np.zeros(0, dtype=np.int64)
+    for more, often in engine.each(_patterns, annotations.shards):
+        counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
+    scale = check_scale(scale, annotations.scale)
+    one = np.zeros(1, dtype=np.int64)  # only the classes of these annotations matter
+    alike = Annotations.from_codes(
+        one, one, one, items=1, annotators=1, classes=annotations.classes
+    )
+    joint = JointMeasures(alike, chosen, scale=scale, weights=weights, votes=Votes(counts, times))
+    settings = Resampling(resamples, confidence, interval, seed, lambda *_: None)
+    return estimated([joint], settings)[0]
+
+
+def _patterns(part: Part) -> tuple[Floats, Integers]:
+    """Return the different counts of labels on an item, and how many items have them."""
+    return _together(part.votes(), np.ones(part.stop - part.start, dtype=np.int64))
+
+
+def _together(counts: Floats, times: Integers) -> tuple[Floats, Integers]:
+    different, position = np.unique(counts, axis=0, return_inverse=True)
+    return different, np.bincount(position, times, minlength=len(different)).astype(np.int64)

@@ -25,9 +25,9 @@ from ..base.storage import damage, load_arrays
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
-from .batches import AnnotationBatch, read_batch, write_batch
+from .annotation_log import AnnotationBatch, read_batch, write_batch
 from .annotation_log import AnnotationLog
-from .checkpoints import locked
+from .pieces import locked
 from .online import OnlineAggregation
 
 _NOTE = "stream.json"

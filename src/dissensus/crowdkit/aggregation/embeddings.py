@@ -24,7 +24,7 @@ import numpy as np
 
 from ...base.arrays import Floats, Integers
 from ...errors import DataError, OptionError
-from .table import in_order, require
+from .base import in_order, require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,8 @@ import numpy as np
 
 from ...base.arrays import Floats
 from ...errors import DataError, OptionError
-from .table import in_order, require
-from .votes import answers_that_count
+from .base import in_order, require
+from .classification import answers_that_count
 
 if TYPE_CHECKING:
     import pandas as pd

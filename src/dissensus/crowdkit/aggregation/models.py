@@ -29,7 +29,7 @@ from ...answers.annotations import Annotations
 from ...base.engine import Local
 from ...errors import DataError, OptionError
 from ...result import Aggregation, gold_codes
-from .table import Names, coded
+from .base import Names, coded
 from .base import BaseClassificationAggregator
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import OptionError
-from .table import complete, in_order
-from .votes import MajorityVote
+from .base import complete, in_order
+from .classification import MajorityVote
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...base.progress import progress_bar
 from ...base.arrays import Floats
-from .table import require
+from .base import require
 from .embeddings import HRRASA, RASA, gleu
 
 if TYPE_CHECKING:

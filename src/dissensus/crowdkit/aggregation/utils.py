@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .table import ANSWERS, TableError, require
+from .base import ANSWERS, TableError, require
 
 if TYPE_CHECKING:
     import pandas as pd

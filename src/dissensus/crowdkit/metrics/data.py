@@ -13,9 +13,9 @@ import numpy as np
 
 from ...base.probability import log_normalize
 from ...base.arrays import Floats
-from ...metrics.agreement_init import krippendorff_alpha
-from ..aggregation.table import TableError, coded, complete, in_order
-from ..aggregation.votes import MajorityVote
+from ...metrics import krippendorff_alpha
+from ..aggregation.base import TableError, coded, complete, in_order
+from ..aggregation.classification import MajorityVote
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..aggregation.table import TableError
+from ..aggregation.base import TableError
 from ..aggregation.utils import get_accuracy
-from ..aggregation.votes import MajorityVote
+from ..aggregation.classification import MajorityVote
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,15 +1,135 @@
-"""Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less."""
+"""Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less.
+
+The annotator network of MaDL: how an annotator errs, and with `instance` on which items.
+
+    e = embedding of the annotator, c = e, or (e, embedding of the item)
+    logits = W relu(e + relu(V c)) + b,   confusion = softmax over the label given
+
+Three kinds of errors: `full` has a logit for every pair of classes, `diagonal` one for every class
+and spreads the errors evenly, `scalar` a single one. At the start b makes every annotator right
+with probability `trust`. An annotator has a row of a table or, where features of annotators are
+given, a linear map of these, which also works for new annotators.
+
+Herde et al. (2024), annot-mix: items, annotators and labels mixed in pairs.
+
+Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 import torch
-from torch import Tensor, nn
-
+from torch import Tensor
+from torch import nn
 from ..nn.batches import Batch
-from .performance import PerformanceMethod, PerformanceModel
-from .base import BuildParts, at_label
+from .base import BuildParts
+from .base import at_label
+import math
+from typing import Literal
+from ..nn.batches import Table
+from ...params import Count
+from ...params import Positive
+from .base import squares
+from .base import trusting
+from .base import CrowdModel
+from .base import Method
+from .confusion_layers import Trust
+from .base import linear
+from torch.nn.functional import binary_cross_entropy_with_logits
+from ...params import Probability
+from .base import PairBatch
+from .confusion_layers import CrowdLayer
+from .confusion_layers import MatrixModel
+
+
+class PerformanceModel(CrowdModel):
+    """A classifier and a network that says how annotators err."""
+
+    settings: PerformanceMethod
+    features: Tensor | None
+
+    def __init__(self, context: BuildParts, settings: PerformanceMethod) -> None:
+        super().__init__(context, settings)
+        width, classes = settings.width, self.n_classes
+        self.register_buffer("features", context.features)
+        if context.features is None:
+            self.table = Table(torch.randn(self.n_annotators, width) / math.sqrt(width))
+        else:
+            self.embed = nn.Linear(context.features.shape[1], width)
+        self.sight = nn.Linear(self.classifier.width, width) if settings.instance else None
+        self.hidden = nn.Linear(2 * width if settings.instance else width, width)
+        cells = {"full": classes**2, "diagonal": classes, "scalar": 1}[settings.errors]
+        self.output = linear(width, cells, 0.1)
+        with torch.no_grad():
+            self.output.bias.copy_(self._start())
+
+    def _start(self) -> Tensor:
+        """Return the bias under which annotators are right as often as trusted: (cell)."""
+        trust = self.settings.trust
+        if self.settings.errors == "full":
+            return trusting(trust, self.n_classes).flatten()
+        return torch.tensor(math.log(trust / (1 - trust)))
+
+    def embedding(self, annotator: Tensor) -> Tensor:
+        """Return what is known of annotators: (annotation, width)."""
+        if self.features is None:
+            return self.table(annotator)
+        return self.embed(self.features[annotator])
+
+    def log_errors(self, embedding: Tensor, vector: Tensor) -> Tensor:
+        """Return log-confusion from embeddings: (annotation, true, given)."""
+        joint = embedding
+        if self.sight is not None:
+            joint = torch.cat([embedding, torch.tanh(self.sight(vector))], dim=1)
+        cells = self.output(torch.relu(embedding + torch.relu(self.hidden(joint))))
+        classes = self.n_classes
+        if self.settings.errors == "full":
+            return cells.reshape(-1, classes, classes).log_softmax(dim=-1)
+        right = torch.diag_embed(cells.expand(-1, classes))
+        eye = torch.eye(classes, dtype=cells.dtype, device=cells.device)
+        return (right - math.log(max(classes - 1, 1)) * (1 - eye)).log_softmax(dim=-1)
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        return self.log_errors(self.embedding(annotator), vector)
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        if self.settings.spread is None:
+            return super().penalty(annotator)
+        variance = 2 * self.settings.spread**2
+        prior = self.over_all(squares(self.embedding(annotator)), annotator)
+        prior = prior + self.output.weight.square().sum()
+        if self.sight is not None:
+            prior = prior + self.sight.weight.square().sum() * self.classifier.width
+        return prior / variance / self.n_annotations
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerformanceMethod(Method):
+    """What methods with an annotator network have in common.
+
+    Parameters
+    ----------
+    errors
+        Which errors an annotator may have of their own: full, diagonal or scalar.
+    instance
+        Whether errors depend on the item too. An annotator network that sees the item can do the
+        classifier's work, so this needs many labels of each annotator.
+    width
+        Length of the embeddings.
+    trust
+        How often every annotator is right at the start.
+    spread
+        Standard deviation of the Gaussian prior on embeddings, weights and what is seen of an
+        item; `None` for no prior.
+    """
+
+    crowd_lr: Positive = 0.01  # the network is in every batch, unlike rows of a table
+    errors: Literal["full", "diagonal", "scalar"] = "full"
+    instance: bool = False
+    width: Count = 16
+    trust: Trust = 0.6
+    spread: Positive | None = 2.0
+
 
 _ALPHA, _BETA = 1.25, 0.25
 _MODE = (_ALPHA - 1) / _BETA
@@ -79,3 +199,130 @@ class Madl(PerformanceMethod):
     model = MadlModel
 
     weights: bool = True
+
+
+class AnnotMixModel(PerformanceModel):
+    """An annotator network that learns from mixed annotations."""
+
+    settings: AnnotMix
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        size, alpha = len(batch.label), self.settings.alpha
+        # Drawn by torch's own generator, whose state a checkpoint holds.
+        pair = torch._sample_dirichlet(vector.new_full((size, 2), alpha))
+        return self.mixed_loss(vector, batch, pair[:, :1], torch.randperm(size))
+
+    def mixed_loss(self, vector: Tensor, batch: Batch, share: Tensor, other: Tensor) -> Tensor:
+        """Return the loss of annotations mixed with others: shares (annotation, 1)."""
+
+        def mix(rows: Tensor) -> Tensor:
+            return share * rows + (1 - share) * rows[other]
+
+        mixed = mix(vector[batch.row])
+        log_errors = self.log_errors(mix(self.embedding(batch.annotator)), mixed.detach())
+        log_truth = self.log_class(mixed)
+        log_given = torch.logsumexp(log_truth[:, :, None] + log_errors, dim=1)
+        annotations = torch.nn.functional.one_hot(batch.label, self.n_classes).to(log_given.dtype)
+        return -(mix(annotations) * log_given).sum(dim=1).mean()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotMix(PerformanceMethod):
+    """A network of how annotators err, learned from mixed annotations.
+
+    Herde et al. (2024), annot-mix: items, annotators and labels mixed in pairs.
+
+    Every annotation of a batch is mixed with another, by a share λ ~ Beta(α, α) of its own:
+
+        vector λ x + (1 − λ) x',   annotator λ e + (1 − λ) e',   label λ y + (1 − λ) y'
+        loss = −Σ_l label_l log Σ_k p_k(mixed vector) confusion_kl(mixed vector, mixed annotator)
+
+    The network learns to interpolate linearly and memorizes less. We mix vectors of the encoder
+    rather than raw inputs: the same where inputs are features, and possible for text. The paper's
+    embeddings have 128 numbers; ours 16, under which held-out labels were more likely. As in madl,
+    confusion matrices depend on the item only with `instance`.
+
+    When it fails: Where classes lie between each other, a mixture of two inputs looks like a third
+    class. With `instance` it overfits small sets.
+
+        M. Herde, L. Lührs, D. Huseljic, B. Sick. Annot-mix: learning with noisy class labels from
+        multiple annotators via a mixup extension. ECAI 2024.
+
+    Parameters
+    ----------
+    alpha
+        Of Beta(α, α), from which the shares are drawn; 1 makes all shares equally likely.
+    """
+
+    model = AnnotMixModel
+
+    alpha: Positive = 1.0
+    trust: Trust = 0.9
+
+
+class CrowdArModel(MatrixModel):
+    """A crowd layer that trusts some annotations more than others."""
+
+    settings: CrowdAr
+
+    def __init__(self, context: BuildParts, settings: CrowdAr) -> None:
+        super().__init__(context, settings)
+        self.difficulty = nn.Sequential(
+            nn.Linear(self.classifier.width, 128),
+            nn.Sigmoid(),
+            nn.Linear(128, self.n_classes),
+            nn.Sigmoid(),
+        )
+        self.expertise = Table(torch.zeros(self.n_annotators, self.n_classes))
+        self.slope = nn.Parameter(torch.ones(self.n_classes))
+
+    def reliability(self, pairs: PairBatch) -> Tensor:
+        """Return the logit of m: (annotation)."""
+        better = torch.sigmoid(self.expertise(pairs.annotator)) - self.difficulty(pairs.vector)
+        return (better * pairs.log_truth.exp() * self.slope).sum(dim=1)
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        pairs = self.pairs(log_truth, vector, batch)
+        log_given, logit = self.log_given(pairs), self.reliability(pairs)
+        m = torch.sigmoid(logit)
+        fit = -(m * at_label(log_given, batch.label) + (1 - m) * log_given.mean(dim=1)).mean()
+        agrees = (pairs.log_truth.argmax(dim=1) == batch.label).to(m.dtype)
+        trust = binary_cross_entropy_with_logits(logit, agrees)
+        balance = self.settings.balance
+        return balance * fit + (1 - balance) * trust
+
+    def after_step(self) -> None:
+        self.slope.clamp_(min=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdAr(CrowdLayer):
+    """A crowd layer with a reliability for every annotation.
+
+    Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item.
+
+        d_i = sigmoid(W2 sigmoid(W1 x_i))               difficulty of every class
+        e_j = sigmoid(E_j)                              expertise in every class
+        m[i, j] = sigmoid(w · ((e_j − d_i) * p_i))      reliability, w ≥ 0
+
+    A label of reliability m is taken as m of itself and 1 − m of any class; reliability itself
+    learns from whether the label is what the classifier would say:
+
+        loss = balance · CE(softmax(p W_j), m onehot(y) + (1 − m) / K)
+             + (1 − balance) · BCE(m, [y is the classifier's best class])
+
+    When it fails: Reliability learns from agreement with the classifier, so a classifier that is
+    wrong early distrusts the right labels.
+
+        Z. Cao et al. Learning from crowds with annotation reliability. SIGIR 2023.
+        doi:10.1145/3539618.3592007
+
+    Parameters
+    ----------
+    balance
+        Weight of the labels; the rest is that of the reliabilities.
+    """
+
+    model = CrowdArModel
+
+    balance: Probability = 0.9

@@ -19,24 +19,204 @@ with the classifier; where annotators err, they do not.
 
 In the first epochs (`warm_up`) the classifier learns the labels as they are, all with the same
 weight. The annotators keep their start, so class k of the network is class k of the crowd.
+
+Confusion matrices of annotators who gave few labels each.
+
+Logits are a shared matrix plus the annotator's own,
+
+    log_confusion[j, k, l] = log_softmax_l( common[k, l] + own[j, k, l] ),
+
+with a Gaussian prior of spread `spread` on every entry of `own`. An annotator with forty labels on
+eight classes cannot fill sixty-four cells; the prior shrinks them towards the shared matrix. It
+enters the loss divided by the number of annotations, as in the posterior.
+
+The classifier that every method trains: an encoder, one hidden layer, one linear head.
+
+The encoder turns an input into a vector; for features it is the identity. Vectors are standardized
+by the training items, so that one learning rate and one dropout fit all data. Methods that depend
+on the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the encoder.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
-
+from typing import Annotated
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
 import torch
 from annotated_types import Ge
-from torch import Tensor, nn
-
+from torch import Tensor
+from torch import nn
 from ...answers.annotations import Annotations
-from ..nn import Batch, Examples, Learner
-from ...params import Positive, Settings
-from .confusion import squares
-from .network import Classifier
+from ..nn import Batch
+from ..nn import Examples
+from ..nn import Learner
+from ...params import Positive
+from ...params import Settings
+import math
+import numpy as np
+from ...answers.annotations import Floats
+from ..nn.batches import Table
+from dataclasses import asdict
+from typing import Self
+from ..nn.encoding import Encoding
+from ..nn.estimator import standardization
+from ...params import Probability
+
+
+class AnnotatorMatrices(nn.Module):
+    """One matrix for every annotator: what all share and what is their own."""
+
+    def __init__(self, start: Tensor, n_annotators: int) -> None:
+        super().__init__()
+        self.common = nn.Parameter(start.clone())  # (true, given)
+        self.own = Table(torch.zeros(n_annotators, *start.shape))  # (annotator, true, given)
+
+    def forward(self, annotator: Tensor) -> Tensor:
+        return self.common + self.own(annotator)
+
+
+def squares(rows: Tensor) -> Tensor:
+    """Return the sum of the squares in every row of a table."""
+    return rows.flatten(1).square().sum(dim=1)
+
+
+def trusting(accuracy: float, n_classes: int) -> Tensor:
+    """Return logits under which every class is labelled correctly this often: (true, given).
+
+    >>> trusting(0.8, 3).softmax(dim=1).diagonal().tolist()
+    [0.800..., 0.800..., 0.800...]
+    """
+    others = max(n_classes - 1, 1)
+    return math.log(accuracy * others / (1 - accuracy)) * torch.eye(n_classes)
+
+
+def count_confusion(
+    annotations: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
+) -> Floats:
+    """Return confusion matrices counted under a posterior: (annotator, true, given).
+
+    Every cell gets `own`, and every row the weight `common`, shared out as all annotators
+    together fill that row.
+    """
+    n_classes = annotations.n_classes
+    labels = annotations.part(0, annotations.n_items).labels
+    counts = (labels.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+    pooled = counts.sum(axis=0) + own + np.eye(n_classes)
+    counts = counts + own + common * pooled / pooled.sum(axis=1, keepdims=True)
+    return counts / counts.sum(axis=2, keepdims=True)
+
+
+def log_count_confusion(annotations: Annotations, posterior: Floats, common: float) -> Tensor:
+    """Return the log of `count_confusion` as a tensor."""
+    counted = count_confusion(annotations, posterior, common=common)
+    return torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
+
+
+def vote_shares(annotations: Annotations) -> Floats:
+    """Return the share of the labels of an item that each class has; zeros without labels."""
+    votes = annotations.votes()
+    return votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Settings):
+    """The layers above the encoder.
+
+    Parameters
+    ----------
+    hidden
+        Width of the hidden layer; 0 for none.
+    dropout
+        Dropout of the hidden layer.
+    input_dropout
+        Dropout of the input vectors.
+    """
+
+    hidden: Annotated[int, Ge(0)] = 128
+    dropout: Probability = 0.5
+    input_dropout: Probability = 0.3
+
+
+class Classifier(nn.Module):
+    """x → logits of the classes.
+
+    Parameters
+    ----------
+    encoder
+        x → vector.
+    width
+        Number of features of a vector.
+    n_classes
+        Number of classes.
+    hidden
+        Width of the hidden layer; 0 for none, which makes it softmax regression.
+    dropout
+        Dropout of the hidden layer.
+    input_dropout
+        Dropout of the vector.
+    """
+
+    mean: Tensor  # (feature)
+    scale: Tensor  # (feature)
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        width: int,
+        n_classes: int,
+        hidden: int = 128,
+        dropout: float = 0.5,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.width = width
+        self.hidden_width = hidden or width
+        layers: list[nn.Module] = [nn.Dropout(input_dropout)]
+        if hidden:
+            layers += [nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(dropout)]
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(self.hidden_width, n_classes)
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+
+    @classmethod
+    def of(cls, encoding: Encoding, vectors: Tensor, n_classes: int, network: Network) -> Self:
+        """Return a new classifier, scaled by the vectors of some items."""
+        classifier = cls(encoding.network(), vectors.shape[1], n_classes, **asdict(network))
+        classifier.fit_scale(vectors)
+        return classifier
+
+    def fit_scale(self, vectors: Tensor) -> None:
+        """Scale by the mean and the spread of these vectors; what never varies becomes zero."""
+        mean, scale = standardization(vectors)
+        self.mean.copy_(mean)
+        self.scale.copy_(scale)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Return the scaled vectors: (item, feature)."""
+        return (self.encoder(x) - self.mean) * self.scale
+
+    def log_truth(self, vector: Tensor) -> Tensor:
+        """Return log-probabilities of the classes: (item, class)."""
+        return self.head(self.body(vector)).log_softmax(dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(self.encode(x)))
+
+
+def linear(width: int, out: int, spread: float) -> nn.Linear:
+    """Return a linear layer whose weights begin small and whose bias begins at zero."""
+    layer = nn.Linear(width, out)
+    nn.init.normal_(layer.weight, std=spread)
+    nn.init.zeros_(layer.bias)
+    return layer
+
 
 Epochs = Annotated[int, Ge(0)]
 

@@ -31,7 +31,7 @@ from ...base.storage import State
 from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
 from ..nn import Estimator, Training
-from ..nn.augment import augment_for
+from ..nn.inputs import augment_for
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.estimator import is_one_label
@@ -39,8 +39,8 @@ from ..nn.inputs import Inputs, as_inputs, digests, empty_inputs
 from ..nn.training import build_and_train
 from ...registry import learners
 from .base import BuildParts, CrowdModel
-from .network import Classifier, Network
-from .two_stage import TwoStage
+from .base import Classifier, Network
+from .raykar import TwoStage
 
 _CHUNK = 4096  # vectors or pairs that are predicted at once
 _ENCODED = 64  # inputs that go through an encoder at once

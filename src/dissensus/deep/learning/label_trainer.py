@@ -6,29 +6,309 @@ for as many epochs. With `held_out=0` there is only the second, to its last epoc
 
 `Trainer` holds the prepared inputs, so that several networks (one per annotator, or one with an
 extra class) are trained on the same vectors, each from a new start.
+
+Margins of labels while a classifier learns them.
+
+A label y on an item whose classes have the scores s, probabilities or logits, has the margin
+
+    top2    s_y − s_[top + 1]        s_[r] is the r-th largest of all scores
+    pleiss  s_y − s'_[top]           s'_[r] is the r-th largest of the scores of other classes
+
+With `top` = 1 these are the label's score minus the second highest, and minus the highest of
+another class. Both agree on labels among the `top` classes; for others pleiss is lower.
+
+The classifier learns all labels as given, one term of the loss for each. After every epoch the
+margins of all items are added up, in evaluation mode: so all items are scored by the same network,
+every process has all sums, and a resumed training ends with the same ones.
+
+    G. Pleiss, T. Zhang, E. Elenberg, K. Q. Weinberger. Identifying mislabeled data using the area
+    under the margin ranking. NeurIPS 2020. arXiv:2001.10528
+
+What the scores of hard items share: the margins, the items to prune, and the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
+from typing import Any
+from typing import NamedTuple
+from typing import TypeVar
 import numpy as np
-from torch import Tensor, nn
-
+from torch import Tensor
+from torch import nn
 from ...base.progress import Progress
-from ...answers.annotations import Annotations, Floats, Integers
-from ..nn import Training, as_inputs, train
-from ..nn.augment import Augment, augment_for
-from ..nn.batches import Examples, Source, hold_out, subset
+from ...answers.annotations import Annotations
+from ...answers.annotations import Floats
+from ...answers.annotations import Integers
+from ..nn import Training
+from ..nn import as_inputs
+from ..nn import train
+from ..nn.inputs import Augment
+from ..nn.inputs import augment_for
+from ..nn.batches import Examples
+from ..nn.batches import Source
+from ..nn.batches import hold_out
+from ..nn.batches import subset
 from ..nn.devices import torch_seed
-from ..nn.encoding import Encoding, encoding_for
+from ..nn.encoding import Encoding
+from ..nn.encoding import encoding_for
 from ..nn.inputs import digests
-from .margins import KINDS, LabelLearner, MarginRecorder
-from .hardness import Margins, split_settings
-from .network import Classifier, Network
+from .base import Classifier
+from .base import Network
+from typing import Literal
+import torch
+from torch.nn.functional import cross_entropy
+from ..nn import Batch
+from ..nn import Learner
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Annotated
+from typing import ClassVar
+import numpy.typing as npt
+from annotated_types import Interval
+from ...base.names import Names
+from ...base.names import decode
+from ...base.arrays import Array
+from ...base.arrays import FrozenArrays
+from ...errors import MethodError
+from ...params import Count
+from ...params import Settings
+from ...result import Table
+
+
+Kind = Literal["top2", "pleiss"]
+Scale = Literal["probabilities", "logits"]
+
+KINDS: tuple[Kind, ...] = ("top2", "pleiss")
+_BATCH = 1024  # items per batch
+
+
+def margins(score: Tensor, label: Tensor, kind: Kind = "top2", top: int = 1) -> Tensor:
+    """Return the margin of every label under the scores of its item: (label).
+
+    >>> score = torch.tensor([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.5, 0.375, 0.125]])
+    >>> margins(score, torch.tensor([0, 1, 2])).tolist()
+    [0.25, 0.0, -0.25]
+    >>> margins(score, torch.tensor([0, 1, 2]), "pleiss").tolist()
+    [0.25, -0.25, -0.375]
+    """
+    own = score.gather(1, label[:, None])
+    if kind == "top2":
+        return (own - score.topk(top + 1, dim=1).values[:, top:])[:, 0]
+    others = score.scatter(1, label[:, None], -torch.inf)
+    return (own - others.topk(top, dim=1).values[:, top - 1 :])[:, 0]
+
+
+class LabelLearner(Learner):
+    """A classifier that learns all labels as given."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def loss(self, batch: Batch) -> Tensor:
+        return cross_entropy(self.classifier(batch.x)[batch.row], batch.label)
+
+    def log_truth(self, x: Tensor) -> Tensor:
+        return self.classifier(x).log_softmax(dim=-1)
+
+    def log_probability(self, batch: Batch) -> Tensor:
+        return self.log_truth(batch.x)[batch.row].gather(1, batch.label[:, None])[:, 0]
+
+
+class MarginRecorder(LabelLearner):
+    """The same, with sums of the margins of all labels.
+
+    Parameters
+    ----------
+    classifier
+        The classifier.
+    n_labels
+        Number of labels.
+    top, scale
+        As for `margins`, and of which scores.
+    shape
+        Epochs, items and classes of the scores to keep; None keeps the sums alone.
+    """
+
+    total: Tensor  # (kind, annotation): margins added up over epochs
+    scores: Tensor | None  # (epoch, item, class): logits
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        n_labels: int,
+        top: int,
+        scale: Scale,
+        shape: tuple[int, int, int] | None = None,
+    ) -> None:
+        super().__init__(classifier)
+        self.top, self.scale = top, scale
+        self.register_buffer("total", torch.zeros(len(KINDS), n_labels, dtype=torch.float64))
+        self.register_buffer("scores", None if shape is None else torch.full(shape, torch.nan))
+
+    def begin(self, examples: Examples, epoch: int) -> None:
+        if epoch > 0:
+            self.add_margins(examples, epoch - 1)
+
+    @torch.no_grad()
+    def add_margins(self, examples: Examples, epoch: int) -> Tensor:
+        """Add up the margins at the end of an epoch; return the logits of the items."""
+        n_items, n_classes = examples.annotations.n_items, examples.annotations.n_classes
+        logits = torch.zeros(n_items, n_classes, device=self.total.device)
+        first = 0  # items come in order, and so do their labels
+        for batch in examples.batches(_BATCH, seed=0, epoch=0, shuffle=False):
+            batch_logits = self.classifier(batch.x.to(self.total.device)).float()
+            score = batch_logits
+            if self.scale == "probabilities":
+                score = score.softmax(dim=1)
+            own, label = score[batch.row.to(score.device)], batch.label.to(score.device)
+            here = slice(first, first + len(label))
+            for position, kind in enumerate(KINDS):
+                self.total[position, here] += margins(own, label, kind, self.top)
+            logits[batch.item.to(logits.device)] = batch_logits
+            first += len(label)
+        if self.scores is not None:
+            self.scores[epoch] = logits
+        return logits
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margins(Settings):
+    """Which margins are used, and how many items are pruned.
+
+    Parameters
+    ----------
+    alpha
+        Share of items to prune, those with the lowest scores; at least one.
+    margin
+        A label's score minus the second highest (top2, Yang and Koyejo), or minus the highest of
+        another class (pleiss).
+    top
+        Rank of the score that is subtracted, minus one with top2.
+    scale
+        Scores: probabilities or logits.
+    """
+
+    alpha: Annotated[float, Interval(ge=0, lt=1)] = 0.01
+    margin: Kind = "top2"
+    top: Count = 1
+    scale: Scale = "probabilities"
+
+    def check(self, annotations: Annotations) -> None:
+        """Fail where there is no class to compare a label with."""
+        if annotations.n_classes <= self.top:
+            classes = f"{annotations.n_classes} class{'es' if annotations.n_classes > 1 else ''}"
+            raise MethodError(f"{classes}, but margins with top = {self.top} need {self.top + 1}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hardness(FrozenArrays):
+    """Items with a score, the lower the harder.
+
+    Attributes
+    ----------
+    annotations
+        The annotations that were scored.
+    pruned
+        Which items are too hard to learn from; never one without a score.
+    learned
+        Share of the labels that are the network's best class at the end. Where it is no larger
+        than `common`, nothing was learned, and scores mean nothing.
+    common
+        Share of the most frequent label.
+    epochs
+        How many epochs the network was trained.
+    label
+        The label of every item, by code; -1 for none.
+    """
+
+    measure: ClassVar[str]  # what its scores are called
+
+    annotations: Annotations
+    pruned: Flags  # (item)
+    learned: float
+    common: float
+    epochs: int
+    label: Integers  # (item)
+
+    def __repr__(self) -> str:
+        n_items = self.annotations.n_items
+        return f"<{type(self).__name__}: {int(self.pruned.sum())} of {n_items} items too hard>"
+
+    @property
+    def score(self) -> Floats:
+        """The score of every item; NaN where there is none: (item)."""
+        score: Floats = getattr(self, self.measure)
+        return score
+
+    @property
+    def hardest(self) -> Integers:
+        """Items by score, the hardest first, those without one last: (item)."""
+        return np.argsort(self.score, kind="stable")
+
+    @property
+    def too_hard(self) -> Names:
+        """The names of the pruned items."""
+        return self.annotations.items[self.pruned]
+
+    @property
+    def kept(self) -> Annotations:
+        """The annotations on the remaining items; the pruned ones stay declared, without labels."""
+        return self.annotations.keep(~self.pruned[self.annotations.item])
+
+    @property
+    def labels(self) -> Names:
+        """The label of every item, by name; `None` for none."""
+        return decode(self.annotations.classes, self.label)
+
+    def table(self) -> Table:
+        """Return a row per item."""
+        return {
+            "item": self.annotations.items,
+            self.measure: self.score,
+            "label": self.labels,
+            "n_labels": self.annotations.labels_per_item,
+            "pruned": self.pruned,
+        }
+
+
+def share_learned(probability: Floats, label: Array) -> tuple[float, float]:
+    """Return the share of labels that are the best class, and of the most frequent label."""
+    if not len(label):
+        return np.nan, np.nan
+    known = float((probability.argmax(axis=1) == label).mean())
+    return known, float(np.bincount(label).max() / len(label))
+
+
+def at_most_quantile(score: Floats, alpha: float) -> tuple[float, Flags]:
+    """Return a quantile of the known scores, and which are at or below it."""
+    known = ~np.isnan(score)
+    if not known.any():
+        return np.nan, known
+    quantile = float(np.quantile(score[known], alpha))
+    return quantile, known & (score <= quantile)
+
+
+def split_settings(kinds: tuple[type[Settings], ...], given: dict[str, Any]) -> list[Any]:
+    """Return settings of several kinds from one mapping; every name belongs to one of them."""
+    known = {field.name: kind for kind in kinds for field in fields(kind)}
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+            raise MethodError(f"no setting {name!r}; {hint}")
+    return [
+        kind(**{name: value for name, value in given.items() if known[name] is kind})
+        for kind in kinds
+    ]
+
 
 M = TypeVar("M", bound=Margins)
 

@@ -3,25 +3,41 @@
 The support is some embedded items with annotations. An `Adapter` is part of the trained network, so
 its own parameters (priors, scale, temperature) are meta-learned with the embedding; at test time
 they are fixed.
+
+The embedding network: an encoder, and an optional head on frozen features.
+
+Features of a frozen encoder are computed before training, and standardized to mean zero and mean
+squared length one on the source. The head is a weight per feature, initialized at one, or a linear
+map initialized as the identity: a random one would lose information if the source has few classes.
+
+What is trained: an embedding with an adapter, on episodes; or a classifier of all classes.
+
+The loss of an episode is that of its queries after adapting to its support. Batch normalization
+uses the statistics of the whole pool in training, and running ones afterwards: the prediction of a
+query does not depend on other queries.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, ClassVar
-
+from typing import TYPE_CHECKING
+from typing import ClassVar
 import torch
-from torch import Tensor, nn
-
+from torch import Tensor
+from torch import nn
 from ...errors import OptionError
 from ...params import Settings
-from .items import Items
+from .episodes import Items
+from typing import Literal
+from typing import Any
+from ..nn import Batch
+from ..nn import Learner
+from .episodes import Episodes
 
-if TYPE_CHECKING:
-    from .episodes import Episodes
 
 Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
 
@@ -122,3 +138,90 @@ def as_float32(values: Tensor) -> Tensor:
 def log_parameter(value: float) -> nn.Parameter:
     """Return the logarithm of a positive number as a parameter."""
     return nn.Parameter(torch.tensor(log(value)))
+
+
+Head = Literal["none", "weights", "linear"]
+
+
+class Embedding(nn.Module):
+    """x → embedding.
+
+    Parameters
+    ----------
+    network
+        x → vector.
+    width
+        Number of features.
+    head
+        What is trained on top.
+    """
+
+    mean: Tensor  # (feature)
+    length: Tensor  # ()
+
+    def __init__(self, network: nn.Module, width: int, head: Head = "none") -> None:
+        super().__init__()
+        self.network, self.width = network, width
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("length", torch.ones(()))
+        self.weights = nn.Parameter(torch.ones(width)) if head == "weights" else None
+        self.linear = nn.Linear(width, width, bias=False) if head == "linear" else None
+        if self.linear is not None:
+            nn.init.eye_(self.linear.weight)
+
+    def fit_scale(self, vectors: Tensor) -> None:
+        """Set mean and scale by these vectors: (item, feature)."""
+        self.mean.copy_(vectors.mean(dim=0))
+        self.length.copy_((vectors - self.mean).square().sum(dim=1).mean().sqrt().clamp(min=1e-6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return embeddings: (item, feature)."""
+        if x.ndim == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        u = (self.network(x) - self.mean) / self.length
+        if self.weights is not None:
+            u = u * self.weights
+        return u if self.linear is None else self.linear(u)
+
+
+_ADAPTER_LR = 5.0  # relative learning rate of the few parameters of an adapter
+
+
+class EpisodeLearner(Learner):
+    """An embedding and an adapter, trained on the loss of the queries."""
+
+    def __init__(self, embedding: Embedding, adapter: Adapter, lr: float) -> None:
+        super().__init__()
+        self.embedding, self.adapter, self.lr = embedding, adapter, lr
+
+    def loss(self, batch: Episodes) -> Tensor:
+        log_truth, tasks = self.adapter.classify(self.embedding, batch)
+        return self.query_loss(log_truth, batch, tasks)
+
+    def query_loss(self, log_truth: Tensor, batch: Episodes, tasks: AdaptedTasks | None) -> Tensor:
+        """Return the mean loss of queries with these log-probabilities: (episode, query, class)."""
+        return -log_truth.gather(2, batch.truth[:, :, None]).mean()
+
+    def weight(self, batch: Episodes) -> int:
+        return batch.query.numel()
+
+    def groups(self) -> list[dict[str, Any]]:
+        return [
+            {"params": list(self.embedding.parameters())},
+            {"params": list(self.adapter.parameters()), "lr": _ADAPTER_LR * self.lr},
+        ]
+
+
+class ClassLearner(Learner):
+    """An embedding with a linear classifier of all source classes."""
+
+    def __init__(self, embedding: Embedding, n_classes: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.head = nn.Linear(embedding.width, n_classes)
+
+    def log_truth(self, x: Tensor) -> Tensor:
+        return self.head(self.embedding(x)).float().log_softmax(dim=1)
+
+    def loss(self, batch: Batch) -> Tensor:
+        return torch.nn.functional.nll_loss(self.log_truth(batch.x)[batch.row], batch.label)

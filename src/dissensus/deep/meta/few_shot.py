@@ -23,11 +23,11 @@ from torch import Tensor, nn
 
 from ...base.progress import Progress
 from ...base.storage import State
-from ...base.time_limit import share_of_time
+from ...base.progress import share_of_time
 from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
 from ..nn.batches import Source, chunks, inputs_of
-from ..nn.checkpoints import load_network, network_state
+from ..nn.runs import load_network, network_state
 from ..nn.devices import torch_seed
 from ..nn.encoding import encoding_for
 from ..nn.estimator import Estimator, class_codes, labels_of
@@ -37,14 +37,14 @@ from ..nn.training import History, train
 from ...params import Settings
 from ...registry import adapters
 from .base import Adapter
-from .embedding import Embedding, Head
+from .base import Embedding, Head
 from .episodes import EpisodeSource, Sizes
-from .evaluation import embedded
-from .items import Items
-from .learner import ClassLearner, EpisodeLearner
+from .tuning import embedded
+from .episodes import Items
+from .base import ClassLearner, EpisodeLearner
 from .pseudo_annotators import PseudoAnnotators
-from .sources import as_tasks, in_memory, labelled
-from .splitting import Split, split, without_split
+from .tasks import as_tasks, in_memory, labelled
+from .tuning import Split, split, without_split
 from .target import FewShotTask
 from .tasks import Tasks
 from .tuning import choose

@@ -1,18 +1,44 @@
-"""Source tasks: inputs, their classes, and which classes belong together."""
+"""Source tasks: inputs, their classes, and which classes belong together.
+
+Source tasks from files: folders of images by class, arrays of features, tables of texts.
+
+folder      images in a folder per class; with folders in folders, as in Omniglot, the outermost is
+            the task
+.npz        `x` and `y`, and `task` where there are several
+table       a column of texts or image files, one of classes, and optionally one of tasks
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
-
 import numpy as np
 import torch
 from torch import Tensor
-
-from ...answers.annotations import Annotations, Integers
+from ...answers.annotations import Annotations
+from ...answers.annotations import Integers
 from ...errors import DataError
-from ..nn.batches import Source, inputs_of, subset
+from ..nn.batches import Source
+from ..nn.batches import inputs_of
+from ..nn.batches import subset
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+from numpy.typing import ArrayLike
+from ...base.names import as_names
+from ...base.names import indices_of
+from ...base.storage import damage
+from ...base.storage import load_arrays
+from ..nn.batches import Examples
+from ..nn.batches import chunks
+from ..nn.inputs import Arrays
+from ..nn.inputs import Images
+from ..nn.inputs import Inputs
+from ..nn.inputs import Texts
+from ..nn.inputs import as_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,3 +171,176 @@ def _recoded(annotations: Annotations, code: Integers, n_classes: int) -> Annota
     label = code[annotations.label]
     kept = label >= 0
     return annotations.keep(kept).with_codes(label=label[kept], classes=n_classes)
+
+
+_CHUNK = 4096  # inputs loaded at a time
+_IN_MEMORY = 2**28  # largest number of values to hold in memory
+
+
+class SourceItems(NamedTuple):
+    """Items of known class, as read from files."""
+
+    inputs: Inputs
+    label: list[str]  # (item)
+    task: list[str]  # (item)
+
+
+def read_source(
+    path: str | Path,
+    *,
+    column: str | None = None,
+    label: str | None = None,
+    task: str | None = None,
+) -> SourceItems:
+    """Return source tasks from a file or folder.
+
+    Parameters
+    ----------
+    path
+        A folder of images, a `.npz`, or a table.
+    column, label, task
+        Of a table: the columns of inputs, classes and tasks, where their names are not known.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if path.is_dir():
+        return _folder(path)
+    if path.suffix == ".npz":
+        return _arrays(path)
+    return _table(path, column, label, task)
+
+
+def join_sources(sources: Sequence[SourceItems]) -> SourceItems:
+    """Return several sources as one, with the tasks of all."""
+    if len(sources) == 1:
+        return sources[0]
+    kinds = {source.inputs.kind for source in sources}
+    if len(kinds) > 1:
+        raise DataError(f"sources of {' and '.join(sorted(kinds))}; all have to be of one kind")
+    label = [name for source in sources for name in source.label]
+    task = [f"{n}:{name}" for n, source in enumerate(sources) for name in source.task]
+    first = sources[0].inputs
+    inputs: Inputs
+    if isinstance(first, Texts):
+        inputs = Texts(tuple(t for source in sources for t in source.inputs.texts))  # type: ignore[attr-defined]
+    elif isinstance(first, Images):
+        inputs = Images(tuple(p for source in sources for p in source.inputs.paths))  # type: ignore[attr-defined]
+    else:
+        values = [source.inputs.values for source in sources]  # type: ignore[attr-defined]
+        sizes = {tuple(value.shape[1:]) for value in values}
+        if len(sizes) > 1:
+            raise DataError(f"features of {len(sizes)} sizes; all sources have to have the same")
+        inputs = Arrays(torch.cat(values))
+    return SourceItems(inputs, label, task)
+
+
+def _folder(folder: Path) -> SourceItems:
+    from ..nn.reading import input_files
+
+    files = input_files(folder)
+    parents = [file.relative_to(folder).parent for file in files]
+    if any(not parent.parts for parent in parents):
+        raise DataError(
+            f"{folder}: images outside of the folders; each has to be in that of its class"
+        )
+    task = [parent.parts[0] if len(parent.parts) > 1 else "" for parent in parents]
+    return SourceItems(Images(tuple(files)), [parent.as_posix() for parent in parents], task)
+
+
+def _arrays(path: Path) -> SourceItems:
+    with damage(f"{path}: not an archive of arrays"):
+        stored = load_arrays(path)
+        arrays = {name: stored[name] for name in ("x", "y", "task") if name in stored}
+    if "x" not in arrays or "y" not in arrays:
+        raise DataError(f"{path}: arrays x (item, feature) and y (item) are needed")
+    task = arrays.get("task", np.zeros(len(arrays["y"]), dtype=int))
+    if not len(arrays["x"]) == len(arrays["y"]) == len(task):
+        raise DataError(f"{path}: x, y and task have different lengths")
+    return SourceItems(as_inputs(arrays["x"]), _texts(arrays["y"]), _texts(task))
+
+
+def _texts(values: Any) -> list[str]:
+    return as_names(values).tolist()
+
+
+def _table(path: Path, column: str | None, label: str | None, task: str | None) -> SourceItems:
+    from ..nn.reading import INPUT_COLUMNS, as_texts_or_files
+    from ...formats.columns import TRUTH, find_columns
+    from ...formats.sources import open_source
+    from ...formats.tables import column_names, read_columns
+
+    source = open_source(path)
+    present = column_names(source)
+    synonyms = {"input": INPUT_COLUMNS, "label": TRUTH["label"]}
+    given = {k: v for k, v in {"input": column, "label": label}.items() if v is not None}
+    roles = find_columns(present, synonyms, given, source.name)
+    if task is not None and task not in present:
+        raise source.fail(f"no column {task!r}; there are {', '.join(present)}")
+    group = task or next((name for name in present if name.casefold() == "task"), None)
+    group = None if group in roles.values() else group
+    columns = list(dict.fromkeys([*roles.values(), *([group] if group else [])]))
+    frame = read_columns(source, columns).drop_nulls()
+    inputs = as_texts_or_files(path.parent, frame[roles["input"]].cast(str).to_list())
+    tasks = frame[group].cast(str).to_list() if group else [""] * len(frame)
+    return SourceItems(inputs, frame[roles["label"]].cast(str).to_list(), tasks)
+
+
+def as_tasks(
+    x: Tensor | Source,
+    y: ArrayLike,
+    task: ArrayLike | None = None,
+    rotations: int = 1,
+    annotations: Annotations | None = None,
+) -> Tasks:
+    """Return source tasks from the names of classes and tasks."""
+    label = as_names(np.asarray(y))
+    if len(label) != len(x):
+        raise DataError(f"{len(x)} inputs, but {len(label)} classes")
+    if task is None:
+        names = as_names(sorted(set(label.tolist())))
+        annotations = None if annotations is None else annotations.recode(names)
+        return Tasks(x, indices_of(label, names), None, rotations, annotations)
+    if annotations is not None:
+        raise DataError("annotations of a source are of one task; leave out task, or annotations")
+    group = as_names(np.asarray(task))
+    if len(group) != len(x):
+        raise DataError(f"{len(x)} inputs, but {len(group)} tasks")
+    pairs = list(zip(group.tolist(), label.tolist(), strict=True))
+    classes = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
+    groups = {name: code for code, name in enumerate(sorted({name for name, _ in classes}))}
+    of_class = np.array([groups[name] for name, _ in classes])
+    return Tasks(x, np.array([classes[pair] for pair in pairs]), of_class, rotations)
+
+
+def labelled(tasks: Tasks) -> Examples:
+    """Return all items of the source with their classes, rotations included."""
+    label = np.concatenate(
+        [tasks.label + rotation * tasks.n_classes for rotation in range(tasks.rotations)]
+    )
+    n_classes = tasks.n_classes * tasks.rotations
+    return Examples(_Rotated(tasks), Annotations.from_labels(label, n_classes))
+
+
+class _Rotated:
+    """The inputs of a source, once for every rotation."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self.tasks.label) * self.tasks.rotations
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        rotation, item = np.divmod(np.asarray(items), len(self.tasks.label))
+        return self.tasks.inputs(item, rotation)
+
+
+def in_memory(x: Tensor | Source) -> Tensor | Source:
+    """Return inputs in memory, unless they are too large."""
+    if isinstance(x, Tensor) or not len(x):
+        return x
+    first = inputs_of(x, np.arange(1))
+    if not first.is_floating_point() or first.numel() * len(x) > _IN_MEMORY:
+        return x
+    return torch.cat([*chunks(x, _CHUNK)])

@@ -8,26 +8,112 @@ steps would not get far in them, so there is a grid search over their range firs
 All this is on episodes of equally frequent classes. Only the weight of class frequencies in
 predictions is searched for on uneven ones, last: on these, EM would learn to follow the votes into
 one class.
+
+Scores of an adapter on episodes: accuracy with its interval, log-loss and calibration.
+
+The validation split of the source: for early stopping, tuning and choosing adapters.
+
+Whole tasks are held out where there are at least four, otherwise whole classes of every task, where
+enough are left on both sides; otherwise some items of every class. Without a trainable embedding
+nothing is held out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 from typing import NamedTuple
-
 import torch
-from torch import Tensor, nn
-
-from ...base.time_limit import out_of_time
-from ..nn import Training, train
+from torch import Tensor
+from torch import nn
+from ...base.progress import out_of_time
+from ..nn import Training
+from ..nn import train
 from .base import Adapter
 from .em import Em
-from .embedding import Embedding
-from .episodes import Episodes, EpisodeSource
-from .evaluation import Scores, score
-from .learner import EpisodeLearner
+from .base import Embedding
+from .episodes import Episodes
+from .episodes import EpisodeSource
+from .base import EpisodeLearner
+from collections.abc import Iterable
+from dataclasses import dataclass
+import numpy as np
+from ...base.arrays import Floats
+from ..nn.batches import chunks
+from .tasks import Tasks
+from ...base.arrays import Array
+from ...errors import DataError
+from .episodes import Sizes
+
+
+_EVALUATION_BATCH = 512  # inputs embedded at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of the queries of every episode."""
+
+    accuracy: Floats  # (episode): accuracy on its queries
+    log_loss: Floats  # (episode)
+    confidence: Floats  # (query of all episodes): of the predicted class
+    right: Floats  # (query of all episodes): 1 if the prediction is right, else 0
+
+    @property
+    def mean(self) -> float:
+        """The mean accuracy."""
+        return float(self.accuracy.mean())
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval of the mean accuracy, over episodes."""
+        return float(1.96 * self.accuracy.std(ddof=1) / len(self.accuracy) ** 0.5)
+
+    def __add__(self, other: Scores) -> Scores:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Scores(*(np.concatenate(pair) for pair in pairs))
+
+
+@torch.no_grad()
+def score(
+    adapter: Adapter, batches: Iterable[Episodes], embedding: nn.Module | None = None
+) -> Scores:
+    """Return the scores of the queries of episodes.
+
+    Parameters
+    ----------
+    adapter
+        The adapter.
+    batches
+        Episodes, one pool at a time.
+    embedding
+        The embedding network; without it the inputs are embeddings.
+    """
+    network = nn.Identity() if embedding is None else embedding
+    scores = [_scores_of(adapter.classify(network, batch)[0], batch.truth) for batch in batches]
+    return sum(scores[1:], start=scores[0])
+
+
+def _scores_of(log_truth: Tensor, truth: Tensor) -> Scores:
+    log_loss = -log_truth.gather(2, truth[:, :, None])[:, :, 0].double()
+    best = log_truth.max(dim=2)
+    right = (best.indices == truth).double()
+    return Scores(
+        right.mean(dim=1).numpy(),
+        log_loss.mean(dim=1).numpy(),
+        best.values.double().exp().flatten().numpy(),
+        right.flatten().numpy(),
+    )
+
+
+@torch.no_grad()
+def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
+    """Return the same tasks with their embeddings as inputs."""
+    embedding.eval()
+    vectors = [embedding(x).float() for x in chunks(tasks.x, _EVALUATION_BATCH)]
+    return Tasks(torch.cat(vectors), tasks.label, tasks.task, annotations=tasks.annotations)
+
 
 _SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
 _TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # in items
@@ -146,3 +232,69 @@ def choose(
         scores[name] = score(adapter, validation)
     best = max(scores, key=lambda name: scores[name].mean)
     return Choice(best, dict(adapters), scores)
+
+
+_LEAST_TASKS = 4
+
+
+class Split(NamedTuple):
+    """Source tasks for training, and those held out."""
+
+    train: Tasks
+    held_out: Tasks
+    description: str  # of the held-out part
+
+
+def split(tasks: Tasks, share: float, sizes: Sizes, seed: int) -> Split:
+    """Return training and held-out tasks; the latter without rotations."""
+    rng = np.random.default_rng([seed, 0x5E1D])
+    task = np.zeros(tasks.n_classes, dtype=int) if tasks.task is None else tasks.task
+    large_enough = [len(items) >= sizes.least for items in tasks.members]
+    names = [name for name in np.unique(task) if sum(np.array(large_enough)[task == name]) > 1]
+    if not names:
+        raise DataError(
+            f"no task has two classes of {sizes.least} items or more; give more items, or smaller "
+            "episodes"
+        )
+    if len(names) >= _LEAST_TASKS:
+        held_out = rng.permutation(names)[: max(round(share * len(names)), 1)]
+        held_out_class = np.isin(task, held_out)
+        return _by_class(tasks, held_out_class, f"{len(held_out)} of {len(names)} tasks")
+    held_out_class = np.zeros(tasks.n_classes, dtype=bool)
+    ways = max(sizes.ways)
+    for name in names:
+        classes = np.flatnonzero((task == name) & large_enough)
+        count = max(round(share * len(classes)), ways)
+        if len(classes) - count >= ways:
+            held_out_class[rng.permutation(classes)[:count]] = True
+    if held_out_class.any() and all((~held_out_class & (task == name)).any() for name in names):
+        return _by_class(
+            tasks, held_out_class, f"{held_out_class.sum()} of {len(held_out_class)} classes"
+        )
+    return _by_item(tasks, share, sizes.least, rng)
+
+
+def without_split(tasks: Tasks) -> Split:
+    """Return all tasks on both sides, for an embedding that is not trained."""
+    return Split(tasks, tasks.unrotated(), "nothing")
+
+
+def _by_class(tasks: Tasks, held_out: Array, description: str) -> Split:
+    train = tasks.keep(np.flatnonzero(~held_out))
+    validation = tasks.keep(np.flatnonzero(held_out))
+    return Split(train, validation.unrotated(), description)
+
+
+def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -> Split:
+    held_out = np.zeros(len(tasks.label), dtype=bool)
+    for items in tasks.members:
+        count = max(round(share * len(items)), least)
+        if len(items) - count < least:
+            count = len(items) // 2
+        held_out[rng.permutation(items)[:count]] = True
+    description = f"{held_out.sum()} of {len(held_out)} items"
+    train, validation = (
+        tasks.items(np.flatnonzero(~held_out)),
+        tasks.items(np.flatnonzero(held_out)),
+    )
+    return Split(train, validation.unrotated(), description)

@@ -7,7 +7,7 @@ Only `nn` and the packages above it import torch.
 
 from __future__ import annotations
 
-from ..._extras import install_command
+from ...errors import install_command
 from ...errors import OptionError
 
 try:
@@ -15,19 +15,19 @@ try:
 except ImportError:
     raise OptionError(f"networks need torch: {install_command('deep')}") from None
 
-from .augment import Augment
+from .inputs import Augment
 from .batches import Batch, Examples, LabelledInputs, hold_out
 from .encoders import Encoder, encoder_for
 from .estimator import Estimator
-from .feature_cache import cached_features
+from .features import cached_features
 from .features import Features, TokenFeatures, features_of
 from .inputs import Arrays, Images, Inputs, Texts, as_inputs
-from .learner import Learner
+from .settings import Learner
 from .reading import folder_truth, read_inputs
 from .settings import Training
-from .several import Several
-from .sounds import Sounds, VideosWithSound
-from .tables import Table
+from .encoding import Several
+from .media import Sounds, VideosWithSound
+from .batches import Table
 from .training import train
 from .media import Videos
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..._extras import install_command
+from ...errors import install_command
 from ...errors import OptionError
 
 if TYPE_CHECKING:

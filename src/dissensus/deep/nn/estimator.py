@@ -30,37 +30,57 @@
 - `progress(done, total, message)` is the one signature of progress callbacks.
 - `save(folder)` writes `model.json` and `weights.safetensors` at once or not at all; `load(folder)`
   gives an estimator with equal predictions and settings.
+
+Features scaled to mean zero and standard deviation one over the training items.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import ABC
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict
+from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
+from typing import Any
+from typing import ClassVar
+from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils import multiclass, validation  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor
-
-from ...base.files import atomic_folder, read_folder_whole
-from ...base.names import abbreviate, as_names, indices_of, text
+from ...base.files import atomic_folder
+from ...base.files import read_folder_whole
+from ...base.names import abbreviate
+from ...base.names import as_names
+from ...base.names import indices_of
+from ...base.names import text
 from ...base.progress import Progress
-from ...base.arrays import Array, Integers
-from ...base.storage import State, damage, digest_of
+from ...base.arrays import Array
+from ...base.arrays import Integers
+from ...base.storage import State
+from ...base.storage import damage
+from ...base.storage import digest_of
 from ...answers.annotations import Annotations
-from ...errors import DataError, DissensusError, OptionError
+from ...errors import DataError
+from ...errors import DissensusError
+from ...errors import OptionError
 from ...params import Settings
-from .features import Features, features_of
-from .inputs import Inputs, as_inputs
+from .features import Features
+from .features import features_of
+from .inputs import Inputs
+from .inputs import as_inputs
 from .settings import Training
+import torch
+from torch import nn
+
 
 _FORMAT = 1
 _MODEL, _WEIGHTS = "model.json", "weights.safetensors"
@@ -363,3 +383,35 @@ def _is_numeric(given: Any) -> bool:
     if kind == "O":
         return not all(isinstance(each, str) for each in np.ravel(given))
     return kind not in ("U", "T")
+
+
+def standardization(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean and one over the standard deviation, 0 for constant features.
+
+    >>> standardization(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
+    (tensor([2., 5.]), tensor([1., 0.]))
+    """
+    std = vectors.std(dim=0, unbiased=False)
+    return vectors.mean(dim=0), torch.where(std > 1e-6, 1 / std.clamp(min=1e-6), 0.0)
+
+
+class Standardize(nn.Module):
+    """Scale features to mean zero and standard deviation one over the training items."""
+
+    mean: Tensor  # (feature)
+    scale: Tensor  # (feature)
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(n_features))
+        self.register_buffer("scale", torch.ones(n_features))
+
+    def fit(self, x: Tensor) -> None:
+        """Estimate mean and scale from rows (row, feature), in double precision."""
+        mean, scale = standardization(x.double())
+        self.mean.copy_(mean)
+        self.scale.copy_(scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return scaled features: (…, feature)."""
+        return (x - self.mean) * self.scale

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._extras import install_command
+from ...errors import install_command
 from ...base.arrays import Integers
 from ...errors import OptionError
 from ...params import Count, Settings
 from .batches import Source
 from .devices import quiet
 from .inputs import Inputs, Texts
-from .encoders_base import Encoder, ImageEncoder, Tokens
+from .encoders import Encoder, ImageEncoder, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)

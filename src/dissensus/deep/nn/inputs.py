@@ -2,29 +2,42 @@
 
 An encoder prepares `Inputs` for its network: images of one size, token codes. Images are loaded
 batch by batch.
+
+Augmentation of images: random flips, crops and colours, with torch's random numbers.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
-
+from typing import Any
+from typing import ClassVar
+from typing import Self
+from typing import cast
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-
-from ..._extras import install_command
+from ...errors import install_command
 from ...base.feature_store import KEY
 from ...base.arrays import Array
 from ...answers.annotations import Integers
-from ...errors import DataError, OptionError
+from ...errors import DataError
+from ...errors import OptionError
+from torch.nn import functional
+from ...params import NonNegative
+from ...params import Probability
+from ...params import Settings
+
 
 _DENSE = 4 * 2**30  # bytes of a sparse matrix: features are scaled, so none stays zero
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
@@ -181,7 +194,7 @@ def as_inputs(given: Any) -> Inputs:
     if isinstance(given, Inputs):
         return given
     if isinstance(given, Mapping) and not sparse.issparse(given):  # some of these are mappings, too
-        from .several import Several
+        from .encoding import Several
 
         return Several({str(name): as_inputs(part) for name, part in given.items()})
     if isinstance(given, Tensor):
@@ -221,7 +234,7 @@ def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = 
     sound
         Whether videos are used with their sound.
     """
-    from .sounds import Sounds, VideosWithSound
+    from .media import Sounds, VideosWithSound
     from .media import Videos
 
     more = {} if frames is None else {"frames": frames}
@@ -235,7 +248,7 @@ def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = 
 
 def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
     """Return inputs of a kind without content, for encoders that depend on their shape alone."""
-    from .sounds import Sounds, VideosWithSound
+    from .media import Sounds, VideosWithSound
     from .media import Videos
 
     if kind == "arrays":
@@ -283,3 +296,70 @@ def content_of(path: Path) -> bytes:
         return blake2b(path.read_bytes(), digest_size=16).digest()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment(Settings):
+    """Random changes to images: (item, channel, height, width), from 0 to 1.
+
+    Parameters
+    ----------
+    flip
+        Share of images that are flipped.
+    crop
+        Largest share of a side that is cropped; the rest is resized.
+    colour
+        Largest relative change of brightness, contrast and saturation.
+
+    Examples
+    --------
+    >>> Augment(flip=1, crop=0, colour=0)(torch.tensor([[[[0.0, 1.0]]]])).tolist()
+    [[[[1.0, 0.0]]]]
+    """
+
+    flip: Probability = 0.5
+    crop: Probability = 0.2
+    colour: NonNegative = 0.2
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return augmented images."""
+        if self.flip:
+            mirrored = torch.rand(len(x)) < self.flip
+            x = torch.where(mirrored.to(x.device)[:, None, None, None], x.flip(-1), x)
+        if self.crop:
+            x = _cropped(x, self.crop)
+        if self.colour:
+            x = _coloured(x, self.colour)
+        return x
+
+
+def augment_for(inputs: Inputs) -> Augment:
+    """Return the default augmentation of inputs, which have to be images."""
+    pictures = inputs.values.ndim == 4 if isinstance(inputs, Arrays) else inputs.kind == "images"
+    if not pictures:
+        raise OptionError(f"only images are augmented, not {inputs.kind}")
+    return Augment()
+
+
+def _cropped(x: Tensor, most: float) -> Tensor:
+    """Return a random crop of every image, resized."""
+    side = 1 - most * torch.rand(len(x), 2)  # (item, axis): share of the side that is kept
+    shift = (1 - side) * (2 * torch.rand(len(x), 2) - 1)
+    window = torch.zeros(len(x), 2, 3)
+    window[:, [0, 1], [0, 1]] = side
+    window[:, :, 2] = shift
+    grid = functional.affine_grid(window, list(x.shape), align_corners=False)
+    return functional.grid_sample(
+        x, grid.to(x), mode="bilinear", padding_mode="border", align_corners=False
+    )
+
+
+def _coloured(x: Tensor, most: float) -> Tensor:
+    """Return images with random brightness, contrast and saturation."""
+    factors = 1 + most * (2 * torch.rand(3, len(x), 1, 1, 1) - 1)
+    brightness, contrast, saturation = factors.clamp(min=0).to(x)
+    x = x * brightness
+    x = torch.lerp(x.mean(dim=(1, 2, 3), keepdim=True), x, contrast)
+    if x.shape[1] == 3:
+        x = torch.lerp(x.mean(dim=1, keepdim=True), x, saturation)
+    return x.clamp(0, 1)

@@ -9,6 +9,13 @@
 One run at a time writes: the operating system holds the lock until the process ends. The lock
 file also names the run; a run that finds another name in it (on a disk without locks, or after
 somebody removed the file) stops writing.
+
+Checkpoints: one safetensors file with notes as JSON in its header; nothing is unpickled.
+
+A checkpoint is written to a draft, synced to disk, and renamed, so a run that is killed meanwhile
+leaves the last one intact.
+
+The training curve as a chart: loss and score by epoch, with the chosen epoch.
 """
 
 from __future__ import annotations
@@ -18,20 +25,36 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from ...base.files import atomic_file, try_lock
+from time import monotonic
+from time import sleep
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import NamedTuple
+from ...base.files import atomic_file
+from ...base.files import try_lock
 from ...base.storage import damage
 from ...errors import OptionError
+from typing import TypeVar
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch import nn
+from ...base.storage import State
+from ...base.storage import with_prefix
+from ...errors import DataError
 
 if TYPE_CHECKING:
     from .devices import Devices
     from .settings import Training
+
+
 
 _PATIENCE = 10.0  # seconds in which a worker without its launcher ends
 _FREE = {"epochs", "patience", "save_every", "devices"}  # may differ when a run is resumed
@@ -87,7 +110,6 @@ class Run:
         if not self.writes:
             return
         self.log(rows, best, chosen_by, ended=True)
-        from .curves import curve_png
 
         with self.writing("curve.png") as draft:
             draft.write_bytes(curve_png(rows, best, chosen_by))
@@ -195,3 +217,108 @@ def _owner(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return owner
+
+
+_FORMAT = "1"
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class Checkpoint(NamedTuple):
+    """Notes that JSON can hold, and tensors by name."""
+
+    notes: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def network_state(network: nn.Module) -> State:
+    """Return the weights of a network."""
+    tensors = network.state_dict().items()
+    return State({}, {name: value.cpu().numpy() for name, value in tensors})
+
+
+def load_network(network: Network, state: State) -> Network:
+    """Return a network with these weights, in evaluation mode."""
+    network.load_state_dict({name: torch.tensor(value) for name, value in state.arrays.items()})
+    return network.eval()
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint and sync it to disk."""
+    # Copies, since the format does not allow shared memory.
+    tensors = {
+        name: value.detach().cpu().clone().contiguous()
+        for name, value in checkpoint.tensors.items()
+    }
+    save_file(tensors, path, metadata={"format": _FORMAT, "notes": json.dumps(checkpoint.notes)})
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint."""
+    with damage(f"{path}: a damaged checkpoint", "; start again"):
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata() or {}
+            if notes.get("format") != _FORMAT:
+                raise DataError(f"{path}: not a checkpoint of this version of dissensus")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return Checkpoint(json.loads(notes["notes"]), tensors)
+
+
+def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """Return the states of optimizers, by names such as `0.3.exp_avg`."""
+    return {
+        f"{position}.{parameter}.{name}": torch.as_tensor(value)
+        for position, optimizer in enumerate(optimizers)
+        for parameter, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+        if value is not None
+    }
+
+
+def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
+    """Restore the states of optimizers."""
+    for position, optimizer in enumerate(optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in with_prefix(str(position), tensors).items():
+            parameter, _, key = name.partition(".")
+            state.setdefault(int(parameter), {})[key] = value
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+_COLOUR = "#2166ac"
+
+
+def curve_png(rows: Sequence[Row], best: int, words: str) -> bytes:
+    """Return the curve of a training as PNG."""
+    import vl_convert
+
+    panels = [_panel(rows, "loss", "training loss", best)]
+    if rows and rows[0].score is not None:
+        panels.append(_panel(rows, "score", words.split(" of ")[0].split(" on ")[0], best))
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "background": "white",
+        "title": {"text": "Training", "subtitle": f"chosen by {words}", "anchor": "start"},
+        "hconcat": panels,
+    }
+    return vl_convert.vegalite_to_png(spec, scale=2)
+
+
+def _panel(rows: Sequence[Row], field: str, title: str, best: int) -> dict[str, Any]:
+    values = [{"epoch": row.epoch, field: getattr(row, field)} for row in rows]
+    line = {
+        "data": {"values": values},
+        "mark": {"type": "line", "color": _COLOUR, "point": len(rows) < 3},
+        "encoding": {
+            "x": {"field": "epoch", "type": "quantitative", "axis": {"tickMinStep": 1}},
+            "y": {"field": field, "type": "quantitative", "title": title, "scale": {"zero": False}},
+        },
+    }
+    chosen = {
+        "data": {"values": [{"epoch": best}]},
+        "mark": {"type": "rule", "strokeDash": [6, 4]},
+        "encoding": {"x": {"field": "epoch", "type": "quantitative"}},
+    }
+    return {"width": 320, "height": 240, "layer": [line, chosen]}

@@ -1,14 +1,56 @@
-"""How a network is trained."""
+"""How a network is trained.
+
+The criterion that chooses the epoch: accuracy, held-out likelihood, or none (the last epoch).
+
+What the training loop trains: a network with a loss on a batch.
+
+Optimizers and learning-rate schedules; tables of annotators get row-wise optimizers.
+
+The learning rate is a function of the step alone, so it needs no state. `multistep` multiplies by
+`lr_decay` at every milestone (an epoch), `cosine` falls from one to zero along half a cosine,
+`warmup-cosine` rises linearly first.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, Self
-
+from dataclasses import dataclass
+from dataclasses import fields
+from typing import Annotated
+from typing import Any
+from typing import Literal
+from typing import Self
 from annotated_types import Ge
-
 from ...errors import MethodError
-from ...params import Count, NonNegative, Positive, Probability, Settings
+from ...params import Count
+from ...params import NonNegative
+from ...params import Positive
+from ...params import Probability
+from ...params import Settings
+from collections.abc import Iterator
+from math import isnan
+from math import nan
+from typing import TYPE_CHECKING
+from typing import NamedTuple
+import numpy as np
+import torch
+from .batches import Batches
+from .batches import Examples
+from .batches import LabelledInputs
+from .batches import inputs_of
+from abc import ABC
+from abc import abstractmethod
+from typing import ClassVar
+from torch import Tensor
+from torch import nn
+from math import cos
+from math import pi
+from .batches import RowAdam
+from .batches import RowSGD
+from .batches import Table
+
+if TYPE_CHECKING:
+    from .devices import Devices
+
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +125,210 @@ class Training(Settings):
             raise MethodError(
                 f"milestones = {self.milestones!r}, but they must be epochs, at least 1"
             )
+
+
+class Learner(nn.Module, ABC):
+    """A network with a loss on batches of annotations (`Batch`), or of another kind it knows.
+
+    Whatever changes in training is a parameter or a persistent buffer, for instance posteriors of
+    an EM, so that a checkpoint holds all of it. Parameters with a row per annotator are a `Table`,
+    so that the cost of a step does not depend on the number of annotators.
+    """
+
+    held_out_name: ClassVar[str] = "annotations"  # what is held out to choose the epoch
+    by_accuracy: bool = False  # choose the epoch by `predicted_labels`, averaged over annotators
+
+    @abstractmethod
+    def loss(self, batch: Any) -> Tensor:
+        """Return the loss on a batch: (), a mean over what `weight` counts."""
+
+    def weight(self, batch: Any) -> int:
+        """Return the weight of a batch, by default its number of annotations."""
+        return len(batch.label)
+
+    def begin(self, examples: Any, epoch: int) -> None:
+        """Prepare an epoch: an E-step, the end of a warm-up."""
+
+    def after_step(self) -> None:
+        """Do what follows every step, for instance clamp a parameter."""
+
+    def should_stop(self) -> bool:
+        """Return whether to stop before the last epoch, by the learner's own criterion."""
+        return False
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Return groups of parameters, each with its own settings (`lr`, `weight_decay`)."""
+        return [{"params": list(self.parameters())}]
+
+    def log_truth(self, x: Tensor) -> Tensor:
+        """Return log-probabilities of the true class: (item, class)."""
+        raise NotImplementedError
+
+    def log_probability(self, batch: Any) -> Tensor:
+        """Return log-probabilities of the labels that were given: (annotation)."""
+        raise NotImplementedError
+
+    def predicted_labels(self, batch: Any) -> Tensor:
+        """Return the most probable label for every annotation: (annotation)."""
+        raise NotImplementedError
+
+
+Sums = tuple[float, float, float]  # of the score, of the log-likelihood, and of the weights
+
+
+class EpochScore(NamedTuple):
+    """How good a learner is after an epoch; the highest score is chosen."""
+
+    score: float
+    loss: float | None  # mean negative log-likelihood on the validation split, where known
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """What the epoch is chosen by."""
+
+    valid: Batches | LabelledInputs | None
+    name: str
+    description: str
+
+    def score(self, learner: Learner, devices: Devices, size: int) -> EpochScore | None:
+        """Return how good a learner is; every process evaluates its share."""
+        if self.valid is None:
+            return None
+        if isinstance(self.valid, LabelledInputs):
+            sums = _accuracy(learner, self.valid, devices, size)
+        elif learner.by_accuracy:
+            sums = _annotator_accuracy(learner, self.valid, devices, size)
+        else:
+            sums = _likelihood(learner, self.valid, devices, size)
+        score, log, count = map(devices.add_up, sums)
+        count = max(count, 1.0)
+        return EpochScore(score / count, None if isnan(log) else -log / count)
+
+
+def criterion_for(valid: Batches | LabelledInputs | None, learner: Learner) -> Criterion:
+    """Return what the epoch is chosen by."""
+    if valid is None:
+        return Criterion(None, "", "the last epoch")
+    if isinstance(valid, LabelledInputs):
+        return Criterion(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
+    held_out = valid.describe(learner.held_out_name)
+    if learner.by_accuracy:
+        return Criterion(valid, "held-out accuracy", f"mean accuracy by annotator on {held_out}")
+    if not _has_likelihood(learner, valid):
+        return Criterion(valid, "held-out gain", f"minus the loss of {held_out}")
+    return Criterion(valid, "held-out log-likelihood", f"log-likelihood of {held_out}")
+
+
+def _has_likelihood(learner: Learner, valid: Batches) -> bool:
+    overridden = type(learner).log_probability is not Learner.log_probability
+    return isinstance(valid, Examples) and overridden
+
+
+def _batches(valid: Batches, devices: Devices, size: int) -> Iterator[Any]:
+    """Yield the batches of this process."""
+    for number, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
+        if number % devices.ranks == devices.rank:
+            yield devices.move(batch)
+
+
+def _accuracy(learner: Learner, valid: LabelledInputs, devices: Devices, size: int) -> Sums:
+    truth = torch.as_tensor(valid.truth).to(devices.device).long()
+    right = count = 0
+    total = 0.0
+    for start in range(devices.rank * size, len(valid.x), devices.ranks * size):
+        items = np.arange(start, min(start + size, len(valid.x)))
+        log = learner.log_truth(inputs_of(valid.x, items).to(devices.device))
+        true = truth[start : start + size]
+        right += int((log.argmax(dim=1) == true).sum())
+        total += float(log.double().gather(1, true[:, None]).sum())
+        count += len(items)
+    return right, total, count
+
+
+def _annotator_accuracy(learner: Learner, valid: Batches, devices: Devices, size: int) -> Sums:
+    """Return the sum of the accuracies of annotators and their number; no likelihood."""
+    assert isinstance(valid, Examples)
+    labels = torch.from_numpy(valid.annotations.labels_per_annotator).clamp(min=1).double()
+    weight = (1 / labels).to(devices.device)  # (annotator): of one of their labels
+    score = count = 0.0
+    for batch in _batches(valid, devices, size):
+        own = weight[batch.annotator]
+        score += float((own * (learner.predicted_labels(batch) == batch.label)).sum())
+        count += float(own.sum())
+    return score, nan, count
+
+
+def _likelihood(learner: Learner, valid: Batches, devices: Devices, size: int) -> Sums:
+    score = count = 0.0
+    known = _has_likelihood(learner, valid)
+    for batch in _batches(valid, devices, size):
+        if known:
+            score += float(learner.log_probability(batch).double().sum())
+            count += len(batch.label)
+        else:
+            weight = learner.weight(batch)
+            score, count = score - float(learner.loss(batch)) * weight, count + weight
+    return score, score, count
+
+
+def optimizers_for(learner: Learner, settings: Training) -> list[torch.optim.Optimizer]:
+    """Return the optimizers of a learner; each group keeps its highest learning rate."""
+    tables = {id(module.weight) for module in learner.modules() if isinstance(module, Table)}
+    dense: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for group in learner.groups():
+        shared = {"lr": settings.lr, "weight_decay": settings.decay, **group}
+        shared["highest"] = shared["lr"]
+        trained = [each for each in group["params"] if each.requires_grad]
+        for groups, is_table in ((dense, False), (rows, True)):
+            params = [each for each in trained if (id(each) in tables) == is_table]
+            if params:
+                groups.append({**shared, "params": params})
+    optimizers: list[torch.optim.Optimizer] = [_dense(settings, dense)] if dense else []
+    if rows and settings.optimizer == "sgd":
+        optimizers.append(RowSGD(rows, momentum=settings.momentum))
+    elif rows:
+        optimizers.append(RowAdam(rows, decoupled=settings.optimizer == "adamw"))
+    return optimizers
+
+
+def clip(optimizers: list[torch.optim.Optimizer], longest: float) -> None:
+    """Clip the norm of the gradient of all parameters, whether dense or sparse."""
+    params = [p for each in optimizers for group in each.param_groups for p in group["params"]]
+    params = [p for p in params if p.grad is not None]
+    for p in params:
+        p.grad = p.grad.coalesce() if p.grad.is_sparse else p.grad
+    values = [p.grad.values() if p.grad.is_sparse else p.grad for p in params]
+    if not values:
+        return
+    length = torch.stack([value.double().norm() for value in values]).norm()
+    if length > longest:
+        for p in params:
+            p.grad = p.grad * float(longest / length)
+
+
+def _dense(settings: Training, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    if settings.optimizer == "radam":
+        return torch.optim.RAdam(groups)
+    # Fused: a third of the time, and much less with many small weights.
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, momentum=settings.momentum, fused=True)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.optimizer]
+    return kind(groups, fused=True)
+
+
+def lr_factor(settings: Training, step: int, steps_per_epoch: int) -> float:
+    """Return the factor of the learning rate at a step, counted from 0."""
+    steps = max(settings.epochs * steps_per_epoch, 1)
+    if settings.scheduler == "multistep":
+        passed = sum(step >= epoch * steps_per_epoch for epoch in settings.milestones)
+        return float(settings.lr_decay**passed)
+    if settings.scheduler == "cosine":
+        return (1 + cos(pi * step / steps)) / 2
+    if settings.scheduler == "warmup-cosine":
+        rise = max(round(settings.warmup * steps), 1)
+        if step < rise:
+            return (step + 1) / rise
+        return (1 + cos(pi * (step - rise) / max(steps - rise, 1))) / 2
+    return 1.0

@@ -1,21 +1,48 @@
-"""Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class."""
+"""Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class.
+
+Label distribution learning: an oracle that learns from all annotations.
+
+The label marginal, the same for every item: the baseline that every method has to beat.
+
+Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
 import numpy as np
 from annotated_types import Interval
 from scipy.linalg import eigh
+from ...base.arrays import Array
+from ...base.arrays import Floats
+from ...params import Count
+from ...params import Positive
+from .base import FitInputs
+from .base import Recovery
+from .base import RecoveryMethod
+from .base import State
+from typing import ClassVar
+from ..nn.features import Features
+from .heads import HeadMethod
+from .heads import Networks
+from .members import bootstrap_weights
+from .members import shared_split
+import torch
+from torch import Tensor
+from torch import nn
+from ..nn import Batch
+from ...params import NonNegative
+from .heads import Fraction
+from .heads import Heads
+from .members import Members
+from .members import initial_weights
+from .base import entropy
+from .base import shares_of
 
-from ...base.arrays import Array, Floats
-from ...params import Count, Positive
-from .method import FitInputs, Recovery, RecoveryMethod, State
-
-if TYPE_CHECKING:
-    from ..nn.features import Features
 
 _WIDTHS = (1.0, 2.0, 4.0)
 _NOISES = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -215,3 +242,139 @@ def _eigen(kernel: Array) -> tuple[Array, Array]:
 def _clip(p: Floats, least: float) -> Floats:
     p = np.clip(p, least, 1 - least)
     return p / p.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ldl(HeadMethod):
+    """Networks that learn the label shares of the annotators: an oracle.
+
+    Label distribution learning: an oracle that learns from all annotations.
+
+        loss = -Σ_k q_ik log p_k(x_i),   q_i the label shares of the annotators of item i
+
+    It shows how well distributions can be predicted from these inputs by a model that learns from
+    them: an upper reference for methods that see one label per item.
+
+    When it fails: It needs all annotations, so it is a reference and not a method for one label per
+    item. With two or three votes the shares it learns are noise.
+
+        X. Geng. Label distribution learning. IEEE TKDE 28(7), 2016.
+
+    Parameters
+    ----------
+    n
+        Number of networks, each on its own bootstrap sample of the items.
+    """
+
+    oracle: ClassVar[bool] = True
+
+    n: Count = 10
+
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
+        weight = bootstrap_weights(self.n, len(features), context.seed)
+        if self.n == 1:
+            weight = shared_split(1, len(features), 0.1, context.seed)
+        network = self._heads(features, context, self.n)
+        return self._train(network, features, context, weight, annotations=context.annotations)
+
+
+class Constant(Recovery):
+    """One distribution for all items."""
+
+    def __init__(self, marginal: Floats, n_items: int = 0) -> None:
+        self.marginal = marginal  # (class)
+        self.held_out_proba = np.broadcast_to(marginal, (n_items, len(marginal)))
+
+    def members(self, features: Features) -> Floats:
+        return np.broadcast_to(self.marginal, (1, len(features), len(self.marginal)))
+
+    def state(self) -> State:
+        return State({}, {"marginal": self.marginal})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginal(RecoveryMethod):
+    """The label marginal, the same for every item.
+
+    The label marginal, the same for every item: the baseline that every method has to beat.
+
+        p(x) = shares of the labels of all items
+
+    When it fails: It never distinguishes items; whatever does worse is misleading.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def _fit(self, features: Features, context: FitInputs) -> Constant:
+        count = np.bincount(context.label, minlength=context.n_classes)
+        return Constant(count / count.sum(), len(features))
+
+    def restore(self, state: State) -> Constant:
+        return Constant(state.arrays["marginal"])
+
+
+class TwoTaskHeads(Heads):
+    """Heads that also predict disagreement, from 0 to 1."""
+
+    target: Tensor  # (item): disagreement of the annotators
+
+    def __init__(self, n: int, width: int, n_classes: int, *, weight: float, **more: Any) -> None:
+        super().__init__(n, width, n_classes, weight=weight, **more)
+        size = self.settings["hidden"] or width
+        self.second = initial_weights(n, size, 1, seed=self.settings["seed"])
+        self.second_bias = nn.Parameter(torch.zeros(n, 1, 1))
+
+    def item_log_likelihood(self, batch: Batch) -> Tensor:
+        if not self.training:
+            return super().item_log_likelihood(batch)
+        hidden = self.hidden(batch.x)
+        log = torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
+        error = (self.disagreement(hidden) - self.target[batch.item]) ** 2
+        return self.mean_over_labels(log, batch) - self.settings["weight"] * error
+
+    def disagreement(self, hidden: Tensor) -> Tensor:
+        """Return the predicted disagreement, from 0 to 1: (member, item)."""
+        return torch.baddbmm(self.second_bias, hidden, self.second)[..., 0].sigmoid()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiTask(HeadMethod):
+    """A network that learns the label and how much annotators disagree: an oracle.
+
+    Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter.
+
+        loss = -log p_label(x_i) + weight (u(x_i) - H(q_i))²,   H: normalized entropy of shares
+
+    p and u come from the same hidden layer. The recovered distribution is p.
+
+    When it fails: It needs all annotations. The entropy of few votes is biased downwards, and so is
+    what it learns of disagreement.
+
+        J. Han, Z. Zhang, M. Schmitt, M. Pantic, B. Schuller. From hard to soft: towards more
+        human-like emotion recognition by modelling the perception uncertainty. ACM Multimedia 2017.
+
+    Parameters
+    ----------
+    weight
+        Weight of the second task.
+    held_out
+        Fraction of the items in the validation split.
+    """
+
+    oracle: ClassVar[bool] = True
+    network: ClassVar[type[Members]] = TwoTaskHeads
+
+    weight: NonNegative = 1.0
+    held_out: Fraction = 0.1
+
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
+        assert context.annotations is not None
+        target = entropy(shares_of(context.annotations.votes())) / np.log2(
+            max(context.n_classes, 2)
+        )
+        network = self._heads(features, context, 1, weight=self.weight)
+        network.register_buffer(
+            "target", torch.as_tensor(target).to(network.mean), persistent=False
+        )
+        weight = shared_split(1, len(features), self.held_out, context.seed)
+        return self._train(network, features, context, weight)

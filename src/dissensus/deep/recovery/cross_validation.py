@@ -32,7 +32,7 @@ from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
 from ...metrics import Score
 from ...registry import recoverers
-from .distances import class_distances
+from .base import class_distances
 from .evaluation import ceiling_scores, plain_number, soft_scores
 from .base import resample_votes, shares_of
 

@@ -24,7 +24,7 @@ from ...errors import DataError
 from ...metrics import Score, ranks
 from ...result import Predictions, Values
 from . import base as measures
-from .distances import class_distances
+from .base import class_distances
 
 LOWER_IS_BETTER = (
     "manhattan",

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.arrays import Floats
-from ...pages.pictures import pillow, shorten
+from ...pages.embedding import pillow, shorten
 
 _SIDE = 160  # pixels of an image on a sheet
 _FRAME = 72

@@ -25,11 +25,11 @@ from ...errors import OptionError
 from ..nn import Arrays, Encoder, Features, Images, Inputs, Texts
 from ..nn.media import Videos
 from . import Tendency
-from .faithfulness import Faithfulness, faithfulness
+from .maps import Faithfulness, faithfulness
 from .maps import Layers, Maps, attention_maps, word_maps, word_spans
 from .attention_images import ItemMaps, contrast, data_url, heat, overlay, pair_image, sheet
 from ...pages.embedding import fill
-from ...pages.pictures import as_image
+from ...pages.embedding import as_image
 
 _LONG = 320  # pixels of the longer side of an image on the page
 _SMALL = 96  # pixels of a frame

@@ -15,27 +15,44 @@ JSON, and `restore` of the method rebuilds it.
 
         def _fit(self, features, annotations, context): return MyTendency(…)
         def restore(self, state): return MyTendency(**state.arrays)
+
+Metadata of annotators as numbers: groups they belong to, and quantities.
+
+A column of numbers with more than `_FEW` different values becomes one standardized feature; any
+other column one feature per value, minus the value's share, so that zero is the average annotator.
+Missing and unknown values are zero.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
-
 import numpy as np
-
 from ...base.progress import Progress
 from ...base.storage import State
-from ...base.threads import one_blas_thread
-from ...answers.annotations import Annotations, Floats, Integers
-from ...errors import DataError, MethodError
+from ...base.engine import one_blas_thread
+from ...answers.annotations import Annotations
+from ...answers.annotations import Floats
+from ...answers.annotations import Integers
+from ...errors import DataError
+from ...errors import MethodError
 from ..nn.features import Features
 from ...params import Settings
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+from typing import Self
+from ...base.names import text
 
-__all__ = ["FitOptions", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
+__all__ = ['FitOptions', 'State', 'Tendency', 'TendencyMethod', 'pieces', 'silent']
+
 
 _CELLS = 2**22  # probabilities per piece
 
@@ -178,3 +195,78 @@ class TendencyMethod(Settings, ABC):
     @abstractmethod
     def restore(self, state: State) -> Tendency:
         """Return the fitted model with this state."""
+
+
+Table = Mapping[str, Mapping[str, Any]]  # annotator → column → value
+
+_FEW = 5  # different numbers that are still treated as groups
+_MOST = 50  # groups of a column; rarer ones are ignored
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """An encoding of columns as features."""
+
+    numbers: dict[str, tuple[float, float]]  # column → mean, standard deviation
+    groups: dict[str, dict[str, float]]  # column → value → share
+
+    @classmethod
+    def fit(cls, table: Table) -> Self:
+        """Return the encoding of a table of annotators.
+
+        >>> Metadata.fit({"a": {"party": "x"}, "b": {"party": "y"}}).names
+        ['party = x', 'party = y']
+        """
+        numbers: dict[str, tuple[float, float]] = {}
+        groups: dict[str, dict[str, float]] = {}
+        for column in dict.fromkeys(name for row in table.values() for name in row):
+            values = [row[column] for row in table.values() if not _missing(row.get(column))]
+            parsed = [_number(value) for value in values]
+            if values and None not in parsed and len(set(parsed)) > _FEW:
+                number = np.array(parsed, dtype=np.float64)
+                numbers[column] = (float(number.mean()), float(number.std()) or 1.0)
+                continue
+            common = Counter(text(value) for value in values).most_common(_MOST)
+            if len(common) > 1:
+                groups[column] = {name: count / len(values) for name, count in sorted(common)}
+        if not numbers and not groups:
+            raise DataError("metadata in which no column varies; leave them out")
+        return cls(numbers, groups)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        groups = [f"{column} = {value}" for column, each in self.groups.items() for value in each]
+        return [*self.numbers, *groups]
+
+    def features(self, table: Table, annotators: Iterable[str]) -> Floats:
+        """Return features of annotators, zeros for those not in the table."""
+        rows = [self._row(table.get(name, {})) for name in annotators]
+        return np.array(rows).reshape(-1, len(self.names))
+
+    def _row(self, values: Mapping[str, Any]) -> list[float]:
+        out = []
+        for column, (mean, std) in self.numbers.items():
+            number = _number(values.get(column))
+            out.append(0.0 if number is None else (number - mean) / std)
+        for column, shares in self.groups.items():
+            value = values.get(column)
+            name = "" if _missing(value) else text(value)
+            out += [
+                (name == each) - share if name in shares else 0.0 for each, share in shares.items()
+            ]
+        return out
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value == "" or value != value
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or _missing(value):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if np.isfinite(number) else None

@@ -1,24 +1,47 @@
-"""One prediction for all annotators: a classifier of the majority label."""
+"""One prediction for all annotators: a classifier of the majority label.
+
+The truth of an item, seen through every annotator's confusion matrix.
+
+A classifier per annotator, learned from their labels alone.
+
+Every annotator gives labels at their own rates, whatever the item.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
+from typing import Annotated
+from typing import Literal
 import numpy as np
 from annotated_types import Ge
 from scipy.special import log_softmax
-
 from ...base.arrays import Array
-from ...base.time_limit import out_of_time, share_of_time
-from ...answers.annotations import Annotations, Floats, Integers
+from ...base.progress import out_of_time
+from ...base.progress import share_of_time
+from ...answers.annotations import Annotations
+from ...answers.annotations import Floats
+from ...answers.annotations import Integers
 from ..nn.features import Features
 from ...params import Count
-from .base import FitOptions, State, Tendency, TendencyMethod
-from .components import KERNELS, Components, Kernel, fit_components
-from .pairs import Pairs, class_basis
-from .shrunk import Priors, ShrunkLinear, fit_shrunk
+from .base import FitOptions
+from .base import State
+from .base import Tendency
+from .base import TendencyMethod
+from .pairs import KERNELS
+from .pairs import Components
+from .pairs import Kernel
+from .pairs import fit_components
+from .pairs import Pairs
+from .pairs import class_basis
+from .shrunk import Priors
+from .shrunk import ShrunkLinear
+from .shrunk import fit_shrunk
+from ...params import NonNegative
+from ...registry import aggregators
+from ...params import Positive
+from .linear import Linear
+
 
 _SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
 _SEARCH = 0.6  # of the time, for choosing kernel and prior
@@ -173,3 +196,159 @@ class Consensus(TendencyMethod):
     def restore(self, state: State) -> Tendency:
         classifier = PosteriorClassifier.from_state(state.part("classifier"))
         return ConsensusTendency(classifier, state.notes["n_annotators"])
+
+
+class ConfusedTendency(Tendency):
+    """A classifier of the truth, and confusion matrices."""
+
+    def __init__(self, classifier: PosteriorClassifier, confusion: Floats) -> None:
+        self.classifier, self.confusion = classifier, confusion  # (annotator, true, given)
+        self.n_annotators, self.n_classes = confusion.shape[:2]
+
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        posterior = np.exp(self.classifier.log_posterior(features, item))
+        return np.log(np.einsum("nt,ntl->nl", posterior, self.confusion[np.asarray(annotator)]))
+
+    def state(self) -> State:
+        own = State({}, {"confusion": self.confusion})
+        return State.join(classifier=self.classifier.state(), own=own)
+
+
+def count_confusion(annotations: Annotations, posterior: Floats, pooled: float) -> Floats:
+    """Return confusion matrices counted under a posterior: (annotator, true, given)."""
+    given_true = annotations.part(0, annotations.n_items).labels.T @ posterior  # (… given, true)
+    counts = given_true.reshape(annotations.n_annotators, annotations.n_classes, -1).swapaxes(1, 2)
+    overall = counts.sum(axis=0) + np.eye(annotations.n_classes) + 0.01
+    smoothed = counts + (pooled + 0.01) * overall / overall.sum(axis=1, keepdims=True)
+    return smoothed / smoothed.sum(axis=2, keepdims=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfusedConsensus(Consensus):
+    """The consensus, seen through every annotator's confusion matrix.
+
+    The truth of an item, seen through every annotator's confusion matrix.
+
+        P(k says l of x) = Σ_t P(x is t) π[k, t, l]
+
+    The truth is estimated by an aggregator (Dawid and Skene's by default), a classifier learns its
+    posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk
+    towards those of all. Annotators differ in how they err, but not in the items on which they err.
+
+    When it fails: Where annotators differ by item rather than by class, as with taste. There may be
+    no truth to be confused about.
+
+    Parameters
+    ----------
+    labels
+        The aggregator that estimates the truth, as the registry writes it.
+    pooled
+        Pseudo-count of labels with the confusion of all annotators, in every row.
+    """
+
+    labels: str = "dawid-skene"
+    pooled: NonNegative = 5.0
+
+    def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:
+        posterior = np.array(aggregators.create(self.labels).fit(annotations).posterior)
+        posterior[annotations.labels_per_item == 0] = 0
+        confusion = count_confusion(annotations, posterior, self.pooled)
+        return ConfusedTendency(self.classifier(features, posterior, context), confusion)
+
+    def restore(self, state: State) -> Tendency:
+        classifier = PosteriorClassifier.from_state(state.part("classifier"))
+        return ConfusedTendency(classifier, state.part("own").arrays["confusion"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Independent(Linear):
+    """A classifier per annotator, learned from their labels alone.
+
+    A classifier per annotator, learned from their labels alone.
+
+    Annotators share nothing: with thousands of labels each this suffices, with forty it is worse
+    than the consensus. All have the same ridge, chosen by cross-validation.
+
+        P(k gives · to x) = softmax(W[k] x),   learned from the labels of k alone
+
+    When it fails: With few labels per annotator: with forty each it is worse than the consensus.
+    """
+
+    shared: Positive | None = 1.0  # unused: `start` leaves the shared head out
+    bias: NonNegative | None = 2.0
+    slope: NonNegative | None = 0.0
+    metadata: NonNegative | None = 0.0
+
+    def start(self, has_metadata: bool) -> Priors:
+        priors = super().start(has_metadata)
+        return priors._replace(shared=0.0, level=0.0, own=priors.own or 0.5)
+
+    def grid(self, has_metadata: bool) -> dict[str, Sequence[float]]:
+        return {"own": (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)} if self.own is None else {}
+
+
+def label_counts(annotations: Annotations) -> Integers:
+    """Return how often annotators gave every class: (annotator, class)."""
+    n_classes = annotations.n_classes
+    cells = annotations.annotator.astype(np.int64) * n_classes + annotations.label
+    counts = np.bincount(cells, minlength=annotations.n_annotators * n_classes)
+    return counts.reshape(-1, n_classes)
+
+
+def label_marginals(annotations: Annotations, pooled: float = 2.0) -> Floats:
+    """Return smoothed shares of classes among every annotator's labels: (annotator, class).
+
+    >>> annotations = Annotations.from_matrix([[0, 1], [0, 1], [0, -1]])
+    >>> label_marginals(annotations, 1.0)[0].round(2).tolist()
+    [0.9, 0.1]
+    """
+    counts = label_counts(annotations)
+    overall = counts.sum(axis=0) + 1 / annotations.n_classes
+    smoothed = counts + pooled * overall / overall.sum()
+    return smoothed / smoothed.sum(axis=1, keepdims=True)
+
+
+class OwnMajorityTendency(Tendency):
+    """Label marginals of every annotator."""
+
+    def __init__(self, log_marginals: Floats) -> None:
+        self.log_marginals = log_marginals  # (annotator, class)
+        self.n_annotators, self.n_classes = log_marginals.shape
+
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        return self.log_marginals[annotator]
+
+    def state(self) -> State:
+        return State({}, {"log_marginals": self.log_marginals})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMajority(TendencyMethod):
+    """Label marginals of every annotator, whatever the item.
+
+    Every annotator gives labels at their own rates, whatever the item.
+
+    The probability of a class is its share among the annotator's labels, shrunk towards its share
+    among all labels as if `pooled` more labels had been seen. With two classes and annotators who
+    mostly use one of them, much of what looks like a good prediction is this.
+
+        P(k gives l) = (labels[k, l] + pooled · share[l]) / (labels[k] + pooled)
+
+    When it fails: It never distinguishes items. In accuracy it looks strong where one class is
+    common; the log loss shows that it is not.
+
+    Parameters
+    ----------
+    pooled
+        Pseudo-count of labels with the marginals of all annotators.
+    """
+
+    pooled: Positive = 2.0
+
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitOptions
+    ) -> OwnMajorityTendency:
+        return OwnMajorityTendency(np.log(label_marginals(annotations, self.pooled)))
+
+    def restore(self, state: State) -> OwnMajorityTendency:
+        return OwnMajorityTendency(**state.arrays)

@@ -34,9 +34,9 @@ from ..nn.estimator import is_one_label, restored_classes, stored_classes
 from ..nn.inputs import digests
 from ...registry import tendencies
 from .base import FitOptions, Tendency, TendencyMethod, pieces, silent
-from .jury import Verdict, jury
-from .metadata import Metadata, Table
-from .own_majority import label_marginals
+from .published import Verdict, jury
+from .base import Metadata, Table
+from .baselines import label_marginals
 from .qumatl import QueryTendency, QuestionTendency
 from .scores import TendencyScores, score, vote
 

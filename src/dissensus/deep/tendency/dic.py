@@ -26,10 +26,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...base.plain import as_plain
-from ...metrics.co_annotation import CoAnnotations
+from ...base.storage import as_plain
+from ...metrics.pairs import CoAnnotations
 from ...metrics.statistics import WeightsLike, weights_to_difference
-from ...metrics.intervals import draws
+from ...metrics.joint import draws
 from ...answers.annotations import Annotations, Floats, Integers
 from ...errors import DataError, OptionError
 from ...metrics import Score

@@ -1,23 +1,67 @@
-"""Methods that learn the truth from a crowd, used to predict what each annotator would say."""
+"""Methods that learn the truth from a crowd, used to predict what each annotator would say.
+
+Gordon et al. (2022), jury learning: the composition of the jury decides the verdict.
+
+Every group of annotators gets its share of the jury's members. Juries are sampled many times; each
+gives the mean of its members' predictions, and the median over juries is the verdict. Any fitted
+model of annotators can be used.
+
+    M. L. Gordon et al. Jury learning: integrating dissenting voices into machine learning models.
+    CHI 2022. doi:10.1145/3491102.3502004
+
+Liao et al. (2024), PADL: an annotator's preference and their random error.
+
+SimLabel (2025): missing labels of annotators, imputed from similar annotators.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
-
+from typing import Annotated
+from typing import Any
 import torch
 from annotated_types import Ge
-from torch import Tensor, nn
-
+from torch import Tensor
+from torch import nn
 from ...answers.annotations import Annotations
 from ..learning import base as learning
-from ..learning.network import Classifier
-from ..nn import Features, Training
-from ...params import Count, Positive, Probability
+from ..learning.base import Classifier
+from ..nn import Features
+from ..nn import Training
+from ...params import Count
+from ...params import Positive
+from ...params import Probability
 from ...registry import learners
-from .base import FitOptions, State, Tendency, TendencyMethod
-from .vector_networks import Sizes, VectorTendency, fit_network
+from .base import FitOptions
+from .base import State
+from .base import Tendency
+from .base import TendencyMethod
+from .vector_networks import Sizes
+from .vector_networks import VectorTendency
+from .vector_networks import fit_network
+from collections.abc import Mapping
+from collections.abc import Sequence
+import numpy as np
+from ...base.arrays import Floats
+from ...base.arrays import Integers
+from ...base.arrays import frozen
+from ...errors import DataError
+from ...errors import OptionError
+from .base import pieces
+from math import log
+from ..nn.batches import Table
+from .vector_networks import NetworkMethod
+from .vector_networks import VectorNet
+from .vector_networks import hidden_layer
+from dataclasses import replace
+from ...metrics.pairs import pairwise
+from .pairs import fit_components
+from .pairs import Pairs
+from .shrunk import fit_shrunk
+from .linear import Linear
+from .linear import LinearTendency
+
 
 _DROPOUT = 0.5, 0.3  # of the hidden layer and of the vectors
 
@@ -110,3 +154,284 @@ class CrowdMethod(TendencyMethod):
         model = self._model(annotations, torch.zeros(1, n_features), tensors.get("features"))
         model.load_state_dict(tensors, strict=False)
         return _CrowdTendency(model)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The predictions of juries."""
+
+    median: Floats  # (item, class): over juries, normalized
+    low: Floats  # (item, class): 10th percentile over juries
+    high: Floats  # (item, class): 90th percentile
+    label: Integers  # (item)
+    share: Floats  # (item, class): juries whose prediction it is
+
+
+def apportion(quota: Mapping[str, float], size: int) -> dict[str, int]:
+    """Return how many of `size` members every group gets, by the largest remainders.
+
+    >>> apportion({"x": 2, "y": 1}, 4)
+    {'x': 3, 'y': 1}
+    """
+    total = sum(quota.values())
+    if not quota or total <= 0 or min(quota.values()) < 0:
+        raise OptionError("a jury needs shares of groups, none below 0 and not all 0")
+    exact = {name: share * size / total for name, share in quota.items()}
+    out = {name: int(each) for name, each in exact.items()}
+    rest = sorted(exact, key=lambda name: out[name] - exact[name])
+    for name in rest[: size - sum(out.values())]:
+        out[name] += 1
+    return out
+
+
+def jury(
+    model: Tendency,
+    features: Features,
+    groups: Sequence[str | None],
+    quota: Mapping[str, float],
+    *,
+    size: int = 12,
+    juries: int = 100,
+    seed: int = 0,
+) -> Verdict:
+    """Return the predictions of juries with a given composition.
+
+    Parameters
+    ----------
+    model
+        Predicts the members.
+    features
+        The items.
+    groups
+        The group of every annotator, `None` for those in none.
+    quota
+        Shares of the groups among the members, in any unit.
+    size
+        Members of a jury, sampled without replacement if a group is large enough.
+    juries
+        Number of juries; the same ones judge every item.
+    seed
+        Random seed.
+    """
+    if len(groups) != model.n_annotators:
+        raise DataError(
+            f"groups of {len(groups)} annotators, but the model has {model.n_annotators}"
+        )
+    random = np.random.default_rng([seed, 0x7041])
+    counts = {name: count for name, count in apportion(quota, size).items() if count}
+    members = {name: np.flatnonzero([each == name for each in groups]) for name in counts}
+    for name, codes in members.items():
+        if not len(codes):
+            raise DataError(f"no annotator is in group {name!r}, which has {counts[name]} members")
+
+    def sample() -> Integers:
+        chosen = [
+            random.choice(members[name], count, replace=count > len(members[name]))
+            for name, count in counts.items()
+        ]
+        return np.concatenate(chosen)
+
+    drawn = np.array([sample() for _ in range(juries)])  # (jury, member)
+    codes, index = np.unique(drawn, return_inverse=True)
+    weight = np.zeros((juries, len(codes)))
+    np.add.at(weight, (np.arange(juries)[:, None], index.reshape(drawn.shape)), 1 / drawn.shape[1])
+    out = np.empty((4, len(features), model.n_classes))
+    for items in pieces(len(features), max(len(codes), juries) * model.n_classes):
+        probability = np.exp(model.log_proba(features.take(items), codes))
+        means = np.einsum("ja,iac->jic", weight, probability)
+        out[:3, items] = np.quantile(means, [0.5, 0.1, 0.9], axis=0)
+        best = means.argmax(axis=2)
+        out[3, items] = (best[:, :, None] == np.arange(model.n_classes)).mean(axis=0)
+    median = out[0] / out[0].sum(axis=1, keepdims=True)
+    low, high, share = map(frozen, out[1:])
+    return Verdict(frozen(median), low, high, frozen(median.argmax(axis=1)), share)
+
+
+_LOG_STD = -1.0  # log σ at the start
+
+
+class PadlNet(VectorNet):
+    """A shared hidden layer and two heads per annotator."""
+
+    def __init__(self, sizes: Sizes, method: Padl) -> None:
+        super().__init__(sizes, method)
+        self.samples = method.samples
+        self.body = hidden_layer(sizes.n_features, method.hidden, method.dropout)
+        start = torch.randn(sizes.n_annotators, 2, sizes.n_classes, method.hidden + 1)
+        start = start / method.hidden**0.5
+        start[:, 1] *= 0.1
+        start[:, 1, :, -1] = _LOG_STD
+        self.heads = Table(start)  # (annotator, μ or log σ, class, hidden + 1)
+
+    def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
+        head = self.heads(annotator)
+        out = torch.einsum("nd,nscd->nsc", self.body(x)[row], head[..., :-1]) + head[..., -1]
+        mean, std = out[:, 0], out[:, 1].clamp(-6, 3).exp()
+        if not self.training:
+            return mean.log_softmax(dim=1)
+        sample = mean + std * torch.randn(self.samples, *mean.shape, device=x.device)
+        return sample.log_softmax(dim=2).logsumexp(dim=0) - log(self.samples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Padl(NetworkMethod):
+    """The preference of every annotator and their random error.
+
+    Liao et al. (2024), PADL: an annotator's preference and their random error.
+
+        z ~ N(μ_k(x), σ_k(x)²) on the logits,   P(k says · of x) = mean over samples of softmax(z)
+
+    μ and log σ are heads of every annotator on a shared hidden layer. Training samples z;
+    predictions use the preference alone, softmax(μ_k(x)). The published method segments images.
+
+    When it fails: Preference and random error are not identified with one label per item and
+    annotator, so the error absorbs what the preference could explain.
+
+        Z. Liao, S. Hu, Y. Xie, Y. Xia. Modeling annotator preference and stochastic annotation
+        error for medical image segmentation. Medical Image Analysis 92, 2024. arXiv:2111.13410
+
+    Parameters
+    ----------
+    samples
+        Samples of the error in every step.
+    """
+
+    network = PadlNet
+
+    samples: Count = 10
+
+
+_SHRINKAGE = 10.0  # pseudo-count of common items without agreement
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimLabel(Linear):
+    """Linear heads that also learn labels imputed from similar annotators.
+
+    SimLabel (2025): missing labels of annotators, imputed from similar annotators.
+
+    In every round, for pairs of item and annotator without a label,
+
+        s[k, l]    = max(0, kappa of k and l on common items)
+        q[i, k]    = Σ_l s[k, l] p_l(x_i) / Σ_l s[k, l],   over the annotators most similar to k
+        confidence = (max q + 1 − entropy(q) / log C) / 2
+
+    and if q is confident enough it is learned as a label, with a weight that grows from round to
+    round. Kappas are shrunk towards zero for pairs with few common items, and count labels imputed
+    before. Pairs are sampled, as many as `share` of the given labels, since all pairs would be
+    items × annotators. The model is `linear`, with the priors that it chooses without imputed
+    labels.
+
+    When it fails: Where few pairs of annotators share items, kappas are shrunk to zero and nothing
+    is imputed. Imputed labels repeat what the model already predicts, so they seldom help a model
+    that is well regularized.
+
+        SimLabel: similarity-weighted semi-supervision for multi-annotator learning with missing
+        labels.
+        2025. arXiv:2504.09525
+
+    Parameters
+    ----------
+    rounds
+        Rounds of imputation.
+    confidence
+        Confidence from which an imputed label is used, from 0 to 1.
+    share
+        Pairs sampled in a round, as a share of the given labels.
+    neighbours
+        Similar annotators from whom a label is imputed.
+    weight
+        Weight of an imputed label in the last round; that of a given label is one.
+    """
+
+    rounds: Count = 3
+    confidence: Probability = 0.8
+    share: Positive = 1.0
+    neighbours: Count = 8
+    weight: Probability = 1.0
+
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitOptions
+    ) -> LinearTendency:
+        validation = self.validation(features, annotations, context)
+        kernel, priors = self.choose(validation, context)
+        components, x = fit_components(features.vectors, self.components, kernel, context.seed)
+        given = Pairs.of(x, annotations, metadata=validation.metadata, ordinal=self.ordinal)
+        fit = fit_shrunk(given, priors)
+        random = np.random.default_rng([context.seed, 0x51B1])
+        completed = annotations
+        n_sampled = round(self.share * len(annotations))
+        for step in range(1, self.rounds + 1):
+            model = LinearTendency(components, fit.heads, priors)
+            item, annotator = unlabelled_pairs(annotations, n_sampled, random)
+            posterior = self._impute(model, features, completed, item, annotator)
+            entropy = -(posterior * np.log(np.maximum(posterior, _TINY))).sum(axis=1)
+            uniform = np.log(max(annotations.n_classes, 2))
+            kept = (posterior.max(axis=1) + 1 - entropy / uniform) / 2 > self.confidence
+            item, annotator, posterior = item[kept], annotator[kept], posterior[kept]
+            weight = [1.0, self.weight * step / self.rounds]
+            pairs = replace(
+                given,
+                item=np.concatenate([given.item, item]),
+                annotator=np.concatenate([given.annotator, annotator]),
+                target=np.concatenate([given.target, posterior]),
+                weight=np.repeat(weight, [len(annotations), len(item)]),
+            )
+            fit = fit_shrunk(pairs, priors, start=fit.parts)
+            completed = annotations.with_codes(
+                item=pairs.item,
+                annotator=pairs.annotator,
+                label=np.concatenate([annotations.label, posterior.argmax(axis=1)]),
+            )
+        return LinearTendency(components, fit.heads, priors)
+
+    def _impute(
+        self,
+        model: LinearTendency,
+        features: Features,
+        annotations: Annotations,
+        item: Integers,
+        annotator: Integers,
+    ) -> Floats:
+        """Return the mean prediction of similar annotators, uniform if there are none."""
+        other, similarity = most_similar(annotations, self.neighbours)
+        other, similarity = other[annotator], similarity[annotator]  # (pair, neighbour)
+        out = np.zeros((len(item), model.n_classes))
+        for neighbour in range(self.neighbours):
+            weight = similarity[:, neighbour]
+            pairs = np.flatnonzero(weight > 0)
+            log = model.log_probability(features, item[pairs], other[pairs, neighbour])
+            out[pairs] += weight[pairs, None] * np.exp(log)
+        total = out.sum(axis=1, keepdims=True)
+        return np.where(total > 0, out / np.maximum(total, _TINY), 1 / model.n_classes)
+
+
+def most_similar(annotations: Annotations, count: int) -> tuple[Integers, Floats]:
+    """Return the most similar annotators and their similarities: (annotator, neighbour)."""
+    pairs = pairwise(annotations, min_overlap=1, shrinkage=_SHRINKAGE)
+    one = np.concatenate([pairs.one, pairs.other])
+    other = np.concatenate([pairs.other, pairs.one])
+    value = np.maximum(np.nan_to_num(np.concatenate([pairs.value, pairs.value])), 0)
+    order = np.lexsort((-value, one))
+    one, other, value = one[order], other[order], value[order]
+    first = np.searchsorted(one, np.arange(annotations.n_annotators))
+    rank = np.arange(len(one)) - first[one]
+    kept = rank < count
+    neighbour = np.zeros((annotations.n_annotators, count), dtype=np.int64)
+    similarity = np.zeros((annotations.n_annotators, count))
+    cells = one[kept], rank[kept]
+    neighbour[cells], similarity[cells] = other[kept], value[kept]
+    return neighbour, similarity
+
+
+def unlabelled_pairs(
+    annotations: Annotations, count: int, random: np.random.Generator
+) -> tuple[Integers, Integers]:
+    """Return about `count` different pairs of item and annotator without a label."""
+    items = np.flatnonzero(annotations.labels_per_item)
+    annotators = np.flatnonzero(annotations.labels_per_annotator)
+    key = random.choice(items, count) * annotations.n_annotators + random.choice(annotators, count)
+    labelled = annotations.item.astype(np.int64) * annotations.n_annotators + annotations.annotator
+    item, annotator = np.divmod(np.setdiff1d(key, labelled), max(annotations.n_annotators, 1))
+    return item, annotator

@@ -40,18 +40,18 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from ...base.threads import one_blas_thread
+from ...base.engine import one_blas_thread
 from ...answers.annotations import Annotations, Floats, Integers
 from ...errors import DataError, MethodError
 from ..nn.batches import Examples
-from ..nn.checkpoints import load_network, network_state
+from ..nn.runs import load_network, network_state
 from ..nn.devices import mixed, torch_seed
 from ..nn.features import Features, Layout
 from ..nn.training import History, Training, train
 from ...params import Count, NonNegative, Positive, Probability
 from .base import FitOptions, State, Tendency, TendencyMethod
-from .net import QueryNet, Sizes
-from .pretrained import pretrained_shape
+from .qumatl_network import QueryNet, Sizes
+from .qformer import pretrained_shape
 from .qformer import Output, Shape
 
 _ITEMS = 256  # predicted at a time

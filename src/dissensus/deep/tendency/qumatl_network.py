@@ -3,22 +3,380 @@
 The new row starts as that of the annotator under whom the new labels are most likely or, without
 labels, from the metadata through the map of the queries. Queries of the other annotators do not
 attend to the new one, so their predictions do not change.
+
+The network of QuMATL: a query per annotator attends to the item, a classifier gives the label.
+
+    tokens ─queries─▶ Q-Former ─shared layer─▶ classifier of the annotator ─▶ label
+
+Several questions about an item share everything but the classifiers, of which each has its own,
+and an offset to the query of every annotator, since questions may be about different regions. With
+`offsets=False` an annotator has the same query for all questions. Together they need more of the
+tokens than one question does, so queries get the values of tokens at full scale from the start.
+
+With self-attention between queries, all annotators' queries attend to every item. Without, only
+those of annotators with labels do, so a step costs what its annotations cost.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch import nn
+from ...answers.annotations import Annotations
+from ...answers.annotations import Floats
+from ...answers.annotations import Integers
+from ...errors import DataError
+from ...errors import MethodError
+from ..nn import Examples
+from ..nn import Features
+from ..nn import Table
+from ..nn import Training
+from ..nn import train
+from .query_heads import OrdinalHeads
+from .query_heads import OwnHeads
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Self
+from torch.nn import functional
+from ..nn import Batch
+from ..nn import Learner
+from ..nn.features import FeatureBatch
+from ..nn.features import Layout
+from ..nn.estimator import Standardize
+from .query_heads import BiasHeads
+from .query_heads import Heads
+from .query_heads import QuestionHeads
+from .query_heads import SharedHeads
+from .query_heads import ShrunkHeads
+from .query_heads import gaps_of
+from .query_heads import slots
+from .query_heads import FrameLayer
+from .query_heads import TokenLayer
+from .baselines import label_marginals
+from .qformer import load_qformer
+from .qformer import Output
+from .qformer import QFormer
+from .qformer import Shape
+from .qformer import pass_tokens_on
 
-from ...answers.annotations import Annotations, Floats, Integers
-from ...errors import DataError, MethodError
-from ..nn import Examples, Features, Table, Training, train
-from .heads import OrdinalHeads, OwnHeads
-from .net import QueryNet
+if TYPE_CHECKING:
+    from .qumatl import Qumatl
+
+
+
+_INIT_STD = 0.02
+_QUERY_DROPOUT = 0.25  # how often an annotator is represented by their metadata alone
+_NORM_ITEMS = 1024  # items by which tokens are normalized
+_SHRINK = 0.1, 3.0  # of one question, and of several: each has its own parameters per annotator
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a network, storable as JSON."""
+
+    layout: Layout
+    shape: Shape
+    n_core: int  # annotators it was trained with
+    n_classes: int
+    n_metadata: int = 0
+    n_added: int = 0  # annotators added later
+    positions: bool = False
+    questions: tuple[int, ...] = ()  # classes of each, if there are several questions
+
+    @property
+    def n_annotators(self) -> int:
+        """All annotators."""
+        return self.n_core + self.n_added
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sizes for JSON."""
+        return asdict(self) | {"layout": list(self.layout)}
+
+    @classmethod
+    def from_dict(cls, sizes: dict[str, Any]) -> Self:
+        """Return sizes from JSON."""
+        n_features, positions, token_features = sizes["layout"]
+        layout = Layout(n_features, tuple(positions), token_features)
+        known = {"layout": layout, "shape": Shape(**sizes["shape"])}
+        return cls(**(sizes | known | {"questions": tuple(sizes.get("questions", ()))}))
+
+
+class Queries(nn.Module):
+    """A query per annotator: an embedding, plus a linear map of their metadata.
+
+    With several questions there is one per question and annotator, which share the embedding.
+    """
+
+    metadata: Tensor  # (annotator, feature)
+
+    def __init__(
+        self, n_annotators: int, width: int, n_metadata: int, n_questions: int = 1
+    ) -> None:
+        super().__init__()
+        self.own = Table(_INIT_STD * torch.randn(n_annotators, width))
+        n_offsets = n_questions * n_annotators if n_questions > 1 else 0
+        self.offsets = Table(torch.zeros(n_offsets, width)) if n_offsets else None
+        self.map = nn.Linear(n_metadata, width) if n_metadata else None
+        self.scaling = Standardize(n_metadata)
+        self.register_buffer("metadata", torch.zeros(n_annotators, n_metadata))
+
+    def forward(self, annotator: Tensor) -> Tensor:
+        """Return the queries of annotators: (annotator, width)."""
+        if self.offsets is None:
+            return self._with_metadata(self.own(annotator), annotator)
+        person = annotator % len(self.own.weight)
+        return self._with_metadata(self.own(person), person) + self.offsets(annotator)
+
+    def first(self, count: int) -> Tensor:
+        """Return the queries of the first annotators, with a dense gradient: (annotator, width)."""
+        annotator = torch.arange(count, device=self.own.weight.device)
+        if self.offsets is None:
+            return self._with_metadata(self.own.all[:count], annotator)
+        person = annotator % len(self.own.weight)
+        return self._with_metadata(self.own.all[person], person) + self.offsets.all[:count]
+
+    def _with_metadata(self, own: Tensor, annotator: Tensor) -> Tensor:
+        if self.map is None:
+            return own
+        if self.training:
+            dropped = torch.rand(len(self.metadata), 1, device=own.device) < _QUERY_DROPOUT
+            own = own.masked_fill(dropped[annotator], 0)
+        return own + self.map(self.scaling(self.metadata[annotator]))
+
+
+class UnitLength(nn.Module):
+    """Vectors divided by their length."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return vectors of length one: (…, width)."""
+        return functional.normalize(x, dim=-1)
+
+
+class QueryNet(Learner):
+    """A query per annotator, a Q-Former, a shared layer and classifiers.
+
+    Without queries, the vector of the item goes to the shared layer.
+    """
+
+    tokens: TokenLayer | FrameLayer
+    qformer: QFormer
+    queries: Queries
+
+    def __init__(self, sizes: Sizes, method: Qumatl) -> None:
+        super().__init__()
+        self.sizes, self.votes = sizes, method.votes
+        self.by_accuracy = method.choose == "accuracy"
+        self.frozen_core = False
+        self.shrink = _SHRINK[bool(sizes.questions)] if method.shrink is None else method.shrink
+        self.consistency = method.consistency
+        n_sums = sizes.n_core * max(len(sizes.questions), 1)
+        self.loss_scale = n_sums if method.reduction == "sum" else 1
+        shape, layout = sizes.shape, sizes.layout
+        self.has_queries, width = method.qformer, shape.width
+        if not self.has_queries:
+            self.scaling = Standardize(layout.features)
+            width = layout.features
+        elif len(layout.tokens) == 2:
+            frames = replace(shape, self_attention=True)
+            self.tokens = FrameLayer(
+                layout, frames, method.scale, sizes.positions, method.frame_queries
+            )
+            video = replace(shape, layers=method.video_layers, cross_every=1)
+            self.qformer = QFormer(video, width)
+        else:
+            n_tokens = layout.tokens[0] if layout.tokens else 1
+            n_features = layout.token_features if layout.tokens else layout.features
+            self.tokens = TokenLayer(n_features, n_tokens, method.scale, sizes.positions)
+            self.qformer = QFormer(shape, n_features)
+        if self.has_queries:
+            n_questions = len(sizes.questions) if method.offsets else 1
+            self.queries = Queries(sizes.n_annotators, width, sizes.n_metadata, n_questions)
+        dropout = shape.dropout if method.fc_dropout is None else method.fc_dropout
+        after = UnitLength() if method.unit else nn.GELU()
+        self.fc = nn.Sequential(nn.Linear(width, method.fc), after, nn.Dropout(dropout))
+        self.heads = _heads(sizes, method)
+
+    def start(
+        self,
+        features: Features,
+        questions: Sequence[Annotations],
+        metadata: Floats | None,
+        seed: int,
+        pretrained: str | None,
+    ) -> None:
+        """Initialize from the data, and from a pretrained Q-Former if there is one."""
+        if not self.has_queries:
+            self.scaling.fit(torch.from_numpy(features.vectors))
+        else:
+            chosen = np.random.default_rng(seed).permutation(len(features))[:_NORM_ITEMS]
+            x = self.split(features.rows[np.sort(chosen)])
+            self.tokens.fit(x.values[x.mask])
+            if self.sizes.questions:
+                pass_tokens_on(self)
+            if pretrained is not None:
+                self._load(pretrained)
+            if metadata is not None:
+                self.queries.metadata.copy_(torch.as_tensor(metadata))
+                self.queries.scaling.fit(self.queries.metadata)
+        every = self.heads.heads if isinstance(self.heads, QuestionHeads) else [self.heads]
+        for head, given in zip(every, questions, strict=True):
+            if isinstance(head, BiasHeads):
+                log = torch.from_numpy(np.log(label_marginals(given))).float()
+                head.bias.weight.data.copy_(log - log.mean(dim=1, keepdim=True))
+            if isinstance(head, OrdinalHeads):
+                counts = np.bincount(given.label, minlength=given.n_classes)
+                head.gaps.data.copy_(gaps_of(torch.from_numpy(counts).float()))
+
+    def _load(self, folder: str) -> None:
+        """Load a pretrained Q-Former; its queries initialize ours, cyclically."""
+        qformer, own = self.qformer, self.queries.own.weight.data  # (query, width)
+        if isinstance(self.tokens, FrameLayer):  # frames are images; annotators come after them
+            qformer, own = self.tokens.qformer, self.tokens.queries.data[0]
+        loaded, queries = load_qformer(
+            folder, qformer.key_width, self_attention=qformer.shape.self_attention
+        )
+        qformer.load_state_dict(loaded.state_dict())
+        if queries is None:
+            return
+        own.copy_(queries[0][torch.arange(len(own)) % queries.shape[1]])
+        if len(own) > queries.shape[1]:  # break ties
+            own.add_(_INIT_STD * queries.std() * torch.randn_like(own))
+
+    def split(self, x: Tensor) -> FeatureBatch:
+        """Return rows of numbers as vectors, tokens and mask."""
+        return self.sizes.layout.split(x)
+
+    def log_given(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
+        """Return log-probabilities of labels for pairs: (pair, class).
+
+        With several questions, the code of an annotator is that of `QuestionHeads`.
+        """
+        if not self.sizes.questions or self.n_queries > self.sizes.n_core:
+            return self.heads(self._hidden(x, row, annotator), annotator).log_softmax(dim=1)
+        query, index = self._queries_of(row, annotator)
+        hidden = self._hidden(x, query // self.sizes.n_core, query % self.sizes.n_core)
+        return self.heads(hidden[index], annotator).log_softmax(dim=1)
+
+    @property
+    def n_queries(self) -> int:
+        """Queries it was trained with: of annotators, or of questions and annotators."""
+        offsets = self.queries.offsets if self.has_queries else None
+        return self.sizes.n_core if offsets is None else len(offsets.weight)
+
+    def _queries_of(self, row: Tensor, annotator: Tensor) -> tuple[Tensor, Tensor]:
+        """Return row × annotators + annotator once for all questions, and the index of pairs."""
+        key = row * self.sizes.n_core + annotator % self.sizes.n_core
+        query, index = torch.unique(key, return_inverse=True)
+        return query, index
+
+    def _hidden(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
+        """Return the output of the shared layer: (pair, width)."""
+        if not self.has_queries:
+            hidden = self.scaling(x.vector)[row]
+        elif self.votes == "before":
+            queries = self.queries.first(self.sizes.n_core)[None]
+            hidden = self.qformer(queries, *self.tokens(x)).values.mean(dim=1)[row]
+        else:
+            hidden = self.attend(x, row, annotator)
+        return self.fc(hidden)
+
+    def attend(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
+        """Return the Q-Former's output for pairs of item and annotator: (pair, width)."""
+        tokens, mask = self.tokens(x)
+        if self.sizes.shape.self_attention:
+            queries, column, n_added = self._all_queries(annotator)
+            return self.qformer(queries[None], tokens, mask, n_added=n_added).values[row, column]
+        rows = slots(row)
+        items = torch.arange(len(tokens), device=row.device)
+        owner = None if torch.equal(rows.owner, items) else rows.owner  # one row per item
+        packed = rows.pack(self.queries(annotator))
+        return rows.unpack(self.qformer(packed, tokens, mask, owner).values)
+
+    def _all_queries(self, annotator: Tensor) -> tuple[Tensor, Tensor, int]:
+        """Return all queries, the index of each annotator among them, and how many were added."""
+        n_core = self.n_queries
+        core = self.queries.first(n_core)
+        core = core.detach() if self.frozen_core else core
+        late = annotator >= n_core
+        if not bool(late.any()):
+            return core, annotator, 0
+        added, position = torch.unique(annotator[late], return_inverse=True)
+        column = annotator.clone()
+        column[late] = n_core + position
+        return torch.cat([core, self.queries(added)]), column, len(added)
+
+    def attention(self, x: FeatureBatch, annotator: Tensor) -> Output:
+        """Return the output of these annotators' queries on every item, with attention weights."""
+        tokens, mask = self.tokens(x)
+        if not self.sizes.shape.self_attention:
+            return self.qformer(self.queries(annotator)[None], tokens, mask, weights=True)
+        queries, column, n_added = self._all_queries(annotator)
+        out = self.qformer(queries[None], tokens, mask, n_added=n_added, weights=True)
+        return out._replace(
+            values=out.values[:, column], cross=[each[:, :, column] for each in out.cross]
+        )
+
+    def _log_batch(self, batch: Batch) -> Tensor:
+        return self.log_given(self.split(batch.x), batch.row, batch.annotator)
+
+    def loss(self, batch: Batch) -> Tensor:
+        log = self._log_batch(batch)
+        loss = functional.nll_loss(log, batch.label)
+        if self.consistency and self.sizes.questions:
+            loss = loss + self.consistency * self._inconsistency(log, batch)
+        return self.loss_scale * loss
+
+    def _inconsistency(self, log: Tensor, batch: Batch) -> Tensor:
+        """Return the squared distance between an annotator's predictions and their mean: ().
+
+        The mean is over the questions that the annotator answered on the same item.
+        """
+        query, index = self._queries_of(batch.row, batch.annotator)
+        probability = log.exp()
+        count = torch.bincount(index, minlength=len(query))[:, None]
+        total = probability.new_zeros(len(query), log.shape[1]).index_add(0, index, probability)
+        return (probability - (total / count)[index]).square().sum(dim=1).mean()
+
+    def log_probability(self, batch: Batch) -> Tensor:
+        return self._log_batch(batch).gather(1, batch.label[:, None])[:, 0]
+
+    def predicted_labels(self, batch: Batch) -> Tensor:
+        return self._log_batch(batch).argmax(dim=1)
+
+    def groups(self) -> list[dict[str, Any]]:
+        own = self.heads.own()
+        if self.has_queries and self.queries.offsets is not None:
+            own = [*own, self.queries.offsets.weight]
+        ids = {id(each) for each in own}
+        rest = [each for each in self.parameters() if id(each) not in ids]
+        return [{"params": rest}, {"params": own, "weight_decay": self.shrink}]
+
+
+def _heads(sizes: Sizes, method: Qumatl) -> Heads:
+    """Return the classifiers that the settings ask for."""
+    if sizes.questions:
+        each = [replace(sizes, n_classes=count, questions=()) for count in sizes.questions]
+        heads = [_heads(one, method) for one in each]
+        return QuestionHeads(heads, sizes.n_core, sizes.n_classes)
+    out = 1 if method.ordinal else sizes.n_classes
+    own = method.head != "shared" and method.votes != "before"
+    kind = {"own": OwnHeads, "bias": BiasHeads, "shrunk": ShrunkHeads, "shared": SharedHeads}
+    activation = {"gelu": nn.GELU, "relu": nn.ReLU}[method.activation]()
+    after = nn.Sequential(activation, nn.Dropout(method.head_dropout))
+    one: Heads = kind[method.head if own else "shared"](
+        sizes.n_annotators, method.fc, method.head_hidden, out, after
+    )
+    if method.ordinal:
+        start = torch.zeros(sizes.n_classes - 1)
+        one = OrdinalHeads(one, start, sizes.n_annotators, own=own)
+    return one
+
 
 _TRAINING = Training(
     epochs=40, batch=16, optimizer="adamw", lr=3e-3, scheduler="cosine", clip=1.0, held_out=0.0

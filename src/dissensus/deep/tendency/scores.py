@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.plain import as_plain
+from ...base.storage import as_plain
 from ...base.arrays import Floats, Integers, frozen
 from ...answers.annotations import Annotations, Names
 from ...errors import DataError

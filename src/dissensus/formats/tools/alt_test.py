@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..collecting import Collected
-from .scores import Scorer, add_score
+from .inspect_ai import Scorer, add_score
 from ..format import Export, Head
 from .peerannot import is_nested
 from ..json_records import load

@@ -5,27 +5,47 @@ A nested record has `responses`, question → values and users; a flat one has c
 submitted responses count. Suggestions are answers by `model:<agent>`. Labels, several labels and
 ratings are classes; spans, rankings and texts are questions of their kinds. An empty list is an
 empty answer. In a CSV, lists are read as pandas writes them: `['pos', 'neg']`, or `['pos' 'neg']`.
+
+Records for Argilla 2, as `records.from_json` takes them.
+
+Annotations are responses, one for each user. A result is a suggestion with its score, and the
+method is the agent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
-
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
 import polars as pl
-
 from ...base.names import text
 from ...answers import KINDS
 from ...errors import DataError
-from ..collecting import Collected, QuestionAnswers, describe, is_free_text, joined
-from ..marked import About, span
-from ..dataset_folders import FOLDER
-from ..format import Export, Head, Kind, head_of
-from ..json_records import entries, records
+from ..collecting import Collected
+from ..collecting import QuestionAnswers
+from ..collecting import describe
+from ..collecting import is_free_text
+from ..collecting import joined
+from ..collecting import About
+from ..collecting import span
+from ..tables import FOLDER
+from ..format import Export
+from ..format import Head
+from ..format import Kind
+from ..format import head_of
+from ..json_records import entries
+from ..json_records import records
 from ..cells import parse_list
 from ..sources import Source
-from ..tables import line_of_row, read_columns
+from ..tables import line_of_row
+from ..tables import read_columns
+from uuid import UUID
+from ..content import Content
+from ..content import chosen_options
+from .label_studio_tasks import MODEL
+
 
 _RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
 _LISTS = re.compile(r"\.responses(\.users|\.status)?$")
@@ -303,3 +323,83 @@ def _rows(source: Source) -> Iterator[tuple[str, Record]]:
     ]
     for number, row in enumerate(frame.select(names).iter_rows(named=True), 1):
         yield f"row {number}", row
+
+
+def answers(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a record for every item, with a response for every label."""
+    confidence, by_model = content.column("confidence"), content.by_model
+    for item, positions in content.items():
+        responses, suggestion = [], None
+        for position in positions:
+            value = _value(content, content.answers[position])
+            annotator = content.annotators[position]
+            if not by_model[position]:
+                responses.append({"value": value, "user_id": annotator})
+            elif suggestion is None:
+                score = None if confidence is None else confidence[position]
+                suggestion = {
+                    "value": value,
+                    "score": score,
+                    "agent": annotator.removeprefix(MODEL),
+                }
+        yield _record(content, item, responses, suggestion)
+
+
+def results(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a record for every item, with the label of a result as its suggestion."""
+    for item, label, score in content.labels():
+        suggestion = None
+        if label is not None:
+            suggestion = {"value": _value(content, label), "score": score, "agent": content.method}
+        yield _record(content, item, [], suggestion)
+
+
+def clashes(content: Content) -> list[str]:
+    """Return how many annotators Argilla does not know, and how many labels of models are lost."""
+    if content.is_result:
+        return []
+    sentences, by_model = [], content.by_model
+    if content.kind == "single" and are_read_as_texts([*map(str, content.answers)]):
+        sentences.append("the labels look like free text: they are read back as texts, not classes")
+    unknown = [name for name in content.people if not _is_uuid(name)]
+    if unknown:
+        sentences.append(
+            f"{len(unknown)} annotators are no ids of Argilla's users (UUID), such as "
+            f"{unknown[0]!r}: Argilla takes responses only of users it knows"
+        )
+    more = sum(
+        max(sum(by_model[position] for position in positions) - 1, 0)
+        for _, positions in content.items()
+    )
+    if more:
+        sentences.append(f"{more} labels of models are left out: a record has one suggestion")
+    return sentences
+
+
+def _record(
+    content: Content, item: str, responses: list[Any], suggestion: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "id": item,
+        "fields": {"text": content.texts.get(item, item)},
+        "metadata": {},
+        "suggestions": {} if suggestion is None else {content.question: suggestion},
+        "responses": {content.question: responses} if responses else {},
+        "vectors": {},
+    }
+
+
+def _value(content: Content, answer: Any) -> Any:
+    if content.kind == "multiple":
+        return chosen_options(answer)
+    if content.kind == "ordinal" and isinstance(answer, str) and answer.isdigit():
+        return int(answer)
+    return answer
+
+
+def _is_uuid(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...errors import DataError
 from ..collecting import Collected
-from ..marked import About, span
+from ..collecting import About, span
 from ..annotator_files import AnnotatorFile
 from ..format import Export, Head
 from ..sources import Source

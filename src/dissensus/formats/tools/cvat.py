@@ -17,7 +17,7 @@ from xml.parsers import expat
 from ...base.names import text
 from ...errors import DataError
 from ..collecting import Collected, joined
-from ..marked import About, box, point
+from ..collecting import About, box, point
 from ..shapes import checked_size, from_polygon, from_rows, rotated_hull
 from ..annotator_files import AnnotatorFile
 from ..format import Export, Head

@@ -22,11 +22,11 @@ from typing import Any
 from ...base.names import text
 from ...errors import DataError
 from ..collecting import Collected, describe, joined
-from ..marked import About, box, length_of, span
+from ..collecting import About, box, length_of, span
 from ..annotator_files import AnnotatorFile
 from ..format import Export, Head
 from ..json_records import decode, records
-from ..packing import DAMAGED, check_growth
+from ..sources import DAMAGED, check_growth
 from ..sources import Source
 
 _ENDINGS = (".jsonl", ".json", ".csv")

@@ -6,26 +6,40 @@ annotators in all rows is a question. Lists in lists are several labels at once.
 `save_to_disk` wrote is read like a file, and so is one of a card with Parquet files; splits are a
 column, and an item that occurs in several of them is one for each. Classes have the names that
 the features declare, also in a Parquet file that `datasets` wrote.
+
+Tables for Hugging Face `datasets`: a row for every item, lists of labels and annotators.
+
+`labels` and `annotators` are parallel lists, and so is whatever is carried along. A result adds
+`label`, `confidence` and `soft_label`, a structure with the posterior probability of every class.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
-
 import polars as pl
-
 from ...answers.left_out import LeftOut
 from . import doccano
-from ..platforms import as_label, named_by_inputs, question_of
-from ..columns import CARRIED, NEEDED, TRUTH, plain_name
-from ..format import Export, Head, Question
+from ..platforms import as_label
+from ..platforms import named_by_inputs
+from ..platforms import question_of
+from ..columns import CARRIED
+from ..columns import NEEDED
+from ..columns import TRUTH
+from ..columns import plain_name
+from ..format import Export
+from ..format import Head
+from ..format import Question
 from ..frames import series_of
 from ..sources import Source
-from ..tables import read_columns, rows_of
+from ..tables import read_columns
+from ..tables import rows_of
+from ..content import Content
+
 
 _PEOPLE = {name + ending for name in NEEDED["annotator"] for ending in ("", "s", "_list")}
 _IDS = {*NEEDED["item"], "id", "uid", "idx", "index", "comment_id", "tweet_id", "post_id"}
@@ -260,3 +274,33 @@ def _gold(records: Sequence[Mapping[str, Any]], ids: pl.Series, others: set[str]
         for item, one in zip(ids.to_list(), records, strict=True)
         if _is_name(one.get(key))
     }
+
+
+def answers(content: Content) -> pl.DataFrame:
+    """Return item, text where it is known, labels and annotators, and gold where it is known."""
+    annotations = content.annotations
+    lists = (
+        annotations.to_polars()
+        .rename({"label": "labels", "annotator": "annotators"})
+        .group_by("item", maintain_order=True)
+        .all()
+    )
+    names = annotations.items.tolist()
+    frame = pl.DataFrame({"item": names}, schema={"item": pl.String})
+    for name, values in (("text", content.texts), ("gold", content.gold)):
+        if values:
+            known = pl.Series(name, [values.get(item) for item in names], dtype=pl.String)
+            frame = frame.with_columns(known)
+    frame = frame.join(lists, on="item", how="left", maintain_order="left")
+    return frame.with_columns(pl.col(pl.List).fill_null([]))
+
+
+def results(content: Content) -> pl.DataFrame:
+    """Return the same with label and confidence of every item, or number and standard error."""
+    table = content.what.to_polars().drop("item")
+    classes = [name for name in table.columns if name.startswith("p:")]
+    probabilities = table.select(pl.col(name).alias(name.removeprefix("p:")) for name in classes)
+    frame = answers(content).with_columns(table.drop(classes))
+    if not probabilities.width:
+        return frame
+    return frame.with_columns(probabilities.to_struct("soft_label"))

@@ -6,6 +6,8 @@ the column `system`. Every scorer is an annotator: `model:<scorer>` if it is ins
 `score`, their numbers `number`; the entries of an object are questions of their own, and so are
 scores that a person has added. Edited scores are answers of the author of the edit, beside the
 scorer's. Scores without a value and samples that were invalidated are left out.
+
+Scores of people, models and code, as tools that evaluate language models record them.
 """
 
 from __future__ import annotations
@@ -14,15 +16,84 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-
 from msgspec import Struct
-
 from ..collecting import Collected
-from ..archives import Archive, opened
-from .scores import Scorer, add_score
-from ..format import Export, Head
-from ..json_records import decode, records
+from ..annotator_files import Archive
+from ..annotator_files import opened
+from ..format import Export
+from ..format import Head
+from ..json_records import decode
+from ..json_records import records
 from ..sources import Source
+import math
+from typing import Literal
+from typing import NamedTuple
+from ..collecting import joined
+
+
+_UNSCORED = "without a value"
+_PARTS = "with parts in parts"
+
+
+class Scorer(NamedTuple):
+    """Who gave a score; the kind is unknown where the tool does not record it."""
+
+    kind: Literal["person", "model", "code"] | None
+    name: str
+
+
+def add_score(
+    collected: Collected,
+    question: str,
+    scorer: Scorer,
+    item: str,
+    value: Any,
+    time: Any = None,
+    **further: Any,
+) -> bool:
+    """Add one score, and return whether none of it was left out; what is no label is counted.
+
+    The parts of an object are questions of their own, `question.part`; a list is several options.
+    """
+    if isinstance(value, dict):
+        whole = True
+        for name, part in value.items():
+            if isinstance(part, (dict, list)):
+                collected.leave_out(_PARTS, item, question=f"{question}.{name}")
+                whole = False
+            else:
+                whole &= add_score(
+                    collected, f"{question}.{name}", scorer, item, part, time, **further
+                )
+        return whole
+    label = label_of(value)
+    if label is None:
+        reason = _PARTS if isinstance(value, list) else _UNSCORED
+        person = scorer.name if scorer.kind == "person" else None
+        collected.leave_out(reason, item, person, question=question)
+        return False
+    answers = collected[question]
+    if isinstance(value, list):
+        answers.kind = "multiple"
+    answers.add_by(scorer.kind, scorer.name, item, label, time, **further)
+    return True
+
+
+def label_of(value: Any) -> str | None:
+    """Return a value as a label; nothing where it cannot be one.
+
+    >>> label_of(4.0), label_of(True), label_of(["b", "a"]), label_of(float("nan"))
+    ('4', 'true', 'a|b', None)
+    """
+    if value is None or value == "" or isinstance(value, dict):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list):
+        flat = all(isinstance(one, (str, int, float)) for one in value)
+        return joined(value) if flat else None
+    return joined([value])
+
 
 _HEADERS = ("header.json", "_journal/start.json")  # of a finished and of a running evaluation
 _SAMPLES = "samples/"

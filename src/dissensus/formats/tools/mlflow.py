@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected, describe
-from .scores import Scorer, add_score, label_of
+from .inspect_ai import Scorer, add_score, label_of
 from ..format import Export, Head
 from ..json_records import records
 from ..sources import Source

@@ -5,34 +5,75 @@
 `Answer.taskAnswers`. Items are HITs; where the same inputs were published in several HITs, the
 inputs are the item. Rejected answers are kept: methods weigh them. Bounding boxes, key points and
 entities are questions of their kinds, and an empty list of them is an empty answer.
+
+Marks in answers of Mechanical Turk's form elements: boxes, key points and entities.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
-
 import polars as pl
-
 from ...errors import DataError
-from .mturk_marks import MARKED, marks_of, shape_of, size_of
-from ..platforms import (
-    accepted,
-    as_label,
-    chosen,
-    count_note,
-    export_of,
-    kind_question,
-    named_by_inputs,
-    options_of,
-    question_of,
-    texts_of,
-)
-from ..format import Export, Head, Question
+from ..platforms import accepted
+from ..platforms import as_label
+from ..platforms import chosen
+from ..platforms import count_note
+from ..platforms import export_of
+from ..platforms import kind_question
+from ..platforms import named_by_inputs
+from ..platforms import options_of
+from ..platforms import question_of
+from ..platforms import texts_of
+from ..format import Export
+from ..format import Head
+from ..format import Question
 from ..sources import Source
 from ..tables import read_columns
-from ..times import as_texts_of_times
+from ..cells import as_texts_of_times
+from ..collecting import box
+from ..collecting import point
+from ..collecting import span
+from ..format import Kind
+
+
+MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
+
+
+def shape_of(value: Any) -> str | None:
+    """Return which of the marks an answer holds; nothing for other answers."""
+    if not isinstance(value, dict):
+        return None
+    return next((name for name in MARKED if isinstance(value.get(name), list)), None)
+
+
+def size_of(value: Any) -> tuple[int, int] | None:
+    """Return height and width of the image that an answer is about, where it has them."""
+    about = value.get("inputImageProperties")
+    if not isinstance(about, dict):
+        return None
+    height, width = about.get("height"), about.get("width")
+    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
+
+
+def marks_of(given: list[Any], shape: str, size: tuple[int, int] | None) -> list[dict[str, Any]]:
+    """Return marks as plain values."""
+    marks = []
+    for one in given:
+        if not isinstance(one, dict):
+            raise DataError(f"{shape} should be a list of objects")
+        label = one.get("label")
+        if shape == "boundingBoxes":
+            place = [one.get(side) for side in ("left", "top", "width", "height")]
+            marks.append(box(place, label, size))
+        elif shape == "keypoints":
+            marks.append(point(one.get("x"), one.get("y"), label, size))
+        else:
+            marks.append(span(one.get("startOffset"), one.get("endOffset"), label))
+    return marks
+
 
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"

@@ -3,6 +3,23 @@
 In a folder (`answers.json`, `metadata.json`), items, annotators and classes are numbers from 0;
 other names are kept in the metadata, and so is a scale. Some sets of peerannot are the other way
 round, `{annotator: {item: label}}`; content cannot show that, so it is read only on request.
+
+The folder layout of peerannot: `answers.json`, `metadata.json`, truth and label files.
+
+There, items, annotators and classes are numbers from 0. Other names are written as their codes,
+with the names in the metadata, and are restored when the folder is read; so is the scale.
+
+Scores of hard items as files, named and laid out as peerannot has them.
+
+    aum/aum_values.csv           sample_id, filename, AUM_yang, AUM_pleiss
+    aum/full_aum_records.csv     logits and probabilities of every item after every epoch
+    waum_…/waum.csv              index, task, waum
+    waum_…/aum_per_worker.json   {index: {annotator: area under the margin}}
+    waum_…/score_per_worker.json {index: {annotator: weight of their label}}
+    …/too_hard_<alpha>.txt       index and item, as `--path-remove` reads them
+
+The index is the position of an image among all of the folder, sorted by class and name, and a task
+is a file's name; without files they are the number and the name of the item.
 """
 
 from __future__ import annotations
@@ -10,22 +27,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
-
+from typing import IO
+from typing import Any
 import numpy as np
 import polars as pl
-
-from ...answers.left_out import LeftOut, with_left_out
-from ...base.names import Names, as_names, indices_of, numbered, text
+from ...answers.left_out import LeftOut
+from ...answers.left_out import with_left_out
+from ...base.names import Names
+from ...base.names import as_names
+from ...base.names import indices_of
+from ...base.names import numbered
+from ...base.names import text
 from ...base.arrays import Integers
 from ...base.storage import damage
-from ...answers.annotations import SCALES, Annotations
+from ...answers.annotations import SCALES
+from ...answers.annotations import Annotations
 from ...errors import DataError
 from ..platforms import as_label
-from ..format import Export, Head, Question
+from ..format import Export
+from ..format import Head
+from ..format import Question
 from ..frames import one_answer_each
 from ..json_records import load
-from ..sources import Source, open_source
+from ..sources import Source
+from ..sources import open_source
+from typing import TYPE_CHECKING
+from ...base.arrays import Floats
+from ...errors import OptionError
+from ...result import Aggregation
+from ...result import gold_codes
+from ..content import Content
+from ..writing import save_array
+from ..writing import write
+from ..writing import write_json
+from ..writing import write_truth
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ...base.files import atomic_file
+from ..writing import write_columns
+
+if TYPE_CHECKING:
+    from ...datasets.simulation import Simulation
+    from ...deep.learning.hard_items import AumScores
+    from ...deep.learning.hard_items import WaumScores
+
+
 
 _MOST_UNUSED = 10**6  # numbers that may be declared without being used
 _MOST_CLASSES = 10**6
@@ -237,3 +283,248 @@ def _named(annotations: Annotations, names: Any) -> Annotations:
         code(annotations.classes, annotations.label),
         **known,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Items as peerannot numbers and names them."""
+
+    index: Integers  # (item)
+    task: Names  # (item)
+
+
+def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] = ()) -> Samples:
+    """Return position and file name of every item, where there are files; else number and name."""
+    if not files:
+        return Samples(np.arange(len(items)), items)
+    order = sorted({*files, *others}, key=lambda file: (file.parent.name, file.name))
+    position = {file: number for number, file in enumerate(order)}
+    return Samples(
+        np.array([position[file] for file in files]), as_names([file.name for file in files])
+    )
+
+
+def write_aum(folder: Path, scores: AumScores, samples: Samples) -> None:
+    """Write areas under the margin, and the records of all epochs if there are any."""
+    known = np.flatnonzero(scores.label >= 0)
+    table = {
+        "sample_id": samples.index[known],
+        "filename": samples.task[known],
+        "AUM_yang": scores.top2[known],
+        "AUM_pleiss": scores.pleiss[known],
+    }
+    write_columns(table, folder / "aum_values.csv")
+    if scores.scores is not None:
+        records = _records(scores.scores[:, known], scores.label[known])
+        epochs = len(scores.scores)
+        named = {
+            "index": np.tile(samples.index[known], epochs),
+            "task": np.tile(samples.task[known], epochs),
+        }
+        write_columns(named | records, folder / "full_aum_records.csv")
+
+
+def write_waum(folder: Path, scores: WaumScores, samples: Samples) -> None:
+    """Write scores of items, and areas and weights of their labels."""
+    labelled = np.flatnonzero(scores.annotations.labels_per_item > 0)
+    table = {
+        "index": samples.index[labelled],
+        "task": samples.task[labelled],
+        "waum": scores.waum[labelled],
+    }
+    write_columns(table, folder / "waum.csv")
+    for name, values in {"aum_per_worker": scores.aum, "score_per_worker": scores.weight}.items():
+        write_json(folder / f"{name}.json", _by_pair(scores.annotations, values, samples), indent=3)
+
+
+def write_too_hard(path: Path, index: Integers, items: Names) -> None:
+    """Write the items that are left out, a line each: index and name."""
+    names = [" ".join(name.replace("\t", "\n").splitlines()) for name in items.tolist()]
+    rows = zip(index.tolist(), names, strict=True)
+    with atomic_file(path) as draft:
+        draft.write_text("".join(f"{number}\t{name}\n" for number, name in rows), encoding="utf-8")
+
+
+def _by_pair(
+    annotations: Annotations, values: Floats, samples: Samples
+) -> dict[str, dict[str, Any]]:
+    """Return {index: {annotator: value}}; a list of values for repeated labels."""
+    out: dict[str, dict[str, Any]] = {}
+    rows = zip(
+        samples.index[annotations.item].tolist(),
+        annotations.annotators[annotations.annotator].tolist(),
+        values.tolist(),
+        strict=True,
+    )
+    for index, annotator, value in rows:
+        given = out.setdefault(str(index), {})
+        if annotator in given:
+            before = given[annotator]
+            value = [*(before if isinstance(before, list) else [before]), value]
+        given[annotator] = value
+    return out
+
+
+def _records(logits: Floats, label: Integers) -> dict[str, Any]:
+    """Return the records that peerannot has of every item after every epoch, epoch by epoch."""
+    epochs, n_items, n_classes = logits.shape
+    flat = logits.reshape(-1, n_classes)
+    shifted = np.exp(flat - flat.max(axis=1, keepdims=True))
+    probabilities = shifted / shifted.sum(axis=1, keepdims=True)
+    given = np.tile(label, epochs)
+    rows = np.arange(len(flat))
+    out: dict[str, Any] = {"label": given, "epoch": np.repeat(np.arange(epochs), n_items)}
+    for name, values in {"logit": flat, "prob": probabilities}.items():
+        others = values.copy()
+        others[rows, given] = -np.inf
+        out[f"label_{name}"] = values[rows, given]
+        out[f"other_max_{name}"] = others.max(axis=1)
+        out[f"second{name}"] = np.partition(values, -2, axis=1)[:, -2]
+    order = ["label", "epoch", "label_logit", "label_prob", "other_max_logit", "other_max_prob"]
+    order += ["secondlogit", "secondprob"]
+    return {name: out[name] for name in order} | {
+        f"logits_{code}": flat[:, code] for code in range(n_classes)
+    }
+
+
+_NAMED = ("items", "annotators", "classes")
+
+
+def write_folder(
+    folder: str | Path,
+    annotations: Annotations,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, np.ndarray[Any, Any]] | None = None,
+) -> None:
+    """Write annotations, metadata and any arrays as a data set folder."""
+    target = Path(folder)
+    sizes = {
+        "name": target.resolve().name,
+        "n_classes": annotations.n_classes,
+        "n_workers": annotations.n_annotators,
+        "n_task": annotations.n_items,
+    }
+    if not _all_numbered(annotations):
+        names = {kind: getattr(annotations, kind) for kind in _NAMED}
+        sizes["names"] = {kind: given.tolist() for kind, given in names.items()}
+    if annotations.scale != "nominal":  # which labels are in a folder that does not say
+        sizes["scale"] = annotations.scale
+    write_json(target / "answers.json", annotations.to_dict(coded=True))
+    write_json(target / "metadata.json", sizes | dict(metadata or {}))
+    for name, array in (arrays or {}).items():
+        save_array(target / f"{name}.npy", array)
+
+
+def write_answers(folder: str | Path, annotations: Annotations) -> None:
+    """Write `answers.json` alone: with numbers, or with names where there are others."""
+    answers = annotations.to_dict(coded=_all_numbered(annotations))
+    write_json(Path(folder) / "answers.json", answers)
+
+
+def write_labels(
+    folder: str | Path,
+    result: Aggregation,
+    strategy: str,
+    *,
+    hard: bool,
+    suffix: bool,
+    name: str | None = None,
+) -> Path:
+    """Write a label file as peerannot names it, and return its path.
+
+    Hard labels are class numbers, otherwise it is the posterior; the suffix only names the file.
+    """
+    name = name or read_metadata(folder).get("name") or Path(folder).resolve().name
+    file = f"labels_{name}_{strategy.lower()}{'_hard' if suffix else ''}.npy"
+    if "/" in file or "\\" in file:
+        raise DataError(f"{folder}: the name {name!r} with {strategy!r} cannot be a file name")
+    path = Path(folder) / "labels" / file
+    save_array(path, result.label if hard else result.posterior)
+    return path
+
+
+def write_score(folder: str | Path, file: str, values: Any) -> Path:
+    """Write a score to its file under `identification/`, and return its path."""
+    path = Path(folder) / "identification" / file
+    save_array(path, np.asarray(values))
+    return path
+
+
+def write_glad(folder: str | Path, ability: Floats, log_easiness: Floats) -> list[Path]:
+    """Write GLAD's parameters beside the numbers of annotators and items, as peerannot does.
+
+    Its difficulties are logarithms, and larger for easier items.
+    """
+    files = {"glad/abilities.npy": ability, "glad/difficulties.npy": log_easiness}
+    return [
+        write_score(folder, file, np.stack([np.arange(len(values), dtype=float), values], axis=1))
+        for file, values in files.items()
+    ]
+
+
+def write_undecided(folder: str | Path, strategy: str, result: Aggregation) -> Path:
+    """Write the items without a label to a file that `--path-remove` reads, and return its path."""
+    items = result.annotations.items[result.label < 0]
+    path = Path(folder) / "identification" / strategy / "too_hard.txt"
+    write_too_hard(path, np.full(len(items), -1), items)
+    return path
+
+
+def write_simulation(
+    simulation: Simulation, folder: str | Path, kind: str = "peerannot", *, name: str | None = None
+) -> None:
+    """Write annotations, truth, confusion matrices and every option of a simulation to a folder.
+
+    The kind is `peerannot`, or the format of the tables of answers and truth. As in peerannot, the
+    data set is called after the strategy if it has no name.
+    """
+    target, annotations = Path(folder), simulation.annotations
+    name = name or simulation.options["strategy"].partition("[")[0]
+    metadata = {"name": name, **simulation.options}
+    arrays = {key: np.asarray(values) for key, values in simulation.extras.items()}
+    if simulation.crowd.confusion is not None:
+        arrays["matrices"] = simulation.crowd.confusion
+    if kind == "peerannot":
+        if not isinstance(annotations, Annotations):
+            raise OptionError("peerannot's layout holds no numbers; use --format table")
+        arrays["ground_truth"] = simulation.truth
+        write_folder(target, annotations, metadata=metadata, arrays=arrays)
+        return
+    write(annotations, target / f"answers.{kind}")
+    write_truth(simulation.truths, target / f"truth.{kind}")
+    write_json(target / "metadata.json", metadata)
+    for key, array in arrays.items():
+        save_array(target / f"{key}.npy", array)
+
+
+def save(content: Content, folder: str | Path) -> None:
+    """Write the folder; a result also leaves its label file there."""
+    annotations = content.annotations
+    if not isinstance(annotations, Annotations):
+        raise OptionError("peerannot's layout holds no numbers; write a table")
+    gold = None if clashes(content) else gold_codes(annotations, content.gold)
+    write_folder(folder, annotations, arrays={} if gold is None else {"ground_truth": gold})
+    if isinstance(content.what, Aggregation):
+        write_labels(folder, content.what, content.what.method, hard=False, suffix=False)
+
+
+def clashes(content: Content) -> list[str]:
+    """Return which gold the folder cannot hold."""
+    annotations = content.annotations
+    if not content.gold or not isinstance(annotations, Annotations):
+        return []
+    if not (_is_numbered(annotations.items) and _is_numbered(annotations.classes)):
+        return ["gold is left out: the folder's truth is for items and classes with numbers"]
+    unknown = set(content.gold.values()) - set(annotations.classes.tolist())
+    if unknown or not set(content.gold) & set(annotations.items.tolist()):
+        return ["gold is left out: it is about other items or classes"]
+    return []
+
+
+def _all_numbered(annotations: Annotations) -> bool:
+    return all(_is_numbered(getattr(annotations, kind)) for kind in _NAMED)
+
+
+def _is_numbered(names: np.ndarray[Any, Any]) -> bool:
+    return np.array_equal(names, numbered(len(names)))

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from ...base.names import text
 from ...errors import DataError
 from ..collecting import Collected, describe, joined
-from ..marked import About, box, length_of, span
+from ..collecting import About, box, length_of, span
 from ..shapes import checked_size, from_polygon, hull
 from ..format import Export, Head, Kind
 from ..json_records import records

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected
-from .scores import Scorer, add_score
+from .inspect_ai import Scorer, add_score
 from ..format import Export, Head
 from ..json_records import records
 from ..sources import Source

@@ -14,7 +14,7 @@ from ..platforms import accepted, chosen, count_note, durations, export_of, ques
 from ..format import Export, Head, Question
 from ..sources import Source
 from ..tables import read_columns
-from ..times import as_texts_of_times
+from ..cells import as_texts_of_times
 
 _UNIT, _WORKER = "_unit_id", "_worker_id"
 _TOTALS = ("_trusted_judgments", "_last_judgment_at")  # of the aggregated report

@@ -1,1 +1,0 @@
-"""Data sets beyond memory: chunks of Parquet, shards of items, and pieces of results."""
