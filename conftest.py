@@ -2,15 +2,6 @@
 
 from importlib.util import find_spec
 
-_ON_TORCH = [
-    "src/dissensus/learning/*",
-    "src/dissensus/meta/*",
-    "src/dissensus/nn/*",
-    "src/dissensus/recovery/*",
-    "src/dissensus/deep/tendency/attention_page.py",
-    "src/dissensus/tendency/*",
-    "tests/crowd_net.py",
-    "tests/deep_sets.py",
-]
+_ON_TORCH = ["src/dissensus/deep/*", "tests/crowd_net.py", "tests/deep_sets.py"]
 
 collect_ignore_glob = [] if find_spec("torch") else _ON_TORCH

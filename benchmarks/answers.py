@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 
 import dissensus as ds
-from dissensus.answers import Boxes, Masks, Spans
 from dissensus.aggregation.consensus_init import Candidates, ConsensusContext, Objects, SpanPool
 from dissensus.aggregation.masks import soft_mask
+from dissensus.answers import Boxes, Masks, Spans
 from dissensus.base.engine import Local
 from dissensus.metrics.answer_scores import Found, found_marks, mask_overlaps
 from measure import fresh

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dissensus.answers import Rankings, Sets, Texts
-from dissensus.answers.texts import edit_distances
-from dissensus.answers.texts import tokens_of
 from dissensus.aggregation.consensus_init import consensus
 from dissensus.aggregation.joint_sets import Profiles, held_out
+from dissensus.answers import Rankings, Sets, Texts
+from dissensus.answers.texts import edit_distances, tokens_of
 from gold_sets import DATA
 from pages import Section, Table
 

@@ -26,8 +26,8 @@ from annotated_types import Ge
 from scipy.special import softmax
 
 from dissensus.answers.annotations import Annotations, Floats, Integers
-from dissensus.errors import OptionError
 from dissensus.deep.nn.media import RATE, sound_frames
+from dissensus.errors import OptionError
 from dissensus.params import Count, NonNegative, Positive, Probability, Settings, Size
 
 _SIDE = 8  # pixels of a patch

@@ -19,13 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dissensus import Annotations, aggregate, aggregators, simulate
-from dissensus.answers.selections import content_sample
-from dissensus.base.probability import mixture_weights
 from dissensus.aggregation import auto
-from dissensus.base.probability import ENOUGH_GOLD, EXPONENT, SCALE, fit_temperature, temper
 from dissensus.aggregation.held_out import held_out, stopped_early
-from dissensus.planning.label_errors import LEFT_SD, LOG_SD, doubts, label_errors
+from dissensus.answers.selections import content_sample
+from dissensus.base.probability import (
+    ENOUGH_GOLD,
+    EXPONENT,
+    SCALE,
+    fit_temperature,
+    mixture_weights,
+    temper,
+)
 from dissensus.datasets.simulation import Simulation
+from dissensus.planning.label_errors import LEFT_SD, LOG_SD, doubts, label_errors
 from gold_sets import SETS, load
 from pages import Section, Table
 

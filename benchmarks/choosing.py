@@ -21,9 +21,9 @@ import torch
 from numpy.typing import ArrayLike
 
 from dissensus.answers.annotations import Annotations, Floats
-from dissensus.errors import DataError, OptionError
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.nn.batches import Examples
+from dissensus.errors import DataError, OptionError
 
 _BATCH = 1024  # items per batch
 

@@ -34,8 +34,7 @@ def predictions(truth: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, 
 
 def ours(what: str, crowd: str, out: str) -> Found:
     """Score with our own, and keep the scores."""
-    from dissensus.quality.crowdlab import activelab
-    from dissensus.quality.crowdlab import crowdlab
+    from dissensus.quality.crowdlab import activelab, crowdlab
 
     annotations, truth = load(crowd)
     posterior = predictions(truth, annotations.n_classes)

@@ -21,10 +21,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from crowds import OUT
 from dissensus import Annotations
 from dissensus.deep.learning.classifier import CrowdClassifier
-from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.tuning import score
 from dissensus.deep.meta.base import EpisodeLearner
+from dissensus.deep.meta.episodes import EpisodeSource, Sizes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
+from dissensus.deep.meta.tuning import score
 from dissensus.deep.nn import Training, train
 from dissensus.registry import adapters, aggregators
 from few_shot_nets import net

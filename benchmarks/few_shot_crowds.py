@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from dissensus.deep.meta.base import Adapter
-from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.episodes import Items
+from dissensus.deep.meta.episodes import EpisodeSource, Items, Sizes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import Tasks
 from dissensus.deep.meta.tuning import tune

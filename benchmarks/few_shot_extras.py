@@ -19,17 +19,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from dissensus.deep.meta.base import AdaptedTasks
-from dissensus.deep.meta.em import safe_log
-from dissensus.deep.meta.em import EmFull
-from dissensus.deep.meta.base import Embedding
-from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.deep.meta.tuning import embedded, score
-from dissensus.deep.meta.episodes import Items
-from dissensus.deep.meta.base import EpisodeLearner
+from dissensus.deep.meta.base import AdaptedTasks, Embedding, EpisodeLearner
+from dissensus.deep.meta.em import EmFull, safe_log
+from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Items, Sizes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import Tasks
-from dissensus.deep.meta.tuning import tune
+from dissensus.deep.meta.tuning import embedded, score, tune
 from dissensus.deep.nn import Training, encoder_for, train
 from dissensus.registry import adapters
 from kept import kept

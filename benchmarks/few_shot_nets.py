@@ -11,13 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from crowds import OUT
-from dissensus.deep.meta.base import Adapter
-from dissensus.deep.meta.base import Embedding
+from dissensus.deep.meta.base import Adapter, ClassLearner, Embedding, EpisodeLearner
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.tuning import embedded
-from dissensus.deep.meta.base import ClassLearner, EpisodeLearner
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import labelled
+from dissensus.deep.meta.tuning import embedded
 from dissensus.deep.nn import Augment, Training, encoder_for, train
 from dissensus.registry import adapters
 from omniglot import characters

@@ -150,8 +150,7 @@ def area(score: Any, hard: Any) -> float:
 
 def ranked(name: str, seed: int) -> dict[str, Any]:
     """Return areas under the curve of one seed."""
-    from dissensus.deep.learning.hard_items import aum, aumc
-    from dissensus.deep.learning.hard_items import waum
+    from dissensus.deep.learning.hard_items import aum, aumc, waum
 
     data = SETS[name](seed)
     x, annotations, how = data.x, data.annotations, {"seed": seed}

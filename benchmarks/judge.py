@@ -25,6 +25,8 @@ import numpy as np
 
 from dissensus import read, read_truth
 from dissensus.base.probability import proportion
+from dissensus.datasets.simulation import simulate_judges
+from dissensus.formats.side_tables import read_kinds
 from dissensus.judging import (
     escalate,
     judge,
@@ -39,8 +41,6 @@ from dissensus.judging.mixed import Mixed, voices, weighted_votes
 from dissensus.judging.pool import pooled
 from dissensus.judging.true_mean import powered_mean, stratified_mean
 from dissensus.judging.true_shares import rogan_gladen, stratified_share
-from dissensus.formats.side_tables import read_kinds
-from dissensus.datasets.simulation import simulate_judges
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 EPSILON = {

@@ -316,13 +316,6 @@ def main() -> int:
     import polars  # noqa: F401
     import torch
 
-    import dissensus.cli.aggregate
-    import dissensus.deep.learning.classifier
-    import dissensus.deep.meta.few_shot
-    import dissensus.deep.recovery.estimator
-    import dissensus.scale.parquet
-    import dissensus.deep.tendency.classifier  # noqa: F401
-
     torch.set_num_threads(1)
     rng = np.random.default_rng(given.seed)
     wrong = 0

@@ -31,9 +31,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dissensus.deep.learning.base import BuildParts, CrowdModel, Method, PairBatch
+from dissensus.deep.learning.base import BuildParts, Classifier, CrowdModel, Method, PairBatch
 from dissensus.deep.learning.classifier import CrowdClassifier
-from dissensus.deep.learning.base import Classifier
 from dissensus.deep.nn import Examples, Training, hold_out, train
 from dissensus.registry import learners
 from learning import SETS, STUDENT, Data, scores

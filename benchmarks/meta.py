@@ -20,10 +20,9 @@ import torch
 
 from dissensus.deep.meta.base import Adapter
 from dissensus.deep.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.deep.meta.tuning import Scores, embedded, score
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.deep.meta.tasks import Tasks
-from dissensus.deep.meta.tuning import choose
+from dissensus.deep.meta.tuning import Scores, choose, embedded, score
 from dissensus.registry import adapters
 from few_shot_nets import NETS, net, trained_with
 from kept import KEPT, kept

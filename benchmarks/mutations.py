@@ -219,12 +219,12 @@ def place(number: int, folder: Path) -> Path:
 
 def try_one(number: int, folder: Path) -> tuple[str, str]:
     """Return how reading, checking and writing the files of a number ended, and the message."""
-    from dissensus.quality import checks as checking
     from dissensus.errors import DissensusError
     from dissensus.formats.any_kind import AnswerReading, examine_any
     from dissensus.formats.format import TOOLS
     from dissensus.formats.side_tables import read_truth
     from dissensus.formats.writers_init import write
+    from dissensus.quality import checks as checking
 
     draw = np.random.default_rng([number, 4])
     path = place(number, folder / "damaged")

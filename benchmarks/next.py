@@ -23,10 +23,10 @@ import numpy as np
 
 from crowds import OUT
 from dissensus import Annotations, read, read_truth, simulate
+from dissensus.datasets.strategy import Asked, Design
 from dissensus.planning import plan
 from dissensus.planning.information import METHOD, fit
 from dissensus.registry import simulators
-from dissensus.datasets.strategy import Asked, Design
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

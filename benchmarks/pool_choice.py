@@ -33,10 +33,10 @@ from calibration import (
     weights,
 )
 from dissensus import Annotations, aggregate, aggregators, read
-from dissensus.answers.selections import content_sample
 from dissensus.aggregation import auto
-from dissensus.base.probability import EXPONENT, label_temperature, temper
 from dissensus.aggregation.held_out import stopped_early
+from dissensus.answers.selections import content_sample
+from dissensus.base.probability import EXPONENT, label_temperature, temper
 from gold_sets import DATA, SETS, load
 from kept import kept
 from pages import Section, Table

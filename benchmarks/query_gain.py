@@ -17,9 +17,9 @@ import numpy as np
 
 from crowds import OUT
 from dissensus.deep.nn.features import Features
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.auto import AutoTendency
+from dissensus.registry import tendencies
 from pages import Section, Table
 from tendency import loaded, split
 

@@ -10,8 +10,8 @@ from scipy.special import softmax
 
 from dissensus.deep.nn.features import features_of
 from dissensus.deep.recovery import base as measures
-from dissensus.deep.recovery.cross_validation import folds_of, majority
 from dissensus.deep.recovery.base import class_distances
+from dissensus.deep.recovery.cross_validation import folds_of, majority
 from dissensus.deep.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 from pages import Section, Table

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import special, stats
 
 from dissensus import DissensusError, aggregate, aggregators, evaluate, read, read_truth, simulate
-from dissensus.result import Predictions
 from dissensus.datasets.simulation import Simulation
+from dissensus.result import Predictions
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

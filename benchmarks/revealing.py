@@ -13,9 +13,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dissensus.deep.meta.target import entropy, information
 from dissensus.deep.meta.base import Adapter
 from dissensus.deep.meta.episodes import Items
+from dissensus.deep.meta.target import entropy, information
 
 
 def _item(posterior: Tensor, confusion: Tensor) -> Tensor:

@@ -86,8 +86,7 @@ def beyond_memory(folder: str, output: str, memory: int, rounds: int = 5) -> dic
 def in_memory(folder: str, output: str, rounds: int = 5) -> dict[str, Any]:
     """Aggregate a folder in memory, as `aggregate` does where it fits."""
     from dissensus import aggregate, write
-    from dissensus.scale.parquet_files import chunks_of, read_all
-    from dissensus.scale.parquet_files import find_files
+    from dissensus.scale.parquet_files import chunks_of, find_files, read_all
 
     clock = _Clock()
     annotations = read_all(chunks_of(find_files([folder])))
@@ -111,8 +110,7 @@ def rounds_here(folder: str, threads: int, rounds: int = 8) -> dict[str, Any]:
     """Time rounds in this process."""
     from dissensus import aggregate
     from dissensus.base.engine import Local
-    from dissensus.scale.parquet_files import chunks_of, read_all
-    from dissensus.scale.parquet_files import find_files
+    from dissensus.scale.parquet_files import chunks_of, find_files, read_all
 
     annotations = read_all(chunks_of(find_files([folder])))
     clock = _Clock()
@@ -135,8 +133,8 @@ def rounds_on_dask(
     kills: int = 0,
 ) -> dict[str, Any]:
     """Time rounds on a Dask cluster, and compare labels with those of this process."""
-    from dissensus.scale.dask import joined
     from dissensus.scale import aggregate_files
+    from dissensus.scale.dask import joined
 
     clock = _Clock()
     killed: list[float] = []

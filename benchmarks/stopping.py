@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dissensus import Annotations, aggregate
-from dissensus.planning.label_errors import Checked, Spread, checked_errors, checks_needed
 from dissensus.planning import DRAWN_EVERY, random_order
+from dissensus.planning.label_errors import Checked, Spread, checked_errors, checks_needed
 
 SEED, TARGET, COVERAGE = 0, 0.95, 0.9
 SPREADS = [

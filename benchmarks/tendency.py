@@ -30,9 +30,9 @@ from crowds import OUT
 from dissensus import Annotations, read
 from dissensus.deep.nn.features import Features, features_of
 from dissensus.deep.nn.reading import read_inputs
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.scores import score
+from dissensus.registry import tendencies
 from pages import Section, Table
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

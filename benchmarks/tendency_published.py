@@ -18,9 +18,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import tendency
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.maps import attention_maps
+from dissensus.registry import tendencies
 from pages import Section, Table
 from tendency_simulated import Drawn, Runs, with_interval, words_maps
 

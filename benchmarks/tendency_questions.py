@@ -31,9 +31,9 @@ from scipy.special import softmax
 from attentive_crowds import rendered
 from dissensus import Annotations
 from dissensus.deep.nn.features import Features, features_of
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.qumatl import QuestionTendency
+from dissensus.registry import tendencies
 from pages import Section, Table
 from tendency_simulated import Runs, mean_interval, with_interval
 

@@ -26,12 +26,11 @@ from dissensus import Annotations
 from dissensus.deep.nn.encoders import encoder_for
 from dissensus.deep.nn.features import Features, features_of
 from dissensus.deep.nn.inputs import Texts
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.dic import dic, split_half
-from dissensus.deep.tendency.maps import deletion
-from dissensus.deep.tendency.maps import Maps, attention_maps, word_maps
+from dissensus.deep.tendency.maps import Maps, attention_maps, deletion, word_maps
 from dissensus.deep.tendency.qumatl import QueryTendency
+from dissensus.registry import tendencies
 from pages import Section, Table
 
 QUERY = "query[layers=1,lr=0.003,epochs=25,patience=0,fits=1"

@@ -15,12 +15,12 @@ from textwrap import dedent
 import click
 
 from dissensus.answers import KINDS
-from dissensus.cli.methods import Entry, catalogue, outlines
 from dissensus.cli import VERBS, cli
-from dissensus.quality.scores import SCORES
+from dissensus.cli.methods import Entry, catalogue, outlines
 from dissensus.formats.format import TOOL_KINDS, TOOLS, tool
-from dissensus.registry import aggregators, split_spec
 from dissensus.formats.targets import ANSWER_TARGETS
+from dissensus.quality.scores import SCORES
+from dissensus.registry import aggregators, split_spec
 from measurements import tables
 
 DOCS = Path(__file__).parent

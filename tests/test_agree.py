@@ -21,10 +21,8 @@ from dissensus.metrics import (
     pairwise,
     split_options,
 )
-from dissensus.metrics.statistics import create_difference
-from dissensus.metrics.joint import blocks, draws, interval_of
-from dissensus.metrics.joint import JointMeasures
-from dissensus.metrics.statistics import count_votes
+from dissensus.metrics.joint import JointMeasures, blocks, draws, interval_of
+from dissensus.metrics.statistics import count_votes, create_difference
 
 from .support import annotation_rows, rows_of, run, shared
 from .support import relation as from_rows

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, Numbers, read
 from dissensus.base.names import code
 from dissensus.formats import as_annotations
-from dissensus.formats.long_tables import code_columns
 from dissensus.formats.cells import code_texts, rows_of_hash
+from dissensus.formats.long_tables import code_columns
 from tests.support import annotation_rows, relation, rows_of
 
 ROWS = [("a", "x", "cat"), ("b", "x", "dog"), ("a", "y", "dog"), ("a", "x", "cat")]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations
-from dissensus.quality.verdicts import annotator_behaviour
 from dissensus.base.probability import difference_p_value, proportion
+from dissensus.quality.verdicts import annotator_behaviour
 from tests.annotator_crowds import crowd, quick
 from tests.support import annotation_rows
 

@@ -11,8 +11,8 @@ import pytest
 import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Rankings, Sets, Spans, Texts
 from dissensus.formats.any_kind import examine_any
-from dissensus.reporting.drawings import contour
 from dissensus.reporting.answer_report import report_answers
+from dissensus.reporting.drawings import contour
 
 from .answer_sets import drawn, made
 from .support import run, shared_path

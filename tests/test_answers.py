@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 import dissensus as ds
 from dissensus import Annotations, DataError, MethodError
-from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
 from dissensus.aggregation.consensus_init import Consensus, Objects
-from dissensus.aggregation.sequence import Chain
 from dissensus.aggregation.existence import schedule
-from dissensus.aggregation.sequence import span_posterior, spans_of, tags_of
 from dissensus.aggregation.masks import soft_mask
+from dissensus.aggregation.sequence import Chain, span_posterior, spans_of, tags_of
+from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
 from dissensus.base.engine import Local
 from dissensus.metrics.answer_scores import found_marks, mask_overlaps
 from dissensus.registry import aggregators, consensus_methods, registries

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
-from dissensus.answers import Rankings
 from dissensus.aggregation.consensus_init import consensus
+from dissensus.answers import Rankings
 from dissensus.errors import DataError
 from tests.support import shared_path
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from dissensus import Annotations
-from dissensus.answers import Sets
-from dissensus.answers.sets import join_options, split_options
 from dissensus.aggregation.consensus_init import Consensus, consensus
 from dissensus.aggregation.joint_sets import JointSets, Profiles, held_out
+from dissensus.answers import Sets
+from dissensus.answers.sets import join_options, split_options
 from tests.support import shared_path
 
 PROFILES = ([0, 1, 2], [2, 3], [4, 5, 6, 7], [8], [9, 0])

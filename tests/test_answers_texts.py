@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissensus.aggregation.consensus_init import consensus
 from dissensus.answers import Texts
 from dissensus.answers.texts import plain_word, tokens_of
-from dissensus.aggregation.consensus_init import consensus
 from tests.support import shared_path
 
 

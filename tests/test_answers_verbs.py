@@ -8,13 +8,11 @@ import polars as pl
 import pytest
 
 import dissensus as ds
-from dissensus.metrics import agree
-from dissensus.metrics.distances import agree_on_answers
-from dissensus.metrics.distances import disorder
 from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans, Texts, kind_class
 from dissensus.errors import DataError, OptionError
-from dissensus.metrics import evaluate_answers
 from dissensus.formats.any_kind import AnswerReading, examine_any, read_known
+from dissensus.metrics import agree, evaluate_answers
+from dissensus.metrics.distances import agree_on_answers, disorder
 
 from .support import run as run_command
 from .support import shared_path

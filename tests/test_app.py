@@ -25,19 +25,17 @@ from dissensus import aggregate, demo, read, write
 from dissensus.answers.annotations import Annotations
 from dissensus.app import exports
 from dissensus.app import workbench as workbench_module
-from dissensus.app.browse import Catalogue, Filter
-from dissensus.app.decisions import Changes
-from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Decisions
+from dissensus.app.browse import Catalogue, Filter, media_of
+from dissensus.app.decisions import DECIDED, DISPUTED, SPLIT, Changes, Decisions
 from dissensus.app.fits import Present
-from dissensus.app.journal import Entry, Journal, RequestError
-from dissensus.app.browse import media_of
 from dissensus.app.guard import is_password, set_password
+from dissensus.app.journal import Entry, Journal, RequestError
 from dissensus.app.state_files import open_state
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError, OutputError
-from dissensus.planning.label_errors import SPREAD, Checked, checked_errors
-from dissensus.planning import plan_review
 from dissensus.formats import examine
+from dissensus.planning import plan_review
+from dissensus.planning.label_errors import SPREAD, Checked, checked_errors
 
 from .support import run
 

@@ -21,11 +21,9 @@ from starlette.testclient import TestClient
 from dissensus import read, read_truth
 from dissensus.answers.annotations import Annotations
 from dissensus.app.exports import OF_FIT
-from dissensus.app.guard import POLICY, Hosts
+from dissensus.app.guard import POLICY, Hosts, Sessions, is_password, set_password
 from dissensus.app.journal import Journal
-from dissensus.app.server import make_app
-from dissensus.app.server import serve
-from dissensus.app.guard import Sessions, is_password, set_password
+from dissensus.app.server import make_app, serve
 from dissensus.app.workbench import Workbench
 from dissensus.errors import DataError, OptionError
 from dissensus.formats import examine

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, aggregate, aggregators, simulate
-from dissensus.answers.selections import content_folds, content_sample
 from dissensus.aggregation import auto
 from dissensus.aggregation.auto import MEMBERS, ORDERED_MEMBERS
-from dissensus.base.probability import ENOUGH_GOLD, fit_temperature, label_temperature, temper
 from dissensus.aggregation.held_out import held_out, stopped_early
+from dissensus.answers.selections import content_folds, content_sample
+from dissensus.base.probability import ENOUGH_GOLD, fit_temperature, label_temperature, temper
 from dissensus.planning.label_errors import checks_needed, doubts, label_errors
 from tests.support import annotation_rows, relation, shared, shared_truth
 

@@ -11,10 +11,10 @@ from scipy import stats
 from dissensus import Annotations
 from dissensus.answers.selections import content_order
 from dissensus.errors import DataError, OptionError
+from dissensus.formats.side_tables import read_attributes
 from dissensus.quality import camps, group_differences
 from dissensus.quality import camps as find
 from dissensus.quality.camp_tests import fit_one_camp
-from dissensus.formats.side_tables import read_attributes
 
 from .support import relation, rows_of, run, shared, shared_path
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, Numbers, check, demo, read, simulate
-from dissensus.quality.checks import CODES, Check
-from dissensus.quality.check_annotators import Streams, _with_most
-from dissensus.quality.check_times import seconds
 from dissensus.formats import Reading, examine
 from dissensus.formats.spellings import like_one, loosely
+from dissensus.quality.check_annotators import Streams, _with_most
+from dissensus.quality.check_times import seconds
+from dissensus.quality.checks import CODES, Check
 from tests.support import (
     annotation_rows,
     relation,

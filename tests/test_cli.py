@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from dissensus import __version__
-from dissensus.base import progress as _progress
 from dissensus import cli as command
+from dissensus.base import progress as _progress
 from dissensus.cli import OTHER_NAMES, VERBS, cli
 from dissensus.pages.terminal import echo
 from tests.support import run, run_process

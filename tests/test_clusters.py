@@ -5,8 +5,8 @@ import pytest
 from scipy.special import gammaln, logsumexp, psi
 
 from dissensus import Annotations, aggregate, simulate
-from dissensus.base.probability import normalize
 from dissensus.aggregation import bcc as cbcc
+from dissensus.base.probability import normalize
 from tests.support import shared
 from tests.test_latent_models import accuracy, answers, crowd, expected_log, table
 

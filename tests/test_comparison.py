@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, OptionError, aggregate, aggregators, simulate
-from dissensus.base.probability import mixture_weights
-from dissensus.aggregation.comparison import compare
-from dissensus.aggregation.comparison import data_warnings, groups, n_groups
-from dissensus.aggregation.held_out import confusion_from_posterior, held_out, predicted_probability
+from dissensus.aggregation.comparison import compare, data_warnings, groups, n_groups
+from dissensus.aggregation.held_out import (
+    bootstrap,
+    confusion_from_posterior,
+    held_out,
+    predicted_probability,
+)
 from dissensus.aggregation.sections import methods_figure
-from dissensus.aggregation.held_out import bootstrap
+from dissensus.base.probability import mixture_weights
 from tests.support import annotation_rows, relation, rows_of, run
 
 PAIR = ["majority", "dawid-skene"]

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, OptionError, aggregate, simulate, write
-from dissensus.quality.crowdlab import activelab
-from dissensus.quality.crowdlab import crowdlab
-from dissensus.quality.label_scores import agreement_with_others, majority, worst_class
 from dissensus.formats.predictions import read_probabilities
+from dissensus.quality.crowdlab import activelab, crowdlab
+from dissensus.quality.label_scores import agreement_with_others, majority, worst_class
 
 
 def drawn(seed, *, n_items=60, n_annotators=8, n_classes=4, sharp=3.0, gaps=0.6, models=1):

@@ -16,15 +16,14 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from dissensus import Annotations, read
 from dissensus.cli.training import read_data
-from dissensus.errors import DataError, OptionError
-from dissensus.deep.learning.base import BuildParts
+from dissensus.deep.learning.base import BuildParts, Classifier
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.learning.data_sets import aligned, labelled, open_data_set, open_folder
-from dissensus.deep.learning.base import Classifier
 from dissensus.deep.learning.outcome import top
 from dissensus.deep.learning.raykar import TwoStage
 from dissensus.deep.nn import Examples, Training
 from dissensus.deep.nn.reading import class_folders, read_input_index
+from dissensus.errors import DataError, OptionError
 from dissensus.formats import examine
 from dissensus.result import Predictions
 

@@ -21,14 +21,12 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 from safetensors.torch import load_file
 
 from dissensus import read
-from dissensus.errors import install_command
 from dissensus.cli.methods import catalogue, outlines
-from dissensus.errors import OptionError
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.nn import Training, as_inputs, encoder_for, read_inputs
-from dissensus.deep.nn.encoders import encoder_spec
-from dissensus.deep.nn.encoders import weights_file
+from dissensus.deep.nn.encoders import encoder_spec, weights_file
 from dissensus.deep.nn.image_encoders import torchvision_name
+from dissensus.errors import OptionError, install_command
 from dissensus.formats.side_tables import read_removed
 
 from .deep_sets import (  # noqa: F401

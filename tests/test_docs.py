@@ -118,8 +118,8 @@ def test_links_lead_somewhere():
 def test_methods_are_called_by_commands_that_exist():
     import click
 
-    from dissensus.cli.methods import outlines
     from dissensus.cli import cli
+    from dissensus.cli.methods import outlines
 
     for called in {entry.command for entry in outlines()}:
         command = cli

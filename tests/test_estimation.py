@@ -21,10 +21,9 @@ from dissensus import (
     simulate,
     write,
 )
-from dissensus.aggregation.numbers import Gaussian
-from dissensus.aggregation.numbers import NumericContext
-from dissensus.params import describe_fields
+from dissensus.aggregation.numbers import Gaussian, NumericContext
 from dissensus.formats import as_numbers, kind_of_labels, read
+from dissensus.params import describe_fields
 from tests.support import run, shared, shared_path, shared_truth
 
 METHODS = list(estimators)

@@ -20,8 +20,8 @@ from dissensus.deep.meta.episodes import Sizes
 from dissensus.deep.meta.few_shot import FewShotCrowd
 from dissensus.deep.nn.settings import Training
 from dissensus.deep.recovery.estimator import DistributionRecovery
-from dissensus.registry import adapters, learners, recoverers, tendencies
 from dissensus.deep.tendency.classifier import TendencyClassifier
+from dissensus.registry import adapters, learners, recoverers, tendencies
 
 
 class Case(NamedTuple):

@@ -7,9 +7,9 @@ import pytest
 
 from dissensus import Aggregation, DataError, Estimation, Numbers, aggregate, estimate
 from dissensus.errors import DissensusError
+from dissensus.scale.annotation_log import AnnotationBatch, read_batch, write_batch
 from dissensus.scale.pieces import FolderCheckpoints
 from dissensus.scale.stream import Stream
-from dissensus.scale.annotation_log import AnnotationBatch, read_batch, write_batch
 from tests.support import relation
 
 ROWS = [(i, w, "xyz"[(i * w + i) % 3]) for i in range(8) for w in range(5)]

@@ -36,8 +36,8 @@ class Trap:
 
 def test_weights_of_another_project_are_read_without_running_what_they_hold(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from dissensus.errors import DataError
     from dissensus.deep.nn.encoders import load_weights
+    from dissensus.errors import DataError
 
     network = torch.nn.Linear(2, 1)
     torch.save(network.state_dict(), tmp_path / "good.pth")

@@ -16,9 +16,9 @@ import pytest
 
 from dissensus import DataError, aggregate, read
 from dissensus.cli.watch import Look
+from dissensus.scale.annotation_log import _read_whole
 from dissensus.scale.online import OnlineAggregation
 from dissensus.scale.stream import Stream
-from dissensus.scale.annotation_log import _read_whole
 from tests.support import rows_of, run
 
 HEADER = "task,worker,label\n"

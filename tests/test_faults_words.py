@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, check, report
-from dissensus.errors import install_command
 from dissensus.cli import VERBS, cli
 from dissensus.deep.nn.reading import read_input_index
+from dissensus.errors import install_command
 from tests.support import run
 
 INCOMPLETE = "task,worker,label\na,x,1\na,y,\nb,x,1\nb,,0\nc,x,0\nc,y,1\nc,z,1\n"

@@ -17,12 +17,9 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install '.
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import Wds
-from dissensus.deep.learning.label_trainer import MarginRecorder, margins
-from dissensus.deep.learning.label_trainer import Trainer
-from dissensus.deep.learning.hard_items import aum, aumc
-from dissensus.deep.learning.label_trainer import at_most_quantile
 from dissensus.deep.learning.base import Classifier
-from dissensus.deep.learning.hard_items import trust, waum, weighted
+from dissensus.deep.learning.hard_items import aum, aumc, trust, waum, weighted
+from dissensus.deep.learning.label_trainer import MarginRecorder, Trainer, at_most_quantile, margins
 from dissensus.deep.nn.batches import Examples
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")

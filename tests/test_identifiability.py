@@ -9,8 +9,7 @@ import pytest
 import dissensus as ds
 from dissensus import Annotations, aggregators
 from dissensus.answers.identifiability import identifiable_annotators, identifiable_items
-from dissensus.planning.label_errors import Checked, checked_errors, label_errors
-from dissensus.planning.label_errors import plan_review
+from dissensus.planning.label_errors import Checked, checked_errors, label_errors, plan_review
 from tests.support import run
 
 NOBODY = "nobody labelled what another labelled"

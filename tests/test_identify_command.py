@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dissensus import aggregate, identify
-from dissensus.quality.scores import SCORES
 from dissensus.quality.correlation import spam_score, trace
+from dissensus.quality.scores import SCORES
 from tests.annotator_crowds import crowd, verdict_crowds
 from tests.support import run
 

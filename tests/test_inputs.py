@@ -16,9 +16,7 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install '.
 from torch import nn  # noqa: E402
 
 from dissensus import Annotations  # noqa: E402
-from dissensus.errors import install_command  # noqa: E402
 from dissensus.cli import cli  # noqa: E402
-from dissensus.errors import DataError, DissensusError, OptionError  # noqa: E402
 from dissensus.deep.nn import (  # noqa: E402
     Augment,
     Examples,
@@ -32,6 +30,7 @@ from dissensus.deep.nn import (  # noqa: E402
     read_inputs,
     train,
 )
+from dissensus.errors import DataError, DissensusError, OptionError, install_command  # noqa: E402
 
 from .crowd_net import CrowdNet, crowd  # noqa: E402
 

@@ -25,8 +25,8 @@ from dissensus import (
 from dissensus.formats import as_annotations, as_truth, read_predictions
 from dissensus.formats.format import head_of, tool_of
 from dissensus.formats.sources import open_source
-from dissensus.formats.writers_init import losses
 from dissensus.formats.tools.peerannot import write_simulation
+from dissensus.formats.writers_init import losses
 from tests.support import annotation_rows, relation
 
 TABLES = [

@@ -9,8 +9,14 @@ from hypothesis import given
 from scipy.stats import rankdata
 
 from dissensus import Annotations, DataError, aggregate, simulate
-from dissensus.quality.items import CauseProbabilities, cause_probabilities
-from dissensus.quality.items import CAUSES, _causes, item_scores, vote_entropy
+from dissensus.quality.items import (
+    CAUSES,
+    CauseProbabilities,
+    _causes,
+    cause_probabilities,
+    item_scores,
+    vote_entropy,
+)
 from tests.support import annotation_rows, relation, rows_of, shared, shared_truth
 
 CLASSES = "012"

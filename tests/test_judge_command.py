@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dissensus import Aggregation, Annotations, DataError, OptionError, aggregate, read
-from dissensus.quality.checks import check
-from dissensus.formats.side_tables import read_items, read_kinds
 from dissensus.datasets.simulation import simulate_judges
+from dissensus.formats.side_tables import read_items, read_kinds
+from dissensus.quality.checks import check
 from tests.support import run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

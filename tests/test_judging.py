@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, OptionError, aggregate, judge, read, read_truth
+from dissensus.datasets.simulation import simulate_judges
+from dissensus.formats.side_tables import read_kinds
 from dissensus.judging import (
     check_requirement,
     escalate,
@@ -28,8 +30,6 @@ from dissensus.judging.replacement import dependent_discoveries
 from dissensus.judging.sentences import too_few
 from dissensus.judging.true_mean import powered_mean, stratified_mean
 from dissensus.judging.true_shares import design_effect, rogan_gladen, stratified_share
-from dissensus.formats.side_tables import read_kinds
-from dissensus.datasets.simulation import simulate_judges
 from tests.support import shared_path
 
 EPSILON = {

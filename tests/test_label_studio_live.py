@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from dissensus import DataError, OptionError
-from dissensus.scale import ApiKey, LabelStudioApi, LabelStudioProject, WebhookReceiver, read_api_key
+from dissensus.scale import (
+    ApiKey,
+    LabelStudioApi,
+    LabelStudioProject,
+    WebhookReceiver,
+    read_api_key,
+)
 from dissensus.scale import label_studio_api as api_module
 from tests.label_studio_server import JWT, KEY, FakeLabelStudio, send
 from tests.support import run

@@ -13,13 +13,11 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
-from dissensus.deep.learning.base import count_confusion, trusting
-from dissensus.deep.learning.base import BuildParts, at_label
+from dissensus.deep.learning.annotator_networks import weights
+from dissensus.deep.learning.base import BuildParts, Classifier, at_label, count_confusion, trusting
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.learning.confusion_layers import log_volume
-from dissensus.deep.learning.annotator_networks import weights
 from dissensus.deep.learning.max_mig import DIVERGENCES
-from dissensus.deep.learning.base import Classifier
 from dissensus.deep.learning.raykar import expect
 from dissensus.deep.nn.batches import Examples
 from dissensus.deep.nn.settings import Training

@@ -12,15 +12,22 @@ from safetensors.numpy import load_file
 
 from dissensus import Annotations
 from dissensus.base.names import as_names
-from dissensus.errors import MethodError, OptionError, OutputError
 from dissensus.deep.nn import Texts, as_inputs, encoder_for
 from dissensus.deep.nn.features import Features, features_of
 from dissensus.deep.tendency.attention_images import heat
 from dissensus.deep.tendency.attention_page import attention_report
-from dissensus.deep.tendency.maps import faithfulness, gradient_maps, rank_correlation
-from dissensus.deep.tendency.maps import attention_maps, query_model, word_maps, word_spans
-from dissensus.deep.tendency.baselines import OwnMajority
 from dissensus.deep.tendency.auto import Query
+from dissensus.deep.tendency.baselines import OwnMajority
+from dissensus.deep.tendency.maps import (
+    attention_maps,
+    faithfulness,
+    gradient_maps,
+    query_model,
+    rank_correlation,
+    word_maps,
+    word_spans,
+)
+from dissensus.errors import MethodError, OptionError, OutputError
 
 from .support import benchmark
 

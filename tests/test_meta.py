@@ -9,11 +9,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 
 from dissensus import Annotations
-from dissensus.deep.meta.em import Em
-from dissensus.deep.meta.em import EmFull
-from dissensus.deep.meta.em_variants import EmItemConfusion
-from dissensus.deep.meta.em_variants import EmKinds
-from dissensus.deep.meta.em_variants import EmOneCoin
+from dissensus.deep.meta.em import Em, EmFull
+from dissensus.deep.meta.em_variants import EmItemConfusion, EmKinds, EmOneCoin
 from dissensus.deep.meta.episodes import Items
 from dissensus.registry import aggregators
 

@@ -14,21 +14,14 @@ pytest.importorskip("sklearn", reason="FewShotCrowd needs scikit-learn")
 
 
 from dissensus import Annotations
-from dissensus.errors import OptionError
-from dissensus.deep.meta.base import Adapter
-from dissensus.deep.meta.base import Embedding
-from dissensus.deep.meta.episodes import EpisodeSource, Sizes
-from dissensus.deep.meta.tuning import Scores, embedded, score
-from dissensus.deep.meta.episodes import Items
-from dissensus.deep.meta.base import ClassLearner, EpisodeLearner
-from dissensus.deep.meta.baselines import Maml
-from dissensus.deep.meta.baselines import Prototypes
+from dissensus.deep.meta.base import Adapter, ClassLearner, Embedding, EpisodeLearner
+from dissensus.deep.meta.baselines import Maml, Prototypes, Ridge
+from dissensus.deep.meta.episodes import EpisodeSource, Items, Sizes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators
-from dissensus.deep.meta.baselines import Ridge
-from dissensus.deep.meta.tasks import labelled
-from dissensus.deep.meta.tasks import Tasks
-from dissensus.deep.meta.tuning import choose, tune
+from dissensus.deep.meta.tasks import Tasks, labelled
+from dissensus.deep.meta.tuning import Scores, choose, embedded, score, tune
 from dissensus.deep.nn import Training, train
+from dissensus.errors import OptionError
 from dissensus.registry import adapters, aggregators
 
 from .few_shot_support import FEW, gaussian, source_of

@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="meta needs torch: pip install '.[deep]'")
 
 from dissensus import Annotations
-from dissensus.errors import DataError, MethodError
 from dissensus.deep.meta.episodes import EpisodeSource, Sizes
 from dissensus.deep.meta.pseudo_annotators import PseudoAnnotators, annotate
-from dissensus.deep.meta.tuning import split
 from dissensus.deep.meta.tasks import Tasks
+from dissensus.deep.meta.tuning import split
+from dissensus.errors import DataError, MethodError
 
 
 def tasks_of(n_classes=12, per_class=15, n_tasks=None, seed=0):

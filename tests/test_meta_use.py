@@ -15,11 +15,11 @@ pytest.importorskip("sklearn", reason="FewShotCrowd needs scikit-learn")
 from sklearn.base import clone
 
 from dissensus import Annotations
-from dissensus.errors import DataError, MethodError, OptionError
-from dissensus.deep.meta.target import information
 from dissensus.deep.meta.few_shot import FewShotCrowd
+from dissensus.deep.meta.target import information
 from dissensus.deep.meta.tasks import join_sources, read_source
 from dissensus.deep.nn import Training
+from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.registry import adapters
 
 from .few_shot_support import QUICK, gaussian, source_of

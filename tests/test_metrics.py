@@ -19,8 +19,9 @@ from dissensus import (
     write,
 )
 from dissensus.base.names import as_names, numbered
-from dissensus.metrics import scores as _classes, scores as _numbers
 from dissensus.formats import as_numbers, read_predictions
+from dissensus.metrics import scores as _classes
+from dissensus.metrics import scores as _numbers
 from dissensus.result import Predictions, Values
 from tests.support import run, shared, shared_truth
 

@@ -21,11 +21,11 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install '.
 
 from torch import nn  # noqa: E402
 
-from dissensus.errors import DataError, MethodError, OptionError  # noqa: E402
 from dissensus.deep.nn import Examples, LabelledInputs, Table, Training, hold_out, train  # noqa: E402
 from dissensus.deep.nn import runs as run_folders  # noqa: E402
-from dissensus.deep.nn.settings import clip, lr_factor  # noqa: E402
 from dissensus.deep.nn.batches import RowAdam, RowSGD  # noqa: E402
+from dissensus.deep.nn.settings import clip, lr_factor  # noqa: E402
+from dissensus.errors import DataError, MethodError, OptionError  # noqa: E402
 
 from .crowd_net import SETTINGS, CrowdNet, crowd, fresh  # noqa: E402
 from .support import annotation_rows, relation  # noqa: E402

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import dissensus as ds
-from dissensus.base.tables import Drawable, Tabular
 from dissensus.answers import KINDS, kind_class
+from dissensus.base.tables import Drawable, Tabular
 from dissensus.deep.meta.sections import EmbeddingView, Stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "notebooks.md"

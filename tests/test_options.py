@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from dissensus.cli import VERBS, cli, verb as options
+from dissensus.cli import VERBS, cli
+from dissensus.cli import verb as options
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,16 +10,15 @@ from scipy.stats import norm
 
 from dissensus import Annotations, aggregate, simulate
 from dissensus.aggregation import DawidSkene, OrdinalDistance, OrdinalLatent, OrdinalSplit
+from dissensus.aggregation.ordinal_distance import _sharpen, decreasing
 from dissensus.aggregation.ordinal_latent import (
     cuts_of,
+    decide,
     label_probabilities,
     offsets,
     update_annotators,
     update_cuts,
 )
-from dissensus.aggregation.ordinal_latent import decide
-from dissensus.aggregation.ordinal_distance import _sharpen
-from dissensus.aggregation.ordinal_distance import decreasing
 from tests.support import relation
 
 ORDINAL = ["ordinal-distance", "ordinal-split", "ordinal-latent"]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, aggregate, simulate
-from dissensus.peerannot import models
 from dissensus.errors import DissensusError, MethodError
+from dissensus.peerannot import models
 from dissensus.registry import from_peerannot
 
 from .support import run
@@ -253,7 +253,7 @@ def test_iwmv_is_peerannots_here_and_in_its_folders_alone(tmp_path):
 
 def test_counts_below_one_raise_the_error_that_the_script_expects():
     code = (
-        "from dissensus.peerannot.models import DawidSkene\n"
+        "from dissensus.models import DawidSkene\n"
         "try: DawidSkene(answers={0: {0: 1}}, n_classes=-2, n_workers=4)\n"
         "except Exception as error: print(type(error).__name__, error)"
     )

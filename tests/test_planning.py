@@ -19,21 +19,21 @@ from dissensus import (
     policies,
     simulate,
 )
-from dissensus.planning.label_errors import label_errors
+from dissensus.aggregation.sections import curve_chart
 from dissensus.planning import Curve, Point
-from dissensus.planning.choosing import choose
-from dissensus.planning.choosing import Constraints
+from dissensus.planning.choosing import Constraints, choose
 from dissensus.planning.information import (
     Lookahead,
     entropy,
     expected_accuracy,
     expected_entropy,
+    fit,
     information,
     information_table,
+    posterior_state,
 )
-from dissensus.planning.information import fit, posterior_state
+from dissensus.planning.label_errors import label_errors
 from dissensus.planning.policies import NoiseModel, noise_model_of
-from dissensus.aggregation.sections import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
 POLICIES = [name for name in policies if name != "active-lab"]

@@ -35,11 +35,11 @@ for name in ("SIGALRM", "SIGHUP", "SIGKILL", "setitimer"):
 
 import dissensus as ds
 
-WITH_TORCH = ("learning", "meta", "models", "nn", "recovery", "tendency")
+WITH_TORCH = ("deep", "models", "peerannot")
 home = Path(ds.__file__).parent
 for path in sorted(home.rglob("*.py")):
     parts = path.relative_to(home).with_suffix("").parts
-    if parts[0] not in (*WITH_TORCH, "app", "__main__") and parts[-1] != "attention_maps":
+    if parts[0] not in (*WITH_TORCH, "app", "__main__"):
         importlib.import_module(".".join(["dissensus", *parts]).removesuffix(".__init__"))
 
 from dissensus.base.engine import Local

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, OptionError, OutputError, aggregate, read, write
 from dissensus.base.files import locked
 from dissensus.formats import Reading, examine
-from dissensus.formats.writers_init import Card, losses, pseudonymise
-from dissensus.formats.tools.huggingface_folders import _yaml
 from dissensus.formats.pseudonyms import read_key, write_key
+from dissensus.formats.tools.huggingface_folders import _yaml
+from dissensus.formats.writers_init import Card, losses, pseudonymise
 from tests.support import relation, rows_of, run
 
 HEADER = "item,annotator,label,reviewer,split\n"

@@ -11,11 +11,10 @@ torch = pytest.importorskip("torch", reason="networks need torch")
 
 from safetensors.torch import save_file
 
-from dissensus.errors import DataError
 from dissensus.deep.nn.features import Features
-from dissensus.deep.tendency.qformer import load_qformer
-from dissensus.deep.tendency.qformer import QFormer, Shape
+from dissensus.deep.tendency.qformer import QFormer, Shape, load_qformer
 from dissensus.deep.tendency.qumatl import Qumatl
+from dissensus.errors import DataError
 
 from .support import benchmark
 

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from torch.nn import functional
 
 from dissensus import Annotations
-from dissensus.errors import DataError, MethodError
 from dissensus.deep.nn import Examples, Training
 from dissensus.deep.nn.features import Features, Layout, features_of
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
+from dissensus.deep.tendency.auto import Query
+from dissensus.deep.tendency.qformer import QFormer, Shape
 from dissensus.deep.tendency.query_heads import (
     OrdinalHeads,
     OwnHeads,
@@ -23,10 +23,10 @@ from dissensus.deep.tendency.query_heads import (
     gaps_of,
     slots,
 )
-from dissensus.deep.tendency.qumatl_network import QueryNet, Sizes
-from dissensus.deep.tendency.qformer import QFormer, Shape
-from dissensus.deep.tendency.auto import Query
 from dissensus.deep.tendency.qumatl import Qumatl, vote_shares
+from dissensus.deep.tendency.qumatl_network import QueryNet, Sizes
+from dissensus.errors import DataError, MethodError
+from dissensus.registry import tendencies
 
 from .support import benchmark
 from .test_qformer import filled

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from dissensus import DataError
 from dissensus.answers import KINDS
 from dissensus.formats import examine
+from dissensus.formats.cells import parse_list
 from dissensus.formats.collecting import joined
 from dissensus.formats.format import TOOLS, head_of, tool
-from dissensus.formats.cells import parse_list
 from dissensus.formats.reading import examine_question
 from dissensus.formats.sources import open_source
 from tests.support import rows_of, run

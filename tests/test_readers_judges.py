@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from dissensus import DataError
+from dissensus.datasets.raters import simulate_judges
 from dissensus.formats import examine
 from dissensus.formats.format import TOOLS, head_of, tool, tool_of
 from dissensus.formats.sources import Source, open_source
-from dissensus.datasets.raters import simulate_judges
 from tests.support import benchmark, rows_of
 from tests.test_readers_json import FIXTURES, OURS, column, export_of, rows, write_json
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import DataError
-from dissensus.answers import kind_class
 from dissensus.aggregation.consensus_init import consensus
+from dissensus.answers import kind_class
 from dissensus.errors import OptionError
 from dissensus.formats import shapes as shapes
 from dissensus.formats.annotator_files import read_files

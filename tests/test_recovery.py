@@ -14,11 +14,15 @@ pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 from dissensus import Annotations, DataError, OptionError
 from dissensus.base.probability import mixture_weights
 from dissensus.deep.nn.features import Features, TokenFeatures
-from dissensus.deep.recovery.heads import Heads
-from dissensus.deep.recovery.members import bootstrap_weights, fold_weights, shared_split, train_members
-from dissensus.deep.recovery.heads import AttentionPooling, TokenSource
 from dissensus.deep.recovery.cross_validation import cross_validate, folds_of, majority
 from dissensus.deep.recovery.evaluation import soft_scores
+from dissensus.deep.recovery.heads import AttentionPooling, Heads, TokenSource
+from dissensus.deep.recovery.members import (
+    bootstrap_weights,
+    fold_weights,
+    shared_split,
+    train_members,
+)
 from dissensus.registry import recoverers
 
 from .support import benchmark

@@ -18,13 +18,12 @@ from dissensus import Annotations, DataError, MethodError, OptionError, OutputEr
 from dissensus.base.probability import fit_temperature, temper
 from dissensus.deep.nn import as_inputs, encoder_for, features_of
 from dissensus.deep.recovery import estimator as auto
-from dissensus.deep.recovery.members import fold_weights
-from dissensus.deep.recovery.seedbert import split_encoder
+from dissensus.deep.recovery.base import FitInputs, class_distances
 from dissensus.deep.recovery.cross_validation import majority
-from dissensus.deep.recovery.base import class_distances
 from dissensus.deep.recovery.estimator import DistributionRecovery
 from dissensus.deep.recovery.evaluation import soft_scores
-from dissensus.deep.recovery.base import FitInputs
+from dissensus.deep.recovery.members import fold_weights
+from dissensus.deep.recovery.seedbert import split_encoder
 from dissensus.registry import recoverers
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -12,8 +12,12 @@ from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.deep.recovery import base as measures
-from dissensus.deep.recovery.base import vote_slope
-from dissensus.deep.recovery.base import class_distances, distances_from_table, soft_labels
+from dissensus.deep.recovery.base import (
+    class_distances,
+    distances_from_table,
+    soft_labels,
+    vote_slope,
+)
 from dissensus.deep.recovery.evaluation import (
     ceiling_scores,
     evaluate_named,

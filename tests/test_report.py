@@ -26,16 +26,16 @@ from dissensus import (
     simulate,
     summarise,
 )
-from dissensus.method import Aggregator
+from dissensus.aggregation.sections import annotators_figure
 from dissensus.cli.report import _distinct_names
-from dissensus.pages.wording import amount, listed, percent
 from dissensus.formats import Reading
 from dissensus.formats.side_tables import read_texts
+from dissensus.method import Aggregator
 from dissensus.pages import embedding
 from dissensus.pages.charts import save_chart
 from dissensus.pages.embedding import embedded_image
+from dissensus.pages.wording import amount, listed, percent
 from dissensus.reporting.group_comparison import split_by
-from dissensus.aggregation.sections import annotators_figure
 
 from .support import annotation_rows, relation, run, shared, shared_truth
 

@@ -25,11 +25,10 @@ from dissensus import (
 )
 from dissensus.base.names import numbered
 from dissensus.scale import aggregate_files, agree_shards, fit_shards, quality_intervals, shard_rows
+from dissensus.scale import shards as shard_files
 from dissensus.scale.fitting import Disk
 from dissensus.scale.parquet import fits
-from dissensus.scale import shards as shard_files
-from dissensus.scale.parquet_files import chunks_of, read_all
-from dissensus.scale.parquet_files import find_files
+from dissensus.scale.parquet_files import chunks_of, find_files, read_all
 from tests.support import run
 
 ROOT = Path(__file__).parents[1]

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Aggregation, Annotations, DataError, OptionError, aggregate, agree, compare
-from dissensus.metrics import krippendorff_alpha
 from dissensus.answers.annotations import SCALES
-from dissensus.metrics import evaluate
-from dissensus.planning import plan
 from dissensus.formats import examine, read, read_predictions
 from dissensus.formats.scales import in_a_row
+from dissensus.metrics import evaluate, krippendorff_alpha
+from dissensus.planning import plan
 from dissensus.reporting.report import report
 from dissensus.scale.fitting import Disk
-from dissensus.scale.shards import shard_rows
 from dissensus.scale.parquet_files import chunks_of
+from dissensus.scale.shards import shard_rows
 
 from .support import annotation_rows, relation, run, shared_path
 

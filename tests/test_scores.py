@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from dissensus import DataError, MethodError, OptionError
-from dissensus.quality.scores import ScoreContext
-from dissensus.quality.scores import SCORES, find_score, score
+from dissensus.quality.scores import SCORES, ScoreContext, find_score, score
 from tests.annotator_crowds import crowd
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dissensus.answers.annotations import Annotations
 from dissensus.answers.numbers import Numbers
-from dissensus.registry import simulators
 from dissensus.datasets import draws as _all_at_once
 from dissensus.datasets.simulation import simulate
 from dissensus.datasets.strategy import assign_loads, drawn, loads
+from dissensus.registry import simulators
 
 STRATEGIES = list(simulators)
 WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric", "peer-grading")]

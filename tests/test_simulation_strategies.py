@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dissensus.base.probability import pick
 from dissensus.answers.numbers import Numbers
+from dissensus.base.probability import pick
+from dissensus.datasets.confusions import OneCoin
+from dissensus.datasets.simulation import simulate
+from dissensus.datasets.strategy import dominant
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.registry import simulators
-from dissensus.datasets.simulation import simulate
-from dissensus.datasets.confusions import OneCoin
-from dissensus.datasets.strategy import dominant
 
 from .test_simulation import T1, counted
 

@@ -5,11 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dissensus.base.names import as_names
-from dissensus.errors import DataError
 from dissensus.deep.nn import Sounds, Videos, VideosWithSound, as_inputs, encoder_for, read_inputs
 from dissensus.deep.nn.inputs import empty_inputs
-from dissensus.deep.nn.media import RATE, log_mel, sound_frames, wave_of
-from dissensus.deep.nn.media import frames_of
+from dissensus.deep.nn.media import RATE, frames_of, log_mel, sound_frames, wave_of
+from dissensus.errors import DataError
 
 from .support import benchmark
 from .test_videos import BLUE, RED, write_video
@@ -126,8 +125,8 @@ def test_image_encoders_take_sounds_and_videos_with_sound(tmp_path):
 
 def test_annotators_who_listen_to_other_moments_have_different_maps():
     from dissensus.deep.nn.features import features_of
-    from dissensus.registry import tendencies
     from dissensus.deep.tendency.maps import attention_maps
+    from dissensus.registry import tendencies
 
     drawn = benchmark("attentive_crowds").simulate_tendency(
         kind="video with sound", n_items=240, n_annotators=2, groups=2, positions=4, seed=1

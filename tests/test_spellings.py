@@ -14,9 +14,9 @@ from dissensus import Annotations, DataError, OptionError, read, write
 from dissensus.answers.rankings import Rankings
 from dissensus.answers.sets import Sets
 from dissensus.answers.texts import Texts
+from dissensus.app.guard import Session
 from dissensus.app.journal import Journal
 from dissensus.app.pages import Pages
-from dissensus.app.guard import Session
 from dissensus.app.workbench import Workbench
 from dissensus.formats import examine
 from dissensus.formats.any_kind import examine_any

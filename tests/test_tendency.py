@@ -12,17 +12,16 @@ if find_spec("torch") is None:
 from dissensus import Annotations, DataError, MethodError
 from dissensus.base.probability import pool, pool_weights
 from dissensus.deep.nn.features import Features, features_of
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions
 from dissensus.deep.tendency.auto import Auto
-from dissensus.deep.tendency.classifier import TendencyClassifier
-from dissensus.deep.tendency.vector_networks import groups
-from dissensus.deep.tendency.published import apportion, jury
-from dissensus.deep.tendency.linear import Linear
 from dissensus.deep.tendency.base import Metadata
 from dissensus.deep.tendency.baselines import label_marginals
+from dissensus.deep.tendency.classifier import TendencyClassifier
+from dissensus.deep.tendency.linear import Linear
+from dissensus.deep.tendency.published import apportion, jury, most_similar, unlabelled_pairs
 from dissensus.deep.tendency.scores import score
-from dissensus.deep.tendency.published import most_similar, unlabelled_pairs
+from dissensus.deep.tendency.vector_networks import groups
+from dissensus.registry import tendencies
 
 # Small and quick enough for tests; the rest have settings that are so.
 QUICK = {

@@ -11,13 +11,11 @@ pytest.importorskip("torch", reason="features need torch")
 
 from dissensus import Annotations
 from dissensus.deep.nn.features import Features
-from dissensus.registry import tendencies
-from dissensus.deep.tendency.pairs import KERNELS, Components, fit_components
-from dissensus.deep.tendency.linear import random_folds
-from dissensus.deep.tendency.pairs import Pairs
-from dissensus.deep.tendency.shrunk import Priors, _Model, fit_shrunk
 from dissensus.deep.tendency.classifier import TendencyClassifier
-from dissensus.deep.tendency.linear import Linear
+from dissensus.deep.tendency.linear import Linear, random_folds
+from dissensus.deep.tendency.pairs import KERNELS, Components, Pairs, fit_components
+from dissensus.deep.tendency.shrunk import Priors, _Model, fit_shrunk
+from dissensus.registry import tendencies
 
 from .test_tendency import crowd
 

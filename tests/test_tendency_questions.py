@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 torch = pytest.importorskip("torch", reason="networks need torch: pip install '.[deep]'")
 
 from dissensus import Annotations
-from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.deep.nn.features import features_of
-from dissensus.registry import tendencies
 from dissensus.deep.tendency import FitOptions, qumatl
 from dissensus.deep.tendency.classifier import TendencyClassifier
 from dissensus.deep.tendency.maps import attention_maps
 from dissensus.deep.tendency.qumatl import QuestionTendency
+from dissensus.errors import DataError, MethodError, OptionError
+from dissensus.registry import tendencies
 
 from .support import run
 

@@ -11,8 +11,8 @@ from dissensus import time_limit
 from dissensus.base.progress import out_of_time, share_of_time
 from dissensus.cli import cli
 from dissensus.deep.nn.features import Features
-from dissensus.registry import recoverers, tendencies
 from dissensus.deep.tendency.linear import CrossValidation
+from dissensus.registry import recoverers, tendencies
 
 from .test_tendency import crowd
 

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from scipy.stats import spearmanr
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, identify, report
-from dissensus.quality.verdicts import rating_scores
-from dissensus.quality.verdicts import FAULTS, LEFT_OUT, VERDICTS
 from dissensus.formats import as_numbers
+from dissensus.quality.verdicts import FAULTS, LEFT_OUT, VERDICTS, rating_scores
 from dissensus.result import gold_codes
 from tests.annotator_crowds import crowd, quick, verdict_crowds
 from tests.support import annotation_rows, relation, shared, shared_truth

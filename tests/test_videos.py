@@ -8,7 +8,6 @@ from PIL import Image
 
 from dissensus import Annotations
 from dissensus.base.names import as_names
-from dissensus.errors import DataError, OptionError
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.nn import (
     Arrays,
@@ -25,9 +24,10 @@ from dissensus.deep.nn import (
     train,
 )
 from dissensus.deep.nn.inputs import LoadedFiles
-from dissensus.deep.nn.settings import optimizers_for
-from dissensus.deep.nn.reading import items_of
 from dissensus.deep.nn.media import frames_of
+from dissensus.deep.nn.reading import items_of
+from dissensus.deep.nn.settings import optimizers_for
+from dissensus.errors import DataError, OptionError
 
 av = pytest.importorskip("av", reason="PyAV is not installed: pip install '.[video]'")
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from dissensus import Annotations, DataError, MethodError, aggregate, aggregators, evaluate
 from dissensus.aggregation import GoldMajority, TwoThirds, Weighted
-from dissensus.formats.side_tables import read_authors, read_scores, read_skills
 from dissensus.datasets.strategy import assign_loads
+from dissensus.formats.side_tables import read_authors, read_scores, read_skills
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, estimate, read, write
 from dissensus.formats import Reading, examine
 from dissensus.formats.any_kind import examine_any
-from dissensus.formats.writers_init import losses
 from dissensus.formats.content import chosen_options
 from dissensus.formats.targets import TARGETS, destination_of
+from dissensus.formats.writers_init import losses
 from tests.support import benchmark, relation, rows_of, run, shared_path
 
 AWKWARD = [

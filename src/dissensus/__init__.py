@@ -15,46 +15,49 @@ The version, alone in its file so that `--version` imports nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .datasets.demo import demo as demo
-    from .base.progress import time_limit as time_limit
+    from .aggregation.aggregation import Consensus as Consensus
+    from .aggregation.comparison import compare as compare
+    from .aggregation.consensus_init import aggregate as aggregate
+    from .aggregation.held_out import bootstrap as bootstrap
     from .aggregation.numbers import estimate as estimate
-    from .metrics import agree as agree
     from .answers.annotations import Annotations as Annotations
     from .answers.marks import Boxes as Boxes
     from .answers.marks import Points as Points
     from .answers.marks import Spans as Spans
     from .answers.masks import Masks as Masks
     from .answers.numbers import Numbers as Numbers
-    from .quality.checks import check as check
-    from .aggregation.comparison import compare as compare
-    from .aggregation.consensus_init import aggregate as aggregate
-    from .aggregation.aggregation import Consensus as Consensus
+    from .base.progress import time_limit as time_limit
+    from .datasets.demo import demo as demo
     from .datasets.install import install as install
+    from .datasets.simulation import simulate as simulate
+    from .deep.learning.classifier import CrowdClassifier as CrowdClassifier
+    from .deep.meta.few_shot import FewShotCrowd as FewShotCrowd
+    from .deep.nn.settings import Training as Training
+    from .deep.recovery.estimator import DistributionRecovery as DistributionRecovery
+    from .deep.tendency.classifier import TendencyClassifier as TendencyClassifier
     from .errors import DataError as DataError
     from .errors import DissensusError as DissensusError
     from .errors import MethodError as MethodError
     from .errors import OptionError as OptionError
     from .errors import OutputError as OutputError
-    from .quality import identify as identify
-    from .quality.crowdlab import activelab as activelab
-    from .quality.crowdlab import crowdlab as crowdlab
-    from .quality.items import item_scores as item_scores
-    from .judging import Judging as Judging
-    from .judging import judge as judge
-    from .deep.learning.classifier import CrowdClassifier as CrowdClassifier
-    from .deep.meta.few_shot import FewShotCrowd as FewShotCrowd
-    from .metrics import evaluate as evaluate
-    from .deep.nn.settings import Training as Training
-    from .planning import Plan as Plan
-    from .planning import plan as plan
     from .formats import read as read
     from .formats import read_truth as read_truth
     from .formats.predictions import read_probabilities as read_probabilities
-    from .deep.recovery.estimator import DistributionRecovery as DistributionRecovery
+    from .formats.writers_init import write as write
+    from .judging import Judging as Judging
+    from .judging import judge as judge
+    from .metrics import agree as agree
+    from .metrics import evaluate as evaluate
+    from .planning import Plan as Plan
+    from .planning import plan as plan
+    from .quality import identify as identify
+    from .quality.checks import check as check
+    from .quality.crowdlab import activelab as activelab
+    from .quality.crowdlab import crowdlab as crowdlab
+    from .quality.items import item_scores as item_scores
     from .registry import aggregators as aggregators
     from .registry import estimators as estimators
     from .registry import policies as policies
@@ -63,13 +66,8 @@ if TYPE_CHECKING:
     from .reporting.number_report import report_numbers as report_numbers
     from .reporting.report import report as report
     from .reporting.summary import summarise as summarise
-    from .aggregation.held_out import bootstrap as bootstrap
     from .result import Aggregation as Aggregation
     from .result import Estimation as Estimation
-    from .datasets.simulation import simulate as simulate
-    from .deep.tendency.classifier import TendencyClassifier as TendencyClassifier
-    from .formats.writers_init import write as write
-
 
 
 __version__ = "0.1.0"

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .base.arrays import Array
 from .aggregation import Progress, no_progress
+from .aggregation.aggregation import Consensus
 from .answers import Answers
+from .base.arrays import Array
 from .base.engine import Engine, Local
 from .errors import DataError
 from .params import Settings
 from .registry import registries
 from .result import Aggregation, Table
-from .aggregation.aggregation import Consensus
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ Optional parts: the command that installs one, in a checkout or beside a wheel.
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 

@@ -12,13 +12,18 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .answers.identifiability import identifiable_annotators, identifiable_items
-from .base.names import indices_of
-from .base.probability import most_probable, normalize
-from .base.arrays import Array, Floats, Integers
 from .answers.annotations import Annotations, Part
-from .base.probability import ENOUGH_GOLD, fit_temperature, label_temperature
+from .answers.identifiability import identifiable_annotators, identifiable_items
+from .base.arrays import Array, Floats, Integers
 from .base.engine import Engine, Local
+from .base.names import indices_of
+from .base.probability import (
+    ENOUGH_GOLD,
+    fit_temperature,
+    label_temperature,
+    most_probable,
+    normalize,
+)
 from .errors import DataError, MethodError
 from .params import Settings
 from .registry import aggregators

@@ -28,15 +28,14 @@ from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
     from .aggregation import Aggregator
-    from .aggregation.numbers import Estimator
     from .aggregation.consensus_init import ConsensusMethod
+    from .aggregation.numbers import Estimator
+    from .datasets.strategy import AnswerStrategy, Strategy
     from .deep.learning.base import Method
     from .deep.meta.base import AdapterSettings
-    from .planning.policies import Policy
     from .deep.recovery.base import RecoveryMethod
-    from .datasets.strategy import AnswerStrategy
-    from .datasets.strategy import Strategy
     from .deep.tendency import TendencyMethod
+    from .planning.policies import Policy
 
 Kind = TypeVar("Kind", bound=Settings)
 Found = TypeVar("Found")
@@ -279,11 +278,14 @@ _CONSENSUS = {
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
     "consensus",
-    _table("aggregation", """
+    _table(
+        "aggregation",
+        """
         spans:span-pool spans:candidates objects sequence medoid masks:weighted-masks masks:staple
         joint-sets sets:per-option bradley-terry rankings:plackett-luce rankings:borda auto=TextAuto
         rover
-        """),
+        """,
+    ),
     {},
 )
 
@@ -301,11 +303,12 @@ registries: Mapping[str, KindRegistry] = {
 estimators: Registry[Estimator] = Registry(
     "estimate",
     _table(
-        "aggregation", """
+        "aggregation",
+        """
         numbers:mean numbers:median numbers:trimmed-mean truth_discovery:lfc-n gaussian
         gaussian:peer-grading truth_discovery:catd=NumberCatd truth_discovery:crh=NumberCrh
         truth_discovery:pm=NumberPm
-        """
+        """,
     ),
     {
         "student-t": "gaussian[freedom=4]",
@@ -329,10 +332,15 @@ simulators: Registry[Strategy] = Registry(
 )
 
 answer_simulators: Registry[AnswerStrategy] = Registry(
-    "simulate", _table("datasets", """
+    "simulate",
+    _table(
+        "datasets",
+        """
                     answer_crowds:objects answer_crowds:comparisons answer_crowds:masks
                     answer_crowds:sets
-                    """), {}
+                    """,
+    ),
+    {},
 )
 
 learners: Registry[Method] = Registry(
@@ -379,10 +387,15 @@ adapters: Registry[AdapterSettings] = Registry(
 )
 
 policies: Registry[Policy] = Registry(
-    "next", _table("planning", """
+    "next",
+    _table(
+        "planning",
+        """
                 policies:joint policies:bald policies:uncertainty policies:active-lab
                 policies:random
-                """), {}
+                """,
+    ),
+    {},
 )
 
 recoverers: Registry[RecoveryMethod] = Registry(

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from .answers.annotations import Annotations
+from .answers.base import Relation
 from .answers.identifiability import (
     Unidentifiable,
     identifiable_annotators,
     identifiable_items,
     why_unidentifiable,
 )
-from .base.names import Names, decode, text
+from .answers.numbers import Numbers
 from .base.arrays import Floats, FrozenArrays, Integers
+from .base.names import Names, decode, text
+from .base.probability import temper
 from .base.storage import State, loading_state, relation_of, save_state, with_prefix
 from .base.tables import Drawable, Tabular
 from .base.tables import Table as Table
-from .answers.annotations import Annotations
-from .answers.base import Relation
-from .answers.numbers import Numbers
-from .base.probability import temper
 from .errors import DataError, OptionError
 
 if TYPE_CHECKING:

@@ -63,10 +63,9 @@ def workbench_outcomes(inputs: Path, folder: Path) -> dict[str, Any]:
     """Return the words of all pages before and after some decisions, and what is exported."""
     from starlette.testclient import TestClient
 
-    from dissensus.app.guard import Hosts
+    from dissensus.app.guard import Hosts, Sessions
     from dissensus.app.journal import Journal
     from dissensus.app.server import make_app
-    from dissensus.app.guard import Sessions
     from dissensus.app.workbench import Workbench
     from dissensus.formats import examine
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..answers.selections import without_own
 from ..errors import MethodError, OptionError
 from ..formats import as_annotations, as_truth
-from ..registry import aggregators
 from ..method import (
     MACHINE_MEMORY,
     Aggregator,
@@ -23,52 +22,53 @@ from ..method import (
     check_size,
     no_progress,
 )
+from ..registry import aggregators
 from .em import EMAggregator, Expected
 
 if TYPE_CHECKING:
-    from ..base.arrays import Floats
     from ..answers.annotations import Annotations
+    from ..base.arrays import Floats
     from ..base.engine import Engine
     from ..result import Aggregation
     from .auto import Auto as Auto
     from .bcc import Bcc as Bcc
-    from .truth_discovery import Catd as Catd
     from .bcc import Cbcc as Cbcc
-    from .truth_discovery import Crh as Crh
     from .crossed_effects import CrossedEffects as CrossedEffects
     from .dawid_skene import DawidSkene as DawidSkene
     from .dawid_skene import DawidSkeneMap as DawidSkeneMap
-    from .one_coin import Diagonal as Diagonal
+    from .dawid_skene import FastDawidSkene as FastDawidSkene
+    from .dawid_skene import HybridDawidSkene as HybridDawidSkene
+    from .dawid_skene import Wds as Wds
     from .dswc import Dswc as Dswc
     from .dswc import DswcVb as DswcVb
-    from .dawid_skene import FastDawidSkene as FastDawidSkene
     from .glad import Glad as Glad
-    from .votes import GoldMajority as GoldMajority
-    from .one_coin import Hierarchical as Hierarchical
-    from .dawid_skene import HybridDawidSkene as HybridDawidSkene
-    from .weighted_votes import Iwmv as Iwmv
-    from .message_passing import Kos as Kos
     from .lfc import Lfc as Lfc
-    from .weighted_votes import LogOdds as LogOdds
     from .m_msr import MMsr as MMsr
     from .mace import Mace as Mace
-    from .votes import Majority as Majority
-    from .minimax_entropy import MinimaxEntropy as MinimaxEntropy
-    from .multidimensional import Multidimensional as Multidimensional
-    from .votes import NaiveSoft as NaiveSoft
-    from .one_coin import OneCoin as OneCoin
-    from .ordinal_distance import OrdinalDistance as OrdinalDistance
-    from .ordinal_latent import OrdinalLatent as OrdinalLatent
-    from .ordinal_distance import OrdinalSplit as OrdinalSplit
-    from .weighted_votes import Plantnet as Plantnet
-    from .truth_discovery import Pm as Pm
-    from .one_coin import TwoLevel as TwoLevel
-    from .votes import TwoThirds as TwoThirds
+    from .message_passing import Kos as Kos
     from .message_passing import ViBp as ViBp
     from .message_passing import ViMf as ViMf
-    from .weighted_votes import Wawa as Wawa
-    from .dawid_skene import Wds as Wds
+    from .minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from .multidimensional import Multidimensional as Multidimensional
+    from .one_coin import Diagonal as Diagonal
+    from .one_coin import Hierarchical as Hierarchical
+    from .one_coin import OneCoin as OneCoin
+    from .one_coin import TwoLevel as TwoLevel
+    from .ordinal_distance import OrdinalDistance as OrdinalDistance
+    from .ordinal_distance import OrdinalSplit as OrdinalSplit
+    from .ordinal_latent import OrdinalLatent as OrdinalLatent
+    from .truth_discovery import Catd as Catd
+    from .truth_discovery import Crh as Crh
+    from .truth_discovery import Pm as Pm
+    from .votes import GoldMajority as GoldMajority
+    from .votes import Majority as Majority
+    from .votes import NaiveSoft as NaiveSoft
+    from .votes import TwoThirds as TwoThirds
     from .votes import Weighted as Weighted
+    from .weighted_votes import Iwmv as Iwmv
+    from .weighted_votes import LogOdds as LogOdds
+    from .weighted_votes import Plantnet as Plantnet
+    from .weighted_votes import Wawa as Wawa
     from .weighted_votes import Zbs as Zbs
 
 __all__ = [

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.names import as_names
+from ..answers import Answers, kind_class
 from ..base.arrays import Array, Floats, FrozenArrays
+from ..base.names import as_names
 from ..base.storage import State, loading_state, relation_of, relation_state, save_state
 from ..base.tables import Tabular
-from ..answers import Answers, kind_class
 from ..result import Aggregation, Table
 from .existence import EXISTENCE, Existence
 

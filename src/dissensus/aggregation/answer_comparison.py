@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..answers import Answers
+from ..base.arrays import Floats
 from ..base.names import indices_of
 from ..base.storage import as_plain
-from ..base.arrays import Floats
-from ..answers import Answers
-from .consensus_init import consensus
 from ..errors import DataError, OptionError
 from ..metrics import Evaluation, evaluate_answers
 from ..metrics.answer_scores import joined
 from ..registry import registries
+from .consensus_init import consensus
 
 _SIGNIFICANT = 2.0  # standard errors
 _COMMON: dict[str, tuple[str, ...]] = {

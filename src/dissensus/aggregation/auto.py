@@ -7,43 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import ClassVar
-from typing import NamedTuple
-import numpy as np
-from ..answers.selections import content_sample
-from ..base.probability import mixture_weights
-from ..base.probability import most_probable
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..base.storage import with_prefix
-from ..answers.annotations import Annotations
-from ..base.probability import ENOUGH_GOLD
-from ..base.probability import fit_temperature
-from ..base.probability import label_temperature
-from ..base.probability import temper
-from ..base.engine import Engine
-from ..base.engine import Local
-from .held_out import confusion_from_posterior
-from .held_out import held_out
-from .held_out import stopped_early
-from ..params import Folds
-from ..registry import aggregators
-from ..result import Aggregation
-from ..result import pack_params
-from ..result import unpack_params
-from ..method import Aggregator
-from ..method import FitContext
-from ..method import Fitted
-from ..params import Probability
-from ..consensus_base import ConsensusContext
-from ..consensus_base import ConsensusMethod
-from .medoid import Medoid
-from .aggregation import Consensus
-from .rover import Rover
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from ..answers.annotations import Annotations
+from ..answers.selections import content_sample
+from ..base.arrays import Floats, Integers
+from ..base.engine import Engine, Local
+from ..base.probability import (
+    ENOUGH_GOLD,
+    fit_temperature,
+    label_temperature,
+    mixture_weights,
+    most_probable,
+    temper,
+)
+from ..base.storage import with_prefix
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import Aggregator, FitContext, Fitted
+from ..params import Folds, Probability
+from ..registry import aggregators
+from ..result import Aggregation, pack_params, unpack_params
+from .aggregation import Consensus
+from .held_out import confusion_from_posterior, held_out, stopped_early
+from .medoid import Medoid
+from .rover import Rover
 
 # One or two of every kind: votes, hard items, spamming, confusion matrices of clusters, of
 # individuals with equally frequent classes and with others, for easy and hard items, of annotators
@@ -304,7 +294,7 @@ def _notes(
     )
 
 
-_CONSENSUS_AUTO_SAMPLE = 20_000  # pairs of answers
+_TEXTS_SAMPLE = 20_000  # pairs of answers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,7 +321,7 @@ class TextAuto(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         first, second = fit.answers.within_item_pairs()
-        step = max(1, len(first) // _CONSENSUS_AUTO_SAMPLE)
+        step = max(1, len(first) // _TEXTS_SAMPLE)
         distance = fit.answers.distance(first[::step], second[::step])
         mean = float(np.mean(distance)) if len(distance) else 0.0
         method = Medoid() if mean >= self.apart else Rover()

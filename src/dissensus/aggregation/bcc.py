@@ -6,34 +6,25 @@ Community-based BCC (after Venanzi et al. 2014): annotators resemble their commu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-from typing import ClassVar
-from typing import NamedTuple
-import numpy as np
-from annotated_types import Gt
-from annotated_types import Lt
-from scipy.special import betaincinv
-from ..base.probability import expected_log
-from ..base.probability import log_beta
-from ..base.probability import normalize
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Part
-from ..params import Positive
-from .dawid_skene import ConfusionModel
-from .dawid_skene import Counts
-from .dawid_skene import pseudo_counts
-from scipy.special import psi
-from scipy.special import zeta
-from ..base.probability import negative_kl
-from ..base.probability import log_normalize
-from ..base.probability import safe_log
-from ..answers.annotations import Annotations
-from ..params import Count
-from ..params import NonNegative
-from .dswc import Dswc
-from .dswc import pooled
+from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+from annotated_types import Gt, Lt
+from scipy.special import betaincinv, psi, zeta
+
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
+from ..base.probability import (
+    expected_log,
+    log_beta,
+    log_normalize,
+    negative_kl,
+    normalize,
+    safe_log,
+)
+from ..params import Count, NonNegative, Positive
+from .dawid_skene import ConfusionModel, Counts, pseudo_counts
+from .dswc import Dswc, pooled
 
 Fraction = Annotated[float, Gt(0), Lt(1)]
 

@@ -33,13 +33,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ..base.iteration import iterate, relative_change_below
-from ..base.arrays import Floats, Integers
 from ..answers.rankings import Pairs, Rankings
-from ..params import Count, NonNegative, Positive
+from ..base.arrays import Floats, Integers
+from ..base.iteration import iterate, relative_change_below
 from ..consensus_base import ConsensusContext, ConsensusMethod
-from .rankings import groups, rankings_result
+from ..params import Count, NonNegative, Positive
 from .aggregation import Consensus
+from .rankings import groups, rankings_result
 
 _SMALL = 200  # things up to which the Hessian is dense
 _DENSE = 2500  # things up to which it is inverted

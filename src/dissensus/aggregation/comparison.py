@@ -16,43 +16,31 @@ from __future__ import annotations
 import math
 import time
 import tracemalloc
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import NamedTuple
-from typing import overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
 import numpy as np
-from ..base.storage import as_plain
-from ..base.arrays import Floats
-from ..base.tables import Drawable
-from ..base.tables import Table
-from ..base.tables import columns_of
-from . import Aggregator
-from . import as_method
-from ..answers.annotations import Annotations
-from .answer_comparison import AnswerComparison
-from .answer_comparison import compare_on_answers
-from ..answers import Answers
-from ..errors import OptionError
-from .held_out import HeldOut
-from .held_out import held_out
-from ..metrics import Evaluation
-from ..metrics import evaluate
-from ..formats import as_annotations
-from ..formats import as_truth
-from ..registry import aggregators
-from ..result import Aggregation
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from ..base.arrays import Integers
+
+from ..answers import Answers
+from ..answers.annotations import Annotations
+from ..base.arrays import Floats, Integers
+from ..base.storage import as_plain
+from ..base.tables import Drawable, Table, columns_of
+from ..errors import OptionError
+from ..formats import as_annotations, as_truth
+from ..metrics import Evaluation, evaluate
+from ..registry import aggregators
+from ..result import Aggregation
+from . import Aggregator, as_method
+from .answer_comparison import AnswerComparison, compare_on_answers
+from .held_out import HeldOut, held_out
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure
-
 
 
 _SPARSE = 0.3  # parameters per label above which confusion matrices are mostly prior

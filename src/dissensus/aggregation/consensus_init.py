@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
+from ..answers import Answers
+from ..answers.annotations import Annotations
+from ..answers.numbers import Numbers
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..registry import consensus_methods, registries
 from . import Aggregator, Progress
 from . import aggregate as aggregate_classes
-from ..answers.annotations import Annotations
-from ..answers import Answers
-from ..answers.numbers import Numbers
-from ..registry import consensus_methods, registries
-from ..consensus_base import ConsensusContext, ConsensusMethod
 from .aggregation import Consensus
 
 if TYPE_CHECKING:

@@ -39,14 +39,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..base.probability import log_normalize, normalize
-from ..base.arrays import Array, Floats, Integers
 from ..answers.annotations import Annotations, Part
+from ..base.arrays import Array, Floats, Integers
 from ..base.engine import add
-from ..params import Count, NonNegative, Positive
-from .em import AlternatingAggregator, State, start_posterior
+from ..base.probability import log_normalize, normalize
 from ..method import FitContext
+from ..params import Count, NonNegative, Positive
 from .dawid_skene import pseudo_counts
+from .em import AlternatingAggregator, State, start_posterior
 
 _CELLS = 2**18  # floats to work on at once
 _ACCURACY = 0.7  # of the matrix that the common one is drawn around

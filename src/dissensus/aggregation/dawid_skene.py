@@ -11,29 +11,19 @@ Weighted Dawid-Skene: votes weighted by a Dawid-Skene model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-from typing import ClassVar
-from typing import NamedTuple
-from typing import TypeVar
-import numpy as np
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..answers.annotations import Part
-from ..params import NonNegative
-from .em import EMAggregator
-from ..params import Probability
-from typing import Literal
-from ..base.probability import harden
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from ..method import FitContext
-from .em import Step
-from .votes import weighted_shares
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+import numpy as np
+
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
+from ..base.probability import harden, normalize, safe_log
+from ..method import FitContext
+from ..params import NonNegative, Probability
+from .em import EMAggregator, Step
+from .votes import weighted_shares
 
 Params = TypeVar("Params", bound=Any)
 

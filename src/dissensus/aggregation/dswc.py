@@ -6,24 +6,15 @@ Clusters of annotators by variational Bayes, which may leave clusters empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
-from typing import NamedTuple
-import numpy as np
-from ..base.probability import log_normalize
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..answers.annotations import Part
-from ..params import Count
-from ..params import NonNegative
-from .dawid_skene import ConfusionModel
-from .dawid_skene import Counts
-from ..base.probability import expected_log
-from ..base.probability import negative_kl
-from ..params import Positive
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
+from ..base.probability import expected_log, log_normalize, negative_kl, normalize, safe_log
+from ..params import Count, NonNegative, Positive
+from .dawid_skene import ConfusionModel, Counts
 
 _CELL = 1e-10  # added to every count
 

@@ -15,29 +15,19 @@ Parameters of items, or weights of features, do not follow from sums over parts 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-from typing import ClassVar
-from typing import Generic
-from typing import NamedTuple
-from typing import TypeVar
-import numpy as np
-from ..base.iteration import Iterations
-from ..base.iteration import iterate
-from ..base.iteration import relative_change_below
-from ..base.probability import log_normalize
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Floats
-from ..answers.annotations import Part
-from ..params import Count
-from ..params import NonNegative
-from ..method import Aggregator
-from ..method import FitContext
-from ..method import Fitted
-from collections.abc import Callable
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+import numpy as np
+
+from ..answers.annotations import Part
+from ..base.arrays import Floats
+from ..base.iteration import Iterations, iterate, relative_change_below
+from ..base.probability import log_normalize, normalize, safe_log
+from ..method import Aggregator, FitContext, Fitted
+from ..params import Count, NonNegative
 
 Params = TypeVar("Params")
 Counts = TypeVar("Counts")

@@ -16,26 +16,19 @@ Weighted interval scheduling: of overlapping spans, those with the largest summe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-from typing import ClassVar
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from annotated_types import Interval
 from scipy.special import betaln
-from ..base.probability import log_normalize
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from . import EMAggregator
-from . import Expected
-from ..answers.annotations import Part
-from ..base.probability import label_temperature
-from ..params import Positive
-from ..params import Probability
-import numpy.typing as npt
-from ..answers.matching import overlaps
 
+from ..answers.annotations import Part
+from ..answers.matching import overlaps
+from ..base.arrays import Floats, Integers
+from ..base.probability import label_temperature, log_normalize, normalize, safe_log
+from ..params import Positive, Probability
+from . import EMAggregator, Expected
 
 Levels = Annotated[int, Interval(ge=1, le=5)]
 EXISTENCE = "objects"  # the name of the model in results

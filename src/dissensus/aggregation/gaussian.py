@@ -5,31 +5,21 @@ Peer grading: graders have a bias and a reliability, which may depend on their o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-from typing import Literal
-from typing import NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
 import numpy as np
 from annotated_types import Ge
-from scipy.special import gammaln
-from ..base.iteration import iterate
-from ..base.iteration import relative_change_below
-from ..base.arrays import Floats
-from ..params import Count
-from ..params import NonNegative
-from ..params import Positive
-from ..result import Estimation
-from .numbers import Estimator
-from .numbers import NumericContext
-from collections.abc import Mapping
-from typing import ClassVar
-from scipy.special import digamma
-from scipy.special import polygamma
-from ..base.arrays import Integers
+from scipy.special import digamma, gammaln, polygamma
+
 from ..answers.numbers import Numbers
 from ..answers.selections import author_codes
-from ..params import table_of
-from .numbers import ratio
+from ..base.arrays import Floats, Integers
+from ..base.iteration import iterate, relative_change_below
+from ..params import Count, NonNegative, Positive, table_of
+from ..result import Estimation
+from .numbers import Estimator, NumericContext, ratio
 
 
 class GaussianParams(NamedTuple):
@@ -360,7 +350,7 @@ class PeerGrading(Estimator):
         mean_log = digamma(shape[asked]) - np.log(shape[asked] / precision)
         log_level = level + slope * own
         excess = float((mean_log - log_level - precision / np.exp(log_level)).mean())
-        least = _PEER_GRADING_LEAST * fit.variance
+        least = _LEAST_GRADE_VARIANCE * fit.variance
         return Prior(
             mean,
             max(spread, least),
@@ -371,7 +361,9 @@ class PeerGrading(Estimator):
         )
 
 
-_PEER_GRADING_LEAST = 1e-9  # least variance of values and biases, as a fraction of that of all answers
+_LEAST_GRADE_VARIANCE = (
+    1e-9  # least variance of values and biases, as a fraction of that of all answers
+)
 _SHAPE = 4.0  # of the precisions, before any answer is seen
 
 
@@ -379,7 +371,7 @@ def _first(fit: NumericContext) -> Grades:
     value = fit.keep_gold(fit.mean(np.ones(len(fit.annotations))))
     known = value[~np.isnan(value)]
     n_items, n_annotators = fit.annotations.n_items, fit.annotations.n_annotators
-    spread = max(float(known.var()), _PEER_GRADING_LEAST * fit.variance)
+    spread = max(float(known.var()), _LEAST_GRADE_VARIANCE * fit.variance)
     prior = Prior(float(known.mean()), spread, fit.within, -np.log(fit.within), 0.0, _SHAPE)
     return Grades(
         np.where(np.isnan(value), prior.mean, value),

@@ -25,15 +25,21 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from ..base.iteration import relative_change_below
-from ..base.probability import log_normalize, normalize, safe_log
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Part
+from ..base.arrays import Floats, Integers
 from ..base.engine import add
+from ..base.iteration import (
+    Derivatives,
+    add_normal_prior,
+    derivatives,
+    logistic,
+    newton_step,
+    relative_change_below,
+)
+from ..base.probability import log_normalize, normalize, safe_log
+from ..method import FitContext
 from ..params import Positive
 from .em import AlternatingAggregator, State, expectation, start_posterior
-from ..method import FitContext
-from ..base.iteration import Derivatives, add_normal_prior, derivatives, logistic, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 

@@ -20,33 +20,27 @@ uncertainty about annotators; the labels on an item itself stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-import numpy as np
-from ..answers.selections import content_folds
-from ..base.probability import normalize
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from . import Aggregator
-from .dawid_skene import pseudo_counts
-from ..answers.annotations import Annotations
-from ..base.probability import label_temperature
-from ..base.probability import temper
-from ..base.engine import Local
-from ..params import describe_fields
-from ..result import Aggregation
 import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from ..base.tables import Table
-from ..base.tables import Tabular
-from . import as_method
+from typing import Any
+
+import numpy as np
+
+from ..answers.annotations import Annotations
+from ..answers.selections import content_folds
+from ..base.arrays import Floats, Integers
+from ..base.engine import Local
+from ..base.probability import label_temperature, normalize, temper
+from ..base.tables import Table, Tabular
 from ..errors import OptionError
 from ..formats import as_annotations
-
+from ..params import describe_fields
+from ..result import Aggregation
+from . import Aggregator, as_method
+from .dawid_skene import pseudo_counts
 
 _GUESS = 0.01  # weight of a uniform guess
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior behind a vote's confusion matrices

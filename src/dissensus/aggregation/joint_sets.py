@@ -28,17 +28,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..answers.annotations import Annotations
 from ..answers.selections import content_folds, content_order
+from ..answers.sets import Sets
+from ..base.arrays import Floats, Integers
 from ..base.iteration import iterate, relative_change_below
 from ..base.names import as_names
-from ..base.arrays import Floats, Integers
-from . import no_progress
-from ..answers.annotations import Annotations
-from ..answers.sets import Sets
-from ..params import Count, NonNegative, Positive, Whole
 from ..consensus_base import ConsensusContext, ConsensusMethod
-from .sets import known_options, sets_result
+from ..params import Count, NonNegative, Positive, Whole
+from . import no_progress
 from .aggregation import Consensus
+from .sets import known_options, sets_result
 
 _PROFILES = (1, 5, 10, 20)  # numbers of profiles to choose from
 _TEMPERATURES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)

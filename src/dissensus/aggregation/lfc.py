@@ -24,15 +24,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..base.probability import log_normalize, normalize, safe_log
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
 from ..base.engine import add
+from ..base.probability import log_normalize, normalize, safe_log
 from ..errors import DataError
-from ..params import NonNegative
-from .em import AlternatingAggregator, State, expectation, start_posterior
 from ..method import FitContext
+from ..params import NonNegative
 from .dawid_skene import Confusion
+from .em import AlternatingAggregator, State, expectation, start_posterior
 
 _STEPS = (1, 10)  # Newton steps in an iteration, with features and with the intercept alone
 _GAIN = 1e-12  # relative gain of the last step; smaller losses are rounding errors

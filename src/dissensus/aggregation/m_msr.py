@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations
-from ..params import Count, NonNegative
+from ..base.arrays import Floats, Integers
 from ..method import FitContext, Fitted
+from ..params import Count, NonNegative
 from .votes import WeightedVote, Weights
 
 _ZERO = 1e-9  # smaller values are rounding errors

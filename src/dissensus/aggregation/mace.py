@@ -24,10 +24,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from ..base.probability import expected_log, negative_kl
-from ..base.probability import normalize, safe_log
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
+from ..base.probability import expected_log, negative_kl, normalize, safe_log
 from ..params import NonNegative, Positive
 from .em import EMAggregator, Expected
 

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
 import numpy as np
 from scipy import sparse
+
+from ..answers.masks import Masks, Segments, runs_of
+from ..base.arrays import Array, Floats, Integers
+from ..base.iteration import iterate, relative_change_below
 from ..base.names import as_names
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.masks import Masks
-from ..answers.masks import Segments
-from ..answers.masks import runs_of
-from ..consensus_base import ConsensusContext
-from ..consensus_base import ConsensusMethod
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..params import Count, NonNegative
 from .aggregation import Consensus
-from typing import Literal
-from ..base.iteration import iterate
-from ..base.iteration import relative_change_below
-from ..params import Count
-from ..params import NonNegative
 
 
 class Pixels(NamedTuple):
@@ -278,7 +271,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
 
 
-_WEIGHTED_MASKS_LEAST = 1e-6  # weight of a mask
+_LEAST_WEIGHT = 1e-6  # weight of a mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +311,7 @@ class WeightedMasks(MaskMethod):
         weight = np.ones(len(pixels.item))  # (answer)
         for _ in range(self.rounds):
             inside = self._share(pixels, weight)
-            weight = pixels.iou(pixels.with_gold(inside) > 0.5) ** self.power + _WEIGHTED_MASKS_LEAST
+            weight = pixels.iou(pixels.with_gold(inside) > 0.5) ** self.power + _LEAST_WEIGHT
         return Soft(self._share(pixels, weight), {"weight": weight})
 
     def _share(self, pixels: Pixels, weight: Floats) -> Floats:

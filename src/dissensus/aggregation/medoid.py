@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import Floats, Integers
 from ..answers import Answers
-from ..params import Count, NonNegative
+from ..base.arrays import Floats, Integers
 from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..params import Count, NonNegative
 from .aggregation import Consensus
 
 _LEAST = 0.02  # mean error of an item

@@ -9,40 +9,24 @@ Mean-field variational inference of Liu, Peng & Ihler (2012): two coins per anno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-from typing import Literal
-import numpy as np
-from ..base.probability import normalize
-from ..base.arrays import Floats
-from ..answers.annotations import Annotations
-from ..params import Count
-from ..result import Aggregation
-from ..method import FitContext
-from ..method import Fitted
-from .votes import WeightedVote
-from .votes import Weights
-from .votes import record_against
-from typing import Any
-from typing import NamedTuple
-from scipy import sparse
-from ..base.arrays import Array
-from ..base.arrays import Integers
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from scipy import sparse
 from scipy.special import expit
+
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Array, Floats, Integers
 from ..base.iteration import iterate
-from ..base.probability import log_normalize
-from ..base.probability import safe_log
-from ..answers.annotations import Part
-from ..params import NonNegative
-from ..params import Positive
-from ..method import Aggregator
-from .dawid_skene import Confusion
-from ..base.probability import expected_log
-from ..base.probability import negative_kl
-from .bcc import DirichletModel
-from .bcc import DirichletPosterior
-from .dawid_skene import Counts
+from ..base.probability import expected_log, log_normalize, negative_kl, normalize, safe_log
+from ..method import Aggregator, FitContext, Fitted
+from ..params import Count, NonNegative, Positive
+from ..result import Aggregation
+from .bcc import DirichletModel, DirichletPosterior
+from .dawid_skene import Confusion, Counts
+from .votes import WeightedVote, Weights, record_against
 
 
 class Edges(NamedTuple):

@@ -33,14 +33,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..base.probability import log_normalize, normalize, safe_log
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
 from ..base.engine import add
+from ..base.probability import log_normalize, normalize, safe_log
+from ..method import FitContext, Fitted
 from ..params import Count, NonNegative, Positive
 from ..result import Aggregation
 from .em import AlternatingAggregator, State, expectation, start_posterior
-from ..method import FitContext, Fitted
 from .message_passing import group_sum
 
 _STEPS = 3  # of both kinds in every iteration

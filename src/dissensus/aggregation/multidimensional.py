@@ -35,15 +35,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ..base.probability import log_normalize, normalize
-from ..base.arrays import Array, Floats, Integers
 from ..answers.annotations import Annotations, Part
+from ..base.arrays import Array, Floats, Integers
 from ..base.engine import add
+from ..base.iteration import Derivatives, add_normal_prior, newton_step
+from ..base.probability import log_normalize, normalize
+from ..method import FitContext
 from ..params import Count, NonNegative, Positive
 from .em import AlternatingAggregator, State, expectation, start_posterior
-from ..method import FitContext
 from .message_passing import group_sum
-from ..base.iteration import Derivatives, add_normal_prior, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 _SETTLING = 20  # steps for items with known annotators

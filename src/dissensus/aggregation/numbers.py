@@ -11,41 +11,30 @@ Trimmed mean: the mean of an item's answers without the highest and lowest.
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
-from typing import ClassVar
-import numpy as np
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.numbers import Numbers
-from ..errors import DataError
-from ..params import Settings
-from ..registry import estimators
-from ..result import Estimation
-from ..result import gold_values
-from ..method import Progress
-from ..method import no_progress
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-from ..answers.selections import without_own
-from ..formats import as_annotations
-from ..formats import as_truth
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
 from annotated_types import Interval
 
-if TYPE_CHECKING:
-    from .truth_discovery import NumberCatd as Catd
-    from .truth_discovery import NumberCrh as Crh
-    from .gaussian import Gaussian as Gaussian
-    from .truth_discovery import LfcN as LfcN
-    from .gaussian import PeerGrading as PeerGrading
-    from .truth_discovery import NumberPm as Pm
+from ..answers.numbers import Numbers
+from ..answers.selections import without_own
+from ..base.arrays import Floats, Integers
+from ..errors import DataError
+from ..formats import as_annotations, as_truth
+from ..method import Progress, no_progress
+from ..params import Settings
+from ..registry import estimators
+from ..result import Estimation, gold_values
 
+if TYPE_CHECKING:
+    from .gaussian import Gaussian as Gaussian
+    from .gaussian import PeerGrading as PeerGrading
+    from .truth_discovery import LfcN as LfcN
 
 
 @dataclass(frozen=True)

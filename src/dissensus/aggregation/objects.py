@@ -5,34 +5,24 @@ The steps that methods for marks have in common: what to keep, its table, and wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from . import as_method
-from ..answers.annotations import Annotations
-from ..answers import Candidates
-from ..params import Positive
-from ..params import Probability
-from ..consensus_base import ConsensusContext
-from .existence import EXISTENCE
-from .existence import YES
-from .existence import Existence
-from .existence import Levels
-from .aggregation import Consensus
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Literal
-import numpy.typing as npt
-from . import Aggregator
-from ..answers.matching import overlaps
-from ..result import Aggregation
-from ..consensus_base import ConsensusMethod
-from .existence import allow_nested
-from .existence import schedule
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from ..answers import Candidates
+from ..answers.annotations import Annotations
+from ..answers.matching import overlaps
+from ..base.arrays import Array, Floats, Integers
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..params import Positive, Probability
+from ..result import Aggregation
+from . import Aggregator, as_method
+from .aggregation import Consensus
+from .existence import EXISTENCE, YES, Existence, Levels, allow_nested, schedule
 
 Mask = npt.NDArray[np.bool_]
 

@@ -9,38 +9,25 @@ Two levels: every class has easy and hard items, with confusion matrices of thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-from typing import Literal
-from typing import NamedTuple
-import numpy as np
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..answers.annotations import Part
-from ..params import NonNegative
-from ..params import Probability
-from .em import EMAggregator
-from .dawid_skene import Confusion
-from .dawid_skene import ConfusionAggregator
-from .dawid_skene import Counts as DiagonalCounts
-from scipy.special import psi
-from .bcc import Bcc
-from .bcc import DirichletPosterior
-from .dawid_skene import Counts as HierarchicalCounts
-from .dawid_skene import pseudo_counts
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from scipy.special import softmax
-from ..base.probability import log_normalize
-from ..result import Aggregation
-from ..method import FitContext
-from .bcc import Fraction
-from .dawid_skene import Counts as TwoLevelCounts
+from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
+from scipy.special import psi, softmax
+
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Array, Floats, Integers
+from ..base.probability import log_normalize, normalize, safe_log
+from ..method import FitContext
+from ..params import NonNegative, Probability
+from ..result import Aggregation
+from .bcc import Bcc, DirichletPosterior, Fraction
+from .dawid_skene import Confusion, ConfusionAggregator, pseudo_counts
+from .dawid_skene import Counts as DiagonalCounts
+from .dawid_skene import Counts as HierarchicalCounts
+from .dawid_skene import Counts as TwoLevelCounts
+from .em import EMAggregator
 
 _EDGE = 1e-10  # no accuracy is exactly 0 or 1
 
@@ -256,7 +243,9 @@ class Hierarchical(Bcc):
     pooled: Probability = 0.5
     estimate: bool = False
 
-    def update(self, counts: HierarchicalCounts, last: DirichletPosterior | None) -> DirichletPosterior:
+    def update(
+        self, counts: HierarchicalCounts, last: DirichletPosterior | None
+    ) -> DirichletPosterior:
         n_classes = len(counts.true)
         given = counts.given_true.reshape(-1, n_classes, n_classes)
         if last is None:

@@ -5,33 +5,21 @@ Ordinal split (Raykar et al. 2010): one binary problem for every threshold betwe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
-from typing import ClassVar
-from typing import Literal
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
 import numpy as np
 from annotated_types import Interval
 from scipy.special import log_softmax
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Part
-from ..params import NonNegative
-from .ordinal_latent import blocks
-from .ordinal_latent import OrdinalAggregator
-from .dawid_skene import ConfusionModel
-from .dawid_skene import Counts
-from dataclasses import replace
-from ..base.names import numbered
-from ..answers.annotations import Annotations
-from ..params import Count
-from ..method import FitContext
-from ..method import Fitted
-from .dawid_skene import Confusion
-from .dawid_skene import DawidSkene
 
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
+from ..base.names import numbered
+from ..base.probability import normalize, safe_log
+from ..method import FitContext, Fitted
+from ..params import Count, NonNegative
+from .dawid_skene import Confusion, ConfusionModel, Counts, DawidSkene
+from .ordinal_latent import OrdinalAggregator, blocks
 
 _LOWEST, _HIGHEST = -5.0, 20.0  # range of the sharpness
 _STEP = 0.25  # of the grid of shifts

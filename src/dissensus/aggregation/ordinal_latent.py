@@ -10,35 +10,21 @@ The decision of methods for ordered classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
-from typing import ClassVar
-from typing import NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
 import numpy as np
 from annotated_types import Interval
-from scipy.special import ndtri
-from ..base.probability import log_normalize
-from ..base.probability import normalize
-from ..base.probability import safe_log
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..answers.annotations import Part
-from ..result import Aggregation
-from ..method import FitContext
-from .em import EMAggregator
-from .em import Expected
-from collections.abc import Iterator
-from scipy.special import expit
-from scipy.special import ndtr
-from typing import Any
-from typing import Literal
-from ..base.probability import TIE
-from ..base.probability import most_probable
-from ..method import Aggregator
+from scipy.special import expit, ndtr, ndtri
 
+from ..answers.annotations import Annotations, Part
+from ..base.arrays import Floats, Integers
+from ..base.probability import TIE, log_normalize, most_probable, normalize, safe_log
+from ..method import Aggregator, FitContext
+from ..result import Aggregation
+from .em import EMAggregator, Expected
 
 _CELLS = 2**16  # floats in the arrays of one block of annotators
 _LEAST = 1e-300

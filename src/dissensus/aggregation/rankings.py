@@ -7,25 +7,19 @@ Plackett and Luce: a ranking chooses the best thing, then the best of the rest, 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.rankings import Pairs
-from ..answers.rankings import Rankings
-from ..consensus_base import ConsensusContext
-from ..consensus_base import ConsensusMethod
+
+from ..answers.rankings import Pairs, Rankings
+from ..base.arrays import Array, Floats, Integers
+from ..base.iteration import iterate, relative_change_below
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..params import Count, NonNegative, Positive
 from .aggregation import Consensus
-from dataclasses import dataclass
-from typing import NamedTuple
-from ..base.iteration import iterate
-from ..base.iteration import relative_change_below
-from ..params import Count
-from ..params import NonNegative
-from ..params import Positive
 
 
 def rankings_result(

@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..base.names import as_names
-from ..base.arrays import Array, Floats, Integers
 from ..answers.texts import Texts, Tokens
-from ..params import Positive, Whole
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import as_names
 from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..params import Positive, Whole
 from .aggregation import Consensus
 
 _CELLS = 2**21  # slots × words of a batch

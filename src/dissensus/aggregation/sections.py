@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.storage import as_rows
 from ..base.arrays import Floats
+from ..base.storage import as_rows
+from ..pages import charts
+from ..pages.charts import (
+    BLUE,
+    ORANGE,
+    PERCENT,
+    VERDICT_COLOURS,
+    Figure,
+    chart,
+    dots,
+    number,
+    tooltip,
+)
+from ..pages.sections import CONFIDENT
 from ..pages.wording import percent
 from ..result import Aggregation
-from ..pages import charts
-from ..pages.charts import BLUE, ORANGE, PERCENT, VERDICT_COLOURS, Figure, chart, dots, number, tooltip
-from ..pages.sections import CONFIDENT
 
 if TYPE_CHECKING:
     pass
@@ -24,8 +34,8 @@ if TYPE_CHECKING:
 
 
 if TYPE_CHECKING:
-    from .comparison import Comparison
     from ..planning import Plan
+    from .comparison import Comparison
 
 _SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
 

@@ -8,30 +8,21 @@ that reach a position are always the first ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy import sparse
 from scipy.special import psi
-from ..base.probability import expected_log
-from ..base.probability import negative_kl
-from ..base.iteration import iterate
-from ..base.iteration import relative_change_below
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..base.arrays import count_up
+
 from ..answers.marks import Spans
-from ..base.probability import label_temperature
-from ..base.probability import temper
-from ..params import Count
-from ..params import NonNegative
-from ..params import Positive
-from ..consensus_base import ConsensusContext
-from ..consensus_base import ConsensusMethod
+from ..base.arrays import Array, Floats, Integers, count_up
+from ..base.iteration import iterate, relative_change_below
+from ..base.probability import expected_log, label_temperature, negative_kl, temper
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..params import Count, NonNegative, Positive
 from .aggregation import Consensus
-from collections.abc import Iterator
 
 
 class Smoothed(NamedTuple):

@@ -6,22 +6,20 @@ One question of no and yes for every option, each aggregated on its own (binary 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from ..base.names import as_names
-from ..base.names import indices_of
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..answers.sets import Sets
-from ..answers.sets import join_options
-from ..result import Aggregation
-from ..consensus_base import ConsensusContext
-from ..consensus_base import ConsensusMethod
-from .aggregation import Consensus
-from dataclasses import dataclass
-from . import as_method
+
 from ..answers.annotations import Annotations
+from ..answers.sets import Sets, join_options
+from ..base.arrays import Array, Floats
+from ..base.names import as_names, indices_of
+from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..result import Aggregation
+from . import as_method
+from .aggregation import Consensus
 
 
 def sets_result(

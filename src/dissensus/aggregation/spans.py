@@ -5,30 +5,23 @@ Span pool: the mean of two models of spans, which are right about different ones
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
+
 import numpy as np
-from ..base.probability import most_probable
-from . import as_method
+
+from ..answers.annotations import Annotations
 from ..answers.marks import Spans
 from ..answers.matching import overlaps
-from ..registry import registries
+from ..base.arrays import Floats, Integers
+from ..base.probability import most_probable
 from ..consensus_base import ConsensusContext
-from .existence import EXISTENCE
-from .objects import MarkMethod
-from .objects import Proposed
-from .objects import fit_inner
-from .objects import Objects
-from .aggregation import Consensus
-from typing import ClassVar
-from typing import NamedTuple
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
 from ..params import Probability
-
+from ..registry import registries
+from . import as_method
+from .aggregation import Consensus
+from .existence import EXISTENCE
+from .objects import MarkMethod, Objects, Proposed, fit_inner
 
 _TINY = 1e-300
 _ENOUGH = 0.5  # share of marks that coincide with another's, of those that overlap one

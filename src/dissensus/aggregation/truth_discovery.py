@@ -23,31 +23,22 @@ PM: as CRH, but errors are divided by the largest number of them instead of the 
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
+
 import numpy as np
 from annotated_types import Interval
 from scipy.special import gammaincinv
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..params import Settings
-from .votes import IteratedVote
-from .votes import Record
-from ..method import FitContext
-import math
-from typing import NamedTuple
-from ..base.iteration import iterate
-from ..params import Count
-from ..params import NonNegative
-from ..result import Estimation
-from .numbers import Estimator
-from .numbers import NumericContext
-from .numbers import ratio
-from typing import Literal
-from ..params import Positive
 
+from ..base.arrays import Floats, Integers
+from ..base.iteration import iterate
+from ..method import FitContext
+from ..params import Count, NonNegative, Positive, Settings
+from ..result import Estimation
+from .numbers import Estimator, NumericContext, ratio
+from .votes import IteratedVote, Record
 
 _LEAST_LOSS = 1e-9  # added to every loss, in units of the losses
 _LEAST_SHARE = 1e-12

@@ -22,31 +22,18 @@ Weighted vote: the weights of annotators are given.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-from typing import ClassVar
-from typing import NamedTuple
-import numpy as np
-from ..base.probability import TIE
-from ..base.probability import log_normalize
-from ..base.probability import normalize
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Part
-from ..base.probability import label_temperature
-from ..params import Count
-from ..method import Aggregator
-from ..method import FitContext
-from ..method import Fitted
-from ..params import NonNegative
-from ..params import Positive
-from typing import Literal
-from ..base.probability import most_probable
-from ..params import Probability
-from collections.abc import Mapping
-from ..params import table_of
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+
+from ..answers.annotations import Part
+from ..base.arrays import Floats, Integers
+from ..base.probability import TIE, label_temperature, log_normalize, most_probable, normalize
+from ..method import Aggregator, FitContext, Fitted
+from ..params import Count, NonNegative, Positive, Probability, table_of
 
 _SAME = 1e-9  # counts of agreements that differ by less are equal
 

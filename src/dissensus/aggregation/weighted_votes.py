@@ -11,35 +11,22 @@ Zero-based skill: skills move towards the agreement with the vote that they weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from ..method import FitContext
-from ..method import Fitted
-from .votes import WeightedVote
-from typing import Literal
-from ..base.arrays import Floats
-from .votes import IteratedVote
-from .votes import Record
-from typing import ClassVar
-import numpy as np
-from scipy.special import xlogy
-from ..params import Positive
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
 import numpy.typing as npt
-from ..base.probability import TIE
-from ..base.probability import normalize
-from ..base.arrays import Array
-from ..base.arrays import Integers
+from scipy.special import xlogy
+
 from ..answers.annotations import Annotations
 from ..answers.selections import author_codes
+from ..base.arrays import Array, Floats, Integers
+from ..base.probability import TIE, normalize
 from ..errors import MethodError
-from ..params import Count
-from ..params import NonNegative
-from ..params import Probability
-from ..params import table_of
-from ..method import Aggregator
-from .votes import record_against
-from .votes import Weights
+from ..method import Aggregator, FitContext, Fitted
+from ..params import Count, NonNegative, Positive, Probability, table_of
+from .votes import IteratedVote, Record, WeightedVote, Weights, record_against
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .annotators import KINDS, Kind, checked_kinds, kinds_from_patterns
+from ..base.arrays import (
+    Array,
+    Codes,
+    Floats,
+    Integers,
+    check_lengths,
+    is_sorted,
+    ragged_take,
+    renumber,
+    sort,
+    tally,
+)
 from ..base.names import (
     Names,
     Selection,
@@ -31,21 +42,10 @@ from ..base.names import (
     numbered,
     union,
 )
-from ..base.arrays import (
-    Array,
-    Codes,
-    Floats,
-    Integers,
-    check_lengths,
-    is_sorted,
-    ragged_take,
-    renumber,
-    sort,
-    tally,
-)
 from ..base.tables import gather
-from .base import Relation
 from ..errors import DataError, OptionError
+from .annotators import KINDS, Kind, checked_kinds, kinds_from_patterns
+from .base import Relation
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,18 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .left_out import LeftOut
-from ..base.names import (
-    Names,
-    Selection,
-    checked_codes,
-    chosen,
-    coded,
-    declared,
-    indices_of,
-    numbered,
-    union,
-)
 from ..base.arrays import (
     Array,
     Codes,
@@ -42,8 +30,20 @@ from ..base.arrays import (
     smallest_dtype,
     tally,
 )
+from ..base.names import (
+    Names,
+    Selection,
+    checked_codes,
+    chosen,
+    coded,
+    declared,
+    indices_of,
+    numbered,
+    union,
+)
 from ..base.tables import Table, Tabular, as_column, gather
 from ..errors import DataError
+from .left_out import LeftOut
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..base.names import Names, abbreviate, absent, as_array, as_names, code, coded, indices_of, text
 from ..base.arrays import Array, Codes, Floats, Integers, check_lengths, count_up
+from ..base.names import (
+    Names,
+    abbreviate,
+    absent,
+    as_array,
+    as_names,
+    code,
+    coded,
+    indices_of,
+    text,
+)
 from ..base.tables import Table, as_column
 from ..errors import DataError
 from .base import Candidates, Ragged, coded_rows, long_frame

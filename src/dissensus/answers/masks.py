@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..base.names import as_names, text
 from ..base.arrays import Array, Floats, Integers, check_lengths, count_up, ragged_take
+from ..base.names import as_names, text
 from ..base.tables import Table
 from ..errors import DataError
 from .base import Ragged, coded_rows

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..base.names import Names, as_names
 from ..base.arrays import Codes, Floats, Integers, count_up
+from ..base.names import Names, as_names
 from .annotations import Annotations
 from .base import Candidates
 

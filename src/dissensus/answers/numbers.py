@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..base.names import checked_codes, coded, declared
 from ..base.arrays import Array, Floats, check_lengths, tally
+from ..base.names import checked_codes, coded, declared
 from ..base.tables import as_column
 from ..errors import DataError
 from .base import Relation

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..base.names import Names, as_names, coded
 from ..base.arrays import Array, Codes, Floats, Integers, count_up
+from ..base.names import Names, as_names, coded
 from ..base.tables import Table
 from ..errors import DataError
 from .base import SPECIAL, Ragged, coded_rows

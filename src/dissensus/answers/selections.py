@@ -13,18 +13,19 @@ that nothing but their name distinguishes are numbered, so that they are spread 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
+
 import numpy as np
-from ..base.names import text
+import numpy.typing as npt
+
 from ..base.arrays import Integers
+from ..base.names import text
+from ..errors import DataError
 from .annotations import Annotations
 from .base import Relation
 from .numbers import Numbers
-from ..errors import DataError
-from typing import Any
-import numpy.typing as npt
 
-__all__ = ['author_codes', 'without_own']
+__all__ = ["author_codes", "without_own"]
 
 
 T = TypeVar("T", Annotations, Numbers)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..base.names import Names, as_names, coded, text
 from ..base.arrays import Array, Codes, Floats, Integers, count_up
+from ..base.names import Names, as_names, coded, text
 from ..base.tables import Table
 from .annotations import Annotations
 from .base import SPECIAL, Candidates, Ragged, coded_rows

@@ -6,28 +6,18 @@ Edit distances of many pairs of sequences at once, in padded batches of like len
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import NamedTuple
-from typing import Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
 import numpy as np
 import numpy.typing as npt
-from ..base.names import Names
-from ..base.names import as_names
-from ..base.names import code
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..base.tables import Table
-from .base import Answers
-from .base import coded_rows
-from ..base.arrays import count_up
 
+from ..base.arrays import Array, Floats, Integers, count_up
+from ..base.names import Names, as_names, code
+from ..base.tables import Table
+from .base import Answers, coded_rows
 
 _CELLS = 2**22  # of a batch
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from ..base.arrays import Integers
-from ..reporting.details import votes_of
-from ..quality.sections import shortened
-from .decisions import STATUSES
-from .fits import Fit
-from .fits import Present
-from pathlib import Path
 
+from ..base.arrays import Integers
+from ..quality.sections import shortened
+from ..reporting.details import votes_of
+from .decisions import STATUSES
+from .fits import Fit, Present
 
 PAGE = 50  # rows
 SORTS = ("certainty", "item", "labels", "label")

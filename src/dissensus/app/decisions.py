@@ -14,29 +14,24 @@ What if: annotators left out, classes merged or renamed, another method, and the
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from ..answers.annotations import Annotations
-from .journal import VERDICTS
-from .journal import Entry
-import math
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
-from ..base.arrays import Integers
+
 from ..aggregation import aggregate
+from ..answers.annotations import Annotations
+from ..base.arrays import Integers
+from ..errors import DataError, MethodError, OptionError
 from ..metrics import krippendorff_alpha
-from ..errors import DataError
-from ..errors import MethodError
-from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation
+from .journal import VERDICTS, Entry
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from ..base.formulas import guarded_frame
 from ..answers.annotations import Annotations
+from ..base.formulas import guarded_frame
 from ..errors import OptionError
-from ..reporting.details import downloads
-from ..formats.writers_init import write
 from ..formats.targets import TARGETS
+from ..formats.writers_init import write
+from ..reporting.details import downloads
 from .decisions import Decisions
 from .fits import Fit
 from .journal import Entry

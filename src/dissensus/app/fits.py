@@ -18,14 +18,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations
-from ..planning.label_errors import Checked
-from ..planning import Review, plan_review, random_order
+from ..base.arrays import Floats, Integers
 from ..formats import Reading
+from ..planning import Review, plan_review, random_order
+from ..planning.label_errors import Checked
 from ..reporting.report import Report, report_labels
-from .decisions import Changes
-from .decisions import OPEN, Decisions
+from .decisions import OPEN, Changes, Decisions
 
 
 @dataclass(frozen=True, eq=False)

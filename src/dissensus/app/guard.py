@@ -8,23 +8,22 @@ Who may use a workbench: a token in the first link, or a password, then a cookie
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-from collections.abc import Awaitable
-from collections.abc import Callable
-from http.cookies import SimpleCookie
-from typing import Any
-from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
 import hashlib
 import hmac
+import ipaddress
 import secrets
-from dataclasses import dataclass
-from dataclasses import field
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
 from threading import Lock
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
 from ..errors import OptionError
 from .journal import Journal
-
 
 MAX_NAME = 80  # characters of a reviewer's name
 _MAX_SESSIONS = 1000

@@ -16,22 +16,20 @@ from urllib.parse import urlencode
 import numpy as np
 
 from .. import __version__
-from ..metrics import krippendorff_alpha
 from ..answers.annotations import Annotations
 from ..errors import DataError, DissensusError
-from ..pages.wording import amount, percent
 from ..formats.spellings import about_spellings
-from ..registry import aggregators
+from ..metrics import krippendorff_alpha
 from ..pages import embedding
+from ..pages.wording import amount, percent
 from ..quality.sections import MAX_ANNOTATORS
+from ..registry import aggregators
 from . import exports
-from .browse import SORTS, VOTES, Catalogue, Filter, detail
-from .decisions import Changes
-from .decisions import DISPUTED, STATUSES, fingerprint
+from .browse import SORTS, VOTES, Catalogue, Filter, detail, media_of
+from .decisions import DISPUTED, STATUSES, Changes, fingerprint
 from .fits import Fit
-from .journal import Entry
-from .browse import media_of
 from .guard import Session
+from .journal import Entry
 from .workbench import Workbench, as_named
 
 _SHOWN = 100  # items in lists of changes

@@ -6,52 +6,46 @@ Serving a workbench: a socket, a link with a token, and the browser.
 from __future__ import annotations
 
 import asyncio
+import errno
 import getpass
 import re
-from collections.abc import Awaitable
-from collections.abc import Callable
-from functools import lru_cache
-from hashlib import sha256
-from importlib.resources import files
-from typing import NamedTuple
-from urllib.parse import parse_qs
-from urllib.parse import urlencode
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
-from starlette.requests import Request
-from starlette.responses import FileResponse
-from starlette.responses import HTMLResponse
-from starlette.responses import PlainTextResponse
-from starlette.responses import RedirectResponse
-from starlette.responses import Response
-from starlette.routing import Route
-from ..base.files import reason
-from ..errors import DissensusError
-from ..pages import embedding
-from . import exports
-from .decisions import is_fingerprint
-from .guard import Guard
-from .guard import Hosts
-from .journal import RequestError
-from .browse import media_of
-from .pages import Pages
-from .guard import Session
-from .guard import Sessions
-from .guard import clean_name
-from .guard import is_password
-from .workbench import Workbench
-import errno
 import signal
 import socket
 import sys
 import webbrowser
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
 from threading import Timer
-import uvicorn
-from ..errors import OptionError
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlencode
 
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.routing import Route
+
+from ..base.files import reason
+from ..errors import DissensusError, OptionError
+from ..pages import embedding
+from . import exports
+from .browse import media_of
+from .decisions import is_fingerprint
+from .guard import Guard, Hosts, Session, Sessions, clean_name, is_password
+from .journal import RequestError
+from .pages import Pages
+from .workbench import Workbench
 
 _MAX_BODY = 200_000  # bytes of a form
 _MAX_COMMENT = 2000  # characters

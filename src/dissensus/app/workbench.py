@@ -21,13 +21,12 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..errors import DataError, DissensusError, OptionError
-from ..planning.label_errors import Checked, LabelErrors
+from ..formats import Reading
 from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
-from ..formats import Reading
+from ..planning.label_errors import Checked, LabelErrors
 from ..registry import aggregators
-from .decisions import Changes, Effect, effect
-from .decisions import DECIDED, DISPUTED, Decisions, as_meant, fingerprint
+from .decisions import DECIDED, DISPUTED, Changes, Decisions, Effect, as_meant, effect, fingerprint
 from .fits import Fit, Present, fit
 from .journal import USED, VERDICTS, Entry, Journal, RequestError
 

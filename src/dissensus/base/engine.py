@@ -11,31 +11,23 @@ Threads of one machine: SciPy's sparse products release the global interpreter l
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Protocol
-from typing import TypeVar
-from contextlib import AbstractContextManager
-from contextlib import nullcontext
 import os
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
 import numpy as np
 
 if TYPE_CHECKING:
     from ..answers.base import Relation
 
 
-__all__ = ['Engine', 'Local', 'add']
+__all__ = ["Engine", "Local", "add"]
 
 
 Split = Callable[[Any], Sequence[Any]]  # a chunk of rows → its piece for every shard

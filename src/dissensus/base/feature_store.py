@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .files import atomic_folder, cache_folder
 from .arrays import Array, Integers
+from .files import atomic_folder, cache_folder
 
 KEY = "S16"  # a hash of content
 _FILES = ("notes.json", "keys.npy", "sizes.npy", "values.bin")

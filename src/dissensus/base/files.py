@@ -19,17 +19,13 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import ExitStack
-from contextlib import contextmanager
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
-from .progress import hide_bar
-from ..errors import OutputError
 
+from ..errors import OutputError
+from .progress import hide_bar
 
 _UNPRINTABLE = [code for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"]
 _UNPRINTABLE += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]  # they reorder what is shown

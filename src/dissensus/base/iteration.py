@@ -12,15 +12,12 @@ shorter one. In a logistic model, parameters change the log-odds x of annotation
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Generic
-from typing import NamedTuple
-from typing import Protocol
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
 import numpy as np
-from .arrays import Floats
-from .arrays import Integers
+
+from .arrays import Floats, Integers
 
 
 class _HasObjective(Protocol):

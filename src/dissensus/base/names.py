@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Array, Codes, Integers, smallest_dtype
 from ..errors import DataError
+from .arrays import Array, Codes, Integers, smallest_dtype
 
 Names = npt.NDArray[Any]  # of Python strings; `None` only where a label is undecided
 

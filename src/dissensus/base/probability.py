@@ -37,17 +37,12 @@ Statistician 54(4), 2000. doi:10.1080/00031305.2000.10474560
 
 from __future__ import annotations
 
-import numpy as np
-from .arrays import Floats
-from .arrays import Integers
-from scipy.special import gammaln
-from scipy.special import psi
-from scipy.special import logsumexp
-from .arrays import Array
 from typing import NamedTuple
-from scipy.special import ndtr
-from scipy.special import ndtri
 
+import numpy as np
+from scipy.special import gammaln, logsumexp, ndtr, ndtri, psi
+
+from .arrays import Array, Floats, Integers
 
 TIE = 1e-12  # probabilities closer than this are equal
 

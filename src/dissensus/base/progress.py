@@ -11,21 +11,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
-from threading import Lock
-from threading import Thread
-from typing import TYPE_CHECKING
-from typing import Protocol
 from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Event, Lock, Thread
 from time import monotonic
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import rich.progress
-
 
 
 _PATIENCE = 1.5  # seconds before a bar appears on a terminal; importing rich takes some more
@@ -36,7 +31,9 @@ wait = Event.wait  # until an event, or some seconds
 class Progress(Protocol):
     """A progress callback: steps done, steps in all (0 if unknown), and a message."""
 
-    def __call__(self, done: float, total: float = 0, message: str = "") -> None: ...
+    def __call__(self, done: float, total: float = 0, message: str = "") -> None:
+        """Take note of progress."""
+        ...
 
 
 class _Reporter:

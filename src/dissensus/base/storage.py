@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-import numpy as np
-from .files import atomic_folder
-from .files import read_folder_whole
-from .names import as_names
-from ..answers.base import Relation
-from ..errors import DataError
-from ..errors import DissensusError
 import math
-from collections.abc import Mapping
-from dataclasses import fields
-from dataclasses import is_dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..answers.base import Relation
+from ..errors import DataError, DissensusError
+from .files import atomic_folder, read_folder_whole
+from .names import as_names
 
 _FORMAT = 2
 FILES = ("result.json", "arrays.npz")

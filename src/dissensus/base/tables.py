@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .names import Names, as_names
 from ..errors import DataError, OptionError
+from .names import Names, as_names
 
 if TYPE_CHECKING:
     import pandas as pd

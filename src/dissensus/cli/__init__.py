@@ -8,17 +8,18 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import sys
-from contextlib import nullcontext
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any
-import click
-from ..base.progress import progress_bar
-from .. import __version__
-import re
 
-__all__ = ['cli', 'main']
+import click
+
+from .. import __version__
+from ..base.progress import progress_bar
+
+__all__ = ["cli", "main"]
 
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z-]+")

@@ -6,16 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..base.storage import as_plain, as_rows
 from ..base.progress import iterations, progress_bar
+from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
-from ..pages.terminal import interval, note, number, print_scores, print_table, print_text, show_json
+from ..pages.terminal import (
+    interval,
+    note,
+    number,
+    print_scores,
+    print_table,
+    print_text,
+    show_json,
+)
 from .files import read_known_answers
 
 if TYPE_CHECKING:
-    from ..metrics.distances import AnswerAgreement
-    from ..answers import Answers
     from ..aggregation.consensus_init import Consensus, ConsensusMethod
+    from ..answers import Answers
+    from ..metrics.distances import AnswerAgreement
 
 SCORES = {
     "f1": "F1",
@@ -163,8 +171,8 @@ def evaluate(
     pred: str, truth: str, kind: str, *, inputs: str | None, as_json: bool, **resampling: Any
 ) -> None:
     """Score a consensus in a file against known answers."""
-    from ..metrics import evaluate_answers
     from ..formats.any_kind import read_known
+    from ..metrics import evaluate_answers
 
     given, known = (read_known(path, kind, inputs) for path in (pred, truth))
     if isinstance(given, dict) and not isinstance(known, dict):

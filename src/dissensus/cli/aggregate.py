@@ -5,43 +5,36 @@ Sets of Parquet files as one table: read whole, or aggregated in parts.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from contextlib import nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-import click
-from ..base.progress import iterations
-from ..base.progress import progress_bar
-from ..errors import OptionError
-from ..pages.terminal import note
-from ..pages.terminal import show_json
-from .files import class_options
-from .files import examine_annotations
-from .files import examine_answers
-from .files import is_data_folder
-from .files import note_unknown
-from .files import read_data_folder
-from .files import read_known
-from .files import without_removed
-from .verb import ANSWERS
-from .verb import KINDS
-from .verb import READING
-from .verb import Computed
-from .verb import options
 from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
 from ..answers.left_out import LeftOut
-from ..pages.terminal import note_reading
-from .files import with_kinds
+from ..base.progress import iterations, progress_bar
+from ..errors import OptionError
+from ..pages.terminal import note, note_reading, show_json
+from .files import (
+    class_options,
+    examine_annotations,
+    examine_answers,
+    is_data_folder,
+    note_unknown,
+    read_data_folder,
+    read_known,
+    with_kinds,
+    without_removed,
+)
+from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..base.engine import Engine
-    from ..result import Aggregation
     from ..formats import Reading
-
+    from ..result import Aggregation
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
@@ -317,9 +310,8 @@ def _write_folder_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
-    from ..formats.tools.peerannot import read_metadata
+    from ..formats.tools.peerannot import read_metadata, write_glad, write_labels, write_undecided
     from ..registry import split_spec
-    from ..formats.tools.peerannot import write_glad, write_labels, write_undecided
 
     name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
     as_numbers = hard or method in _ALWAYS_HARD
@@ -354,8 +346,7 @@ class FileSet:
         from ..formats import Reading
         from ..formats.reading import with_scale, with_spelling_notes
         from ..formats.spellings import Joined
-        from ..scale.parquet_files import chunks_of, read_all
-        from ..scale.parquet_files import find_files, is_many
+        from ..scale.parquet_files import chunks_of, find_files, is_many, read_all
 
         if not is_many(self.paths):
             return examine_annotations(self.paths[0], **self.reading)
@@ -375,8 +366,7 @@ class FileSet:
         """Return which of these are items of the table."""
         import polars as pl
 
-        from ..scale.parquet_files import chunks_of
-        from ..scale.parquet_files import find_files
+        from ..scale.parquet_files import chunks_of, find_files
 
         columns, _ = self._columns_and_classes()
         asked = pl.Series(list(names), dtype=pl.String).implode()

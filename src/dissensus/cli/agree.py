@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.storage import as_plain
 from ..base.progress import progress_bar
+from ..base.storage import as_plain
 from ..errors import OptionError
 from ..pages.terminal import echo, interval, note, number, print_table, print_text, show_json
 from .files import class_options, examine_answers, read_annotations
@@ -70,9 +70,9 @@ def agree(
       dissensus agree answers.csv --measure alpha --per annotator
     """
     from .. import metrics as agreement
-    from ..quality import camps
     from ..metrics.sections import pairs_chart
     from ..pages.charts import check_chart, save_chart
+    from ..quality import camps
 
     if chart:
         check_chart(chart)

@@ -49,8 +49,8 @@ def compare(
       dissensus compare answers.csv -s majority -s dawid-skene --truth truth.csv
     """
     from ..aggregation import comparison
-    from ..pages.charts import check_chart
     from ..aggregation.sections import methods_figure
+    from ..pages.charts import check_chart
 
     if chart:
         check_chart(chart)

@@ -7,28 +7,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 import click
+
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import note
-from ..pages.terminal import show_json
-from .files import class_options
-from .files import examine_annotations
-from .files import examine_answers
-from .files import read_known
-from .files import reading_arguments
-from .files import replace_converted
-from .verb import ANSWERS
-from .verb import READING
-from .verb import options
+from ..pages.terminal import note, show_json
+from .files import (
+    class_options,
+    examine_annotations,
+    examine_answers,
+    read_known,
+    reading_arguments,
+    replace_converted,
+)
+from .verb import ANSWERS, READING, options
 
 if TYPE_CHECKING:
     from ..answers import Answers
     from ..formats import Reading
     from ..formats.writers_init import Card
-
 
 
 _MEASURES = ("percent", "alpha")
@@ -91,8 +90,8 @@ def convert(
     from contextlib import nullcontext
 
     from ..base.files import locked
-    from ..formats.writers_init import losses, pseudonymise, write
     from ..formats.pseudonyms import check_key_place, read_key, write_key
+    from ..formats.writers_init import losses, pseudonymise, write
 
     other = _answers_of(source, reading)
     if other is not None:

@@ -34,10 +34,10 @@ def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
       dissensus demo
     """
     from ..datasets import demo as _demo
-    from ..reporting.report import report
-    from ..reporting.summary import summarise
     from ..formats.writers_init import write
     from ..formats.writing import write_truth
+    from ..reporting.report import report
+    from ..reporting.summary import summarise
 
     annotations, truth = _demo.demo()
     target = Path(folder)

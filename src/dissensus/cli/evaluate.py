@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.storage import as_plain
 from ..base.progress import progress_bar
+from ..base.storage import as_plain
 from ..errors import DataError, OptionError
-from ..pages.terminal import interval, note, number, print_scores, print_table, print_text, show_json
+from ..pages.terminal import (
+    interval,
+    note,
+    number,
+    print_scores,
+    print_table,
+    print_text,
+    show_json,
+)
 from .files import read_annotations, read_known
 from .verb import options
 
@@ -114,8 +122,8 @@ def evaluate(
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
         _evaluate_annotators(pred, crowd, repeats, as_json, seed, options)
     elif annotations is not None:
-        from ..formats import read_predictions
         from ..deep.recovery.evaluation import evaluate_named
+        from ..formats import read_predictions
 
         given = read_predictions(pred, scale="nominal")
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
@@ -196,10 +204,10 @@ def _print_count(count: int, words: str) -> None:
 def _evaluate_annotators(
     pred: str, crowd: Annotations, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
 ) -> None:
-    from ..metrics import Score
-    from ..formats.predictions import read_annotator_predictions
     from ..deep.tendency.dic import dic_interval
     from ..deep.tendency.scores import score
+    from ..formats.predictions import read_annotator_predictions
+    from ..metrics import Score
 
     given = read_annotator_predictions(pred)
     crowd.check_classes("evaluate --dic")

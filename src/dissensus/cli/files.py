@@ -5,31 +5,25 @@ Files that a command replaces: it says so, and refuses those that it did not wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from ..base.progress import progress_bar
-from ..errors import OptionError
-from ..pages.terminal import note
-from ..pages.terminal import note_reading
 import filecmp
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from ..errors import DissensusError
-from ..errors import OutputError
+from typing import TYPE_CHECKING, Any
+
+from ..base.progress import progress_bar
+from ..errors import DissensusError, OptionError, OutputError
+from ..pages.terminal import note, note_reading
 
 if TYPE_CHECKING:
-    from ..answers.annotations import Annotations
     from ..answers import Answers
+    from ..answers.annotations import Annotations
     from ..answers.base import Relation
+    from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
     from ..formats.any_kind import AnswerReading
-    from ..deep.tendency.classifier import TendencyClassifier
-
 
 
 def examine_annotations(

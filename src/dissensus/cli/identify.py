@@ -6,51 +6,37 @@ Scores of `identify` that train a network: what it learns from, and the files it
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from typing import Any
-import click
-from ..base.storage import as_rows
-from ..base.progress import progress_bar
-from ..errors import OptionError
-from ..quality.sections import print_annotators
-from ..quality.sections import print_cleaned
-from ..quality.sections import print_items
-from ..quality.sections import print_score
-from ..quality.sections import score_json
-from .training import Network
-from .training import network_options
-from ..pages.terminal import note
-from ..pages.terminal import print_table
-from ..pages.terminal import show_json
-from .files import class_options
-from .files import examine_answers
-from .files import examine_folder
-from .files import is_data_folder
-from .files import read_known
-from .files import read_probabilities
-from .files import write_table
-from .verb import KINDS
-from .verb import READING
-from .verb import Computed
-from .verb import options
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from ..pages.terminal import is_first
-from .training import read_data
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..base.progress import progress_bar
+from ..base.storage import as_rows
+from ..errors import OptionError
+from ..pages.terminal import is_first, note, print_table, show_json
+from ..quality.sections import print_annotators, print_cleaned, print_items, print_score, score_json
+from .files import (
+    class_options,
+    examine_answers,
+    examine_folder,
+    is_data_folder,
+    read_known,
+    read_probabilities,
+    write_table,
+)
+from .training import Network, network_options, read_data
+from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..quality.scores import ScoreContext
-    from ..quality.scores import Score
-    from ..quality.scores import Scored
-    from ..result import Table
     from ..deep.learning.data_sets import DataSet
     from ..deep.learning.label_trainer import Hardness
     from ..deep.nn import Inputs
     from ..formats import Reading
+    from ..quality.scores import Score, ScoreContext, Scored
     from ..reporting.hardest import HardItem
-
+    from ..result import Table
 
 
 _SHOWN = 24  # items in the picture
@@ -83,8 +69,8 @@ class HardItems:
     ) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
         from ..base.names import indices_of
-        from ..quality.scores import Scored, score
         from ..formats.sources import format_for
+        from ..quality.scores import Scored, score
 
         if output and output != "-":
             format_for(output)  # before anything is computed
@@ -448,8 +434,8 @@ def _read_matrices(file: str | None) -> Any:
 
 
 def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
-    from ..quality.cleaning import clean
     from ..formats.writers_init import write
+    from ..quality.cleaning import clean
 
     given = {"result": asked.result, "gold": asked.gold, "seed": asked.seed}
     with progress_bar("cleaning"):

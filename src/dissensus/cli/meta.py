@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.storage import as_rows
 from ..base.progress import progress_bar
+from ..base.storage import as_rows
 from ..errors import OptionError
-from . import Group
 from ..pages.terminal import class_columns, note, print_table, print_text, show_json
+from . import Group
 from .files import examine_annotations, read_known, write_table
 from .verb import READING, REQUIRED, options
 

@@ -5,28 +5,22 @@ Every registered method as plain data, for `dissensus methods` and the pages in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-import click
-from ..pages.terminal import print_table
-from ..pages.terminal import print_text
-from ..pages.terminal import show_json
-from .verb import options
 import ast
 import re
 import sys
-from dataclasses import MISSING
-from dataclasses import asdict
-from dataclasses import dataclass
+from dataclasses import MISSING, asdict, dataclass
 from importlib.util import find_spec
 from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
-from ..params import describe_fields
-from ..params import format_value
-from ..registry import ON_TORCH
-from ..registry import REGISTRIES
-from ..registry import Registry
+
+import click
+
+from ..pages.terminal import print_table, print_text, show_json
+from ..params import describe_fields, format_value
+from ..registry import ON_TORCH, REGISTRIES, Registry
+from .verb import options
 
 
 @click.command()
@@ -39,7 +33,6 @@ def methods(name: str | None, as_json: bool) -> None:
     Example:
       dissensus methods dawid-skene
     """
-
     if name:
         show_entries(entries(name), as_json, settings=True)
     else:
@@ -189,37 +182,43 @@ def _entry(registry: Registry[Any], name: str) -> Entry:
         )
         for field in describe_fields(cls)
     )
-    text = sys.modules[cls.__module__].__doc__
-    return _with_aliases(registry, name, cls.__doc__, text, settings)
+    module = sys.modules[cls.__module__]
+    family = [base.__doc__ or "" for base in cls.__mro__ if base.__module__ == cls.__module__]
+    return _with_aliases(registry, name, family, module.__doc__ or "", settings)
 
 
 def _outline(registry: Registry[Any], name: str) -> Entry:
     module, _, attribute = registry.table[name].partition(":")
-    file = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    package = Path(__file__).parents[1]
+    file = package.joinpath(*module.split(".")[1:]).with_suffix(".py")
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    cls = next(
-        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == attribute
-    )
-    return _with_aliases(registry, name, ast.get_docstring(cls), ast.get_docstring(tree), ())
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    family, names = [], [attribute]
+    while names:
+        cls = classes[names.pop(0)]
+        family.append(ast.get_docstring(cls) or "")
+        bases = [ast.unparse(base).partition("[")[0] for base in cls.bases]
+        names += [base for base in bases if base in classes]
+    return _with_aliases(registry, name, family, ast.get_docstring(tree) or "", ())
 
 
 def _with_aliases(
-    registry: Registry[Any],
-    name: str,
-    doc: str | None,
-    text: str | None,
-    settings: tuple[Setting, ...],
+    registry: Registry[Any], name: str, family: list[str], file: str, settings: tuple[Setting, ...]
 ) -> Entry:
+    """Return the entry of a method: its class or its file tells its model, or a class it varies."""
     aliases = tuple(
         alias if target == name else f"{alias} (= {target})"
         for alias, target in registry.other_names(name).items()
     )
-    blocks = cleandoc(doc or "").split("\n\n")
-    own = list(takewhile(lambda block: not _HEADING.match(block), blocks))
-    told = any(block.startswith(FAILS) for block in own)  # or its file tells it, for all variants
-    whole = "\n\n".join(own[1:]) if told else cleandoc(text or "")
-    return Entry(registry.family, name, aliases, _line(blocks[0]), whole, settings)
+    told = [_told(doc) for doc in family]
+    varied = next(filter(None, told), "")  # by a class that only varies another
+    text = told[0] or (cleandoc(file) if FAILS in file or not varied else varied)
+    summary = cleandoc(family[0]).partition("\n\n")[0].replace("\n", " ")
+    return Entry(registry.family, name, aliases, summary, text, settings)
 
 
-def _line(block: str) -> str:
-    return block.replace("\n", " ")
+def _told(doc: str) -> str:
+    """Return what a class says of its model after its summary, if it does."""
+    blocks = takewhile(lambda block: not _HEADING.match(block), cleandoc(doc).split("\n\n"))
+    _, *text = blocks
+    return "\n\n".join(text) if any(block.startswith(FAILS) for block in text) else ""

@@ -69,9 +69,9 @@ def next(  # noqa: A001
     Example:
       dissensus next answers.csv --budget 200 --target 0.95 -o plan.csv
     """
-    from ..planning import plan
-    from ..pages.charts import check_chart, save_chart
     from ..aggregation.sections import curve_chart
+    from ..pages.charts import check_chart, save_chart
+    from ..planning import plan
 
     if chart:
         check_chart(chart)

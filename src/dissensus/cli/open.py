@@ -142,8 +142,7 @@ def _with_inputs(found: Reading, inputs: str, show: list[str] | None) -> Reading
 
 def _ask_password(journal: Any, host: str) -> None:
     """Ask for a password, if others than this machine can reach the workbench."""
-    from ..app.guard import Hosts
-    from ..app.guard import set_password
+    from ..app.guard import Hosts, set_password
 
     if Hosts(host).team and journal.secret("password") is None:
         note("Others can reach this address, so reviewers need a password.")

@@ -9,15 +9,15 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from . import Group
 from ..pages.terminal import class_columns, note, print_table, show_json
-from .files import read_annotations, read_known, write_table
+from . import Group
 from .evaluate import show_soft
+from .files import read_annotations, read_known, write_table
 from .verb import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
-    from ..base.names import Names
     from ..answers.annotations import Annotations
+    from ..base.names import Names
     from ..deep.nn import Inputs
     from ..deep.recovery.cross_validation import CrossValidation
 
@@ -80,9 +80,9 @@ def fit(
       dissensus recover fit labels.csv --vote-count 5 -o model
     """
     from ..base.names import as_names, code
-    from ..metrics import ranks
-    from ..formats import kind_of_labels
     from ..deep.recovery.estimator import DistributionRecovery
+    from ..formats import kind_of_labels
+    from ..metrics import ranks
 
     known = read_known(labels) or {}
     items, given = as_names(list(known)), list(known.values())

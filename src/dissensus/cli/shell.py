@@ -8,16 +8,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
 import click
-from ..pages.terminal import echo
-from ..pages.terminal import note
-from ..pages.terminal import print_table
-from ..pages.terminal import show_json
+
+from ..pages.terminal import echo, note, print_table, show_json
 from .verb import options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
 
 
 COMPLETING = "_DISSENSUS_COMPLETE"  # set by the shell that asks

@@ -54,10 +54,10 @@ def simulate(
     Example:
       dissensus simulate --n-annotators 30 --n-items 200 -K 5 -s independent-confusion -fb 10
     """
-    from ..registry import simulators, split_spec
     from ..datasets.simulation import is_of_answers
     from ..datasets.simulation import simulate as run
     from ..formats.tools.peerannot import write_simulation
+    from ..registry import simulators, split_spec
 
     if len(n_annotators) != 1:
         raise OptionError("--n-annotators is one number here")
@@ -104,8 +104,8 @@ def _simulate_answers(
     """Write simulated answers and their truth, and every option."""
     import numpy as np
 
-    from ..base.names import as_names
     from ..answers import Answers
+    from ..base.names import as_names
     from ..datasets.simulation import simulate_answers
     from ..formats.writers_init import write
     from ..formats.writing import write_columns, write_json

@@ -5,34 +5,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 import click
+
 from ..base.progress import progress_bar
-from ..errors import DataError
-from ..errors import OptionError
+from ..errors import DataError, OptionError
+from ..pages.terminal import class_columns, echo, note, number, print_table, print_text, show_json
 from . import Group
-from ..pages.terminal import class_columns
-from ..pages.terminal import note
-from ..pages.terminal import number
-from ..pages.terminal import print_table
-from ..pages.terminal import print_text
-from ..pages.terminal import show_json
-from .files import asked
-from .files import read_annotations
-from .files import read_questions
-from .files import split_names
-from .files import write_table
-from .verb import READING
-from .verb import REQUIRED
-from .verb import Computed
-from .verb import options
-from ..pages.terminal import echo
+from .files import asked, read_annotations, read_questions, split_names, write_table
+from .verb import READING, REQUIRED, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..deep.tendency.classifier import TendencyClassifier
-
 
 
 @click.command("map")
@@ -257,8 +243,8 @@ def predict(
 
     from ..base.names import as_names
     from ..deep.nn.reading import items_of, read_inputs
-    from ..formats.sources import format_for
     from ..deep.tendency.classifier import TendencyClassifier
+    from ..formats.sources import format_for
 
     if output != "-":
         format_for(output)  # before anything is computed

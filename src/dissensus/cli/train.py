@@ -6,29 +6,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 import click
-from ..base.progress import iterations
-from ..base.progress import progress_bar
-from .training import Network
-from .training import network_options
-from .files import examine_folder
-from .files import is_data_folder
-from .files import without_removed
-from .training import data_options
-from .training import fit_classifier
-from .training import output_files
-from .training import read_data
-from .training import show_outcome
-from .verb import READING
-from .verb import options
-from .verb import Computed
+
+from ..base.progress import iterations, progress_bar
+from .files import examine_folder, is_data_folder, without_removed
+from .training import (
+    Network,
+    data_options,
+    fit_classifier,
+    network_options,
+    output_files,
+    read_data,
+    show_outcome,
+)
+from .verb import READING, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..result import Predictions
-
 
 
 @click.command()
@@ -90,9 +87,8 @@ def train(
 @options("json")
 def modelinfo(as_json: bool) -> None:
     """List the encoders, networks that turn inputs into vectors."""
-    from .methods import entries_of
     from ..deep.nn.encoders import encoders
-    from .methods import show_entries
+    from .methods import entries_of, show_entries
 
     show_entries(entries_of(encoders), as_json, title="dissensus train --encoder …")
 
@@ -118,8 +114,8 @@ def _read_labels(
 
     from ..base.names import numbered
     from ..errors import DataError
-    from ..formats.tools.peerannot import read_folder
     from ..formats.predictions import read_predictions
+    from ..formats.tools.peerannot import read_folder
     from ..result import Predictions
 
     given = read_predictions(labels, scale="nominal")

@@ -5,36 +5,27 @@ Options of `train`, `aggregate-deep` and `identify` about a network and its trai
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from ..base.progress import progress_bar
-from ..errors import DataError
-from ..errors import OptionError
-from ..pages.terminal import echo
-from ..pages.terminal import is_first
-from ..pages.terminal import note
-from ..pages.terminal import print_scores
-from ..pages.terminal import show_json
-from .files import read_known
-from .verb import Computed
-from .verb import options
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
+
+from ..base.progress import progress_bar
+from ..errors import DataError, OptionError
+from ..pages.terminal import echo, is_first, note, print_scores, show_json
+from .files import read_known
+from .verb import Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..deep.learning.data_sets import DataSet
-    from ..deep.learning.outcome import Outcome
-    from ..deep.learning.outcome import OutputPaths
+    from ..deep.learning.outcome import Outcome, OutputPaths
+    from ..deep.nn import Inputs, Training
     from ..formats import Reading
-    from ..deep.nn import Inputs
-    from ..deep.nn import Training
-
 
 
 _SHOWN = {

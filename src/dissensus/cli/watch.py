@@ -5,39 +5,30 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 import click
+
 from ..base.files import reason
-from ..errors import DataError
-from ..errors import DissensusError
-from ..errors import OptionError
-from ..errors import OutputError
-from ..pages.terminal import note
-from ..pages.terminal import show_json
-from .verb import REQUIRED
-from .verb import Computed
-from .verb import options
-import math
-from contextlib import nullcontext
+from ..errors import DataError, DissensusError, OptionError, OutputError
+from ..pages.terminal import note, show_json
+from .verb import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
-    from ..scale.stream import Stream
-    from ..scale.annotation_log import Mark
-    from ..scale.annotation_log import NewRows
-    from ..scale import LabelStudioProject
-    from ..scale import WebhookReceiver
-    from ..scale.online import CurrentLabels
     from ..formats import Reading
-
+    from ..scale import LabelStudioProject, WebhookReceiver
+    from ..scale.annotation_log import Mark, NewRows
+    from ..scale.online import CurrentLabels
+    from ..scale.stream import Stream
 
 
 _TOGETHER = ("belong together", "exclude each other")
@@ -94,9 +85,9 @@ def watch(
       dissensus watch answers/ -o labels.csv
       dissensus watch --label-studio http://localhost:8080 --project 1 --listen 9000 -o labels.csv
     """
-    from ..scale.online import CurrentLabels
     from ..formats.columns import parse_columns
     from ..formats.sources import format_for
+    from ..scale.online import CurrentLabels
     from ..scale.stream import Stream
 
     format_for(output)

@@ -10,22 +10,19 @@ Sets: options that go together, and annotators who miss or add options.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
-from ..base.names import numbered
-from ..answers.rankings import Rankings
-from ..params import Count
-from ..params import NonNegative
-from ..params import Positive
-from ..params import Probability
-from .strategy import AnswerStrategy
-from .strategy import Assigned
-from .strategy import Drawn
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
-from ..base.arrays import Floats
-from ..answers.masks import Masks as MaskAnswers
+
 from ..answers.marks import Boxes
+from ..answers.masks import Masks as MaskAnswers
+from ..answers.rankings import Rankings
 from ..answers.sets import Sets as SetAnswers
+from ..base.arrays import Floats
+from ..base.names import numbered
+from ..params import Count, NonNegative, Positive, Probability
+from .strategy import AnswerStrategy, Assigned, Drawn
 
 
 @dataclass(frozen=True, kw_only=True)

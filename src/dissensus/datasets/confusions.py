@@ -22,26 +22,16 @@ Students and teachers: some annotators have learned from others, with all their 
 from __future__ import annotations
 
 from dataclasses import dataclass
-import numpy as np
-from ..params import Count
-from ..params import Positive
-from .strategy import CrowdParameters
-from .strategy import Design
-from .strategy import Strategy
-from ..base.arrays import Array
-from ..params import NonNegative
-from ..params import Probability
-from .strategy import Asked
-from .strategy import dominant
 from pathlib import Path
 from typing import Any
-from ..base.arrays import Floats
-from ..errors import DataError
-from ..errors import OptionError
-from scipy.special import expit
-from .strategy import one_coin
-from ..errors import MethodError
-from scipy.special import softmax
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from ..base.arrays import Array, Floats
+from ..errors import DataError, MethodError, OptionError
+from ..params import Count, NonNegative, Positive, Probability
+from .strategy import Asked, CrowdParameters, Design, Strategy, dominant, one_coin
 
 
 @dataclass(frozen=True, kw_only=True)

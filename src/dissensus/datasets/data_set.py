@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from typing import Literal
-import numpy as np
-from ..base.names import Names
-from ..base.names import indices_of
-from ..base.names import numbered
-from ..answers.annotations import Annotations
-from ..errors import DataError
-from ..formats.tools.peerannot import read_metadata
-from ..formats.reading import examine
-from ..formats.tools.peerannot import write_answers
-from ..formats.tools.peerannot import write_folder
-from ..formats.writing import write_json
+from typing import Any, Literal
 
+import numpy as np
+
+from ..answers.annotations import Annotations
+from ..base.names import Names, indices_of, numbered
+from ..errors import DataError
+from ..formats.reading import examine
+from ..formats.tools.peerannot import read_metadata, write_answers, write_folder
+from ..formats.writing import write_json
 
 _VALIDATION = 0.2  # share of the training pictures, where no others are given
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats
 from ..base.names import as_names
 from ..base.probability import pick
-from ..base.arrays import Array, Floats
-from ..answers.annotations import Annotations
 
 _CLASSES = ("badger", "boar", "deer", "empty", "fox")
 _COMMON = (0.10, 0.16, 0.28, 0.30, 0.16)  # (true class)

@@ -17,19 +17,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-import numpy as np
-from ..base.arrays import Array
-from ..base.arrays import smallest_dtype
-from ..errors import OptionError
-from .strategy import assign_loads
-from .strategy import drawn
-from .strategy import loads
-from .strategy import Answers
-from .strategy import Asked
-from .strategy import CrowdParameters
-from .strategy import Design
-from .strategy import Strategy
 
+import numpy as np
+
+from ..base.arrays import Array, smallest_dtype
+from ..errors import OptionError
+from .strategy import Asked, CrowdParameters, Design, Labels, Strategy, assign_loads, drawn, loads
 
 _CELLS = 2**21  # numbers in the largest array of a chunk: small enough for the caches
 _THREADS = os.cpu_count() or 1
@@ -41,7 +34,7 @@ def all_at_once(
     crowd: CrowdParameters,
     truth: Array,
     progress: Callable[[int, int], None],
-) -> Answers:
+) -> Labels:
     """Return the answers, drawn chunk by chunk."""
     n_items, most = design.n_items, design.most
     if n_items * most > design.cap * design.n_annotators:
@@ -92,7 +85,7 @@ def all_at_once(
     with ThreadPoolExecutor(_THREADS) as pool:
         for done in pool.map(work, firsts, seeds):
             progress(done, n_items)
-    return Answers(starts, annotators, answers)
+    return Labels(starts, annotators, answers)
 
 
 def one_by_one(
@@ -102,7 +95,7 @@ def one_by_one(
     truth: Array,
     rng: np.random.Generator,
     progress: Callable[[int, int], None],
-) -> Answers:
+) -> Labels:
     """Return the answers, drawn item by item."""
     load = np.zeros(design.n_annotators, dtype=np.int64)
     starts = np.zeros(design.n_items + 1, dtype=np.int64)
@@ -127,7 +120,7 @@ def one_by_one(
         answers.append(answer[order])
         progress(item + 1, design.n_items)
     kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
-    return Answers(
+    return Labels(
         starts,
         np.concatenate(annotators).astype(smallest_dtype(design.n_annotators)),
         np.concatenate(answers).astype(kind),

@@ -10,36 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
-from urllib.error import URLError
+from typing import Any, NamedTuple
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler
-from urllib.request import Request
-from urllib.request import build_opener
-from ..base.files import atomic_file
-from ..base.files import cache_folder
-from ..base.files import output_errors
-from ..base.files import reason
-from ..base.files import try_lock
-from ..base.progress import Progress
-from ..errors import DataError
-import tempfile
-from collections.abc import Sequence
-from typing import NamedTuple
-from ..base.files import atomic_folder
-from ..errors import OptionError
-from ..formats.tools.peerannot import write_folder
-from .archives import is_archive
-from .archives import unpack
-from .data_set import Installed
-from .recipes import RECIPES
-from .recipes import Source
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from ..base.files import atomic_file, atomic_folder, cache_folder, output_errors, reason, try_lock
+from ..base.progress import Progress
+from ..errors import DataError, OptionError
+from ..formats.tools.peerannot import write_folder
+from .archives import is_archive, unpack
+from .data_set import Installed
+from .recipes import RECIPES, Source
 
 _CHUNK = 2**18
 _TIMEOUT = 60

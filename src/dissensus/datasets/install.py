@@ -8,34 +8,25 @@ A data set's own script, run as peerannot runs it, only for `install --trust-cod
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
-from collections.abc import Mapping
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
+
+from ..answers.annotations import Annotations
 from ..base.files import atomic_folder
 from ..base.progress import Progress
-from ..answers.annotations import Annotations
-from ..errors import DataError
-from ..errors import OptionError
-from ..formats.tools.peerannot import read_folder
+from ..errors import DataError, OptionError
 from ..formats.reading import examine
-from ..formats.tools.peerannot import write_folder
-from .archives import is_archive
-from .archives import names_in
-from .archives import unpack
-from .data_set import Installed
-from .data_set import Layout
-from .data_set import read_answers
-from .data_set import write_data_set
-from .data_set import ImageFolders
-from .recipes import RECIPES
-from .recipes import find_recipe
-import importlib.util
-import sys
-from contextlib import chdir
+from ..formats.tools.peerannot import read_folder, write_folder
+from .archives import is_archive, names_in, unpack
+from .data_set import ImageFolders, Installed, Layout, read_answers, write_data_set
+from .recipes import RECIPES, find_recipe
 
-__all__ = ['Installed', 'SIMULATED', 'install']
+__all__ = ["SIMULATED", "Installed", "install"]
 
 
 # The size of a simulated data set.
@@ -147,12 +138,12 @@ def _is_name(source: str | Path) -> bool:
 
 def _by_name(name: str, folder: Path, seed: int) -> Installed:
     """Prepare a data set that needs no file."""
-    from .demo import demo
     from ..errors import MethodError
-    from ..registry import simulators
-    from .simulation import simulate
     from ..formats.tools.peerannot import write_simulation
     from ..formats.writing import write_truth
+    from ..registry import simulators
+    from .demo import demo
+    from .simulation import simulate
 
     _refuse_full(folder)
     if name == "demo":

@@ -16,20 +16,15 @@ Peer grading: annotators are authors of the items, and good authors may grade mo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
 import numpy as np
-from ..base.arrays import Array
-from ..params import NonNegative
-from ..params import Positive
-from .strategy import Asked
-from .strategy import CrowdParameters
-from .strategy import Design
-from .strategy import Strategy
-from typing import NamedTuple
-from ..base.names import numbered
-from ..base.arrays import Integers
+
 from ..answers.annotations import Annotations
-from ..base.arrays import Floats
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import numbered
+from ..params import NonNegative, Positive
+from .strategy import Asked, CrowdParameters, Design, Strategy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ..base.names import numbered
-from ..base.arrays import Integers
 from ..answers.annotations import Annotations
+from ..base.arrays import Integers
+from ..base.names import numbered
 from ..errors import DataError
 from ..formats.tools.peerannot import read_folder
-from .data_set import read_answers
-from .data_set import read_words
+from .data_set import read_answers, read_words
 
 _GITHUB = "https://raw.githubusercontent.com/peerannot/peerannot"
 

@@ -9,19 +9,17 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..base.names import numbered
-from ..base.arrays import Array
-from ..answers.annotations import Annotations
 from ..answers import Answers
+from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
+from ..base.arrays import Array
+from ..base.names import numbered
 from ..errors import OptionError
 from ..registry import answer_simulators, simulators, split_spec
-from .draws import all_at_once
-from .draws import one_by_one
-from .strategy import AnswerStrategy, assign
 from .confusions import GivenMatrices
+from .draws import all_at_once, one_by_one
 from .raters import JudgedItems, simulate_judges
-from .strategy import CrowdParameters, Design, Strategy
+from .strategy import AnswerStrategy, CrowdParameters, Design, Strategy, assign
 
 __all__ = [
     "AnswerSimulation",

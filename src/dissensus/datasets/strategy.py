@@ -13,30 +13,20 @@ The interface of strategies whose answers are sets, rankings, marks or masks.
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
+
 import numpy as np
-from annotated_types import Ge
-from ..base.probability import pick
-from ..base.arrays import Array
-from ..base.arrays import Codes
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..errors import MethodError
-from ..errors import OptionError
-from ..params import Count
-from ..params import Settings
-from ..params import Size
 import numpy.typing as npt
-from ..base.arrays import smallest_dtype
+from annotated_types import Ge
+
+from ..answers import Answers
+from ..base.arrays import Array, Codes, Floats, Integers, smallest_dtype
 from ..base.names import numbered
-from ..answers import Answers as AnswerStrategyAnswers
+from ..base.probability import pick
+from ..errors import MethodError, OptionError
+from ..params import Count, Settings, Size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,8 +81,8 @@ class Asked(NamedTuple):
     truth: Array  # (answer): of its item
 
 
-class Answers(NamedTuple):
-    """Answers, sorted by item, then annotator."""
+class Labels(NamedTuple):
+    """Labels, sorted by item, then annotator."""
 
     starts: Integers  # (item + 1): the answers on item i are starts[i]:starts[i + 1]
     annotator: Codes  # (answer)
@@ -233,8 +223,8 @@ def repeated(rows: Codes) -> npt.NDArray[np.bool_]:
 class Drawn(NamedTuple):
     """Answers, the truth, and what was drawn of annotators."""
 
-    answers: AnswerStrategyAnswers
-    truth: AnswerStrategyAnswers | dict[str, float]  # one answer per item, or the scores of things
+    answers: Answers
+    truth: Answers | dict[str, float]  # one answer per item, or the scores of things
     crowd: dict[str, Array]
 
 

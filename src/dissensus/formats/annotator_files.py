@@ -17,26 +17,17 @@ import io
 import struct
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
-from collections.abc import Sequence
-from pathlib import Path
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+import polars as pl
+
 from ..base.files import reason
 from ..errors import DataError
-from .format import Export
-from .format import head_of
-from .format import tool
-from .format import tool_of
-from .sources import DAMAGED
-from .sources import check_growth
-from .sources import Source
-from .sources import with_format
-from collections.abc import Callable
-from contextlib import contextmanager
-import polars as pl
-from .sources import check_blocks
-
+from .format import Export, head_of, tool, tool_of
+from .sources import DAMAGED, Source, check_blocks, check_growth, with_format
 
 FILES = ("cvat", "coco", "brat", "conll", "doccano")  # tools that are read so
 _ENDINGS = (".json", ".jsonl", ".xml", ".ann", ".conll", ".bio", ".iob", ".iob2", ".tsv", ".txt")

@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..answers.left_out import LeftOut, with_left_out
-from ..base.names import Names, as_names
-from ..base.arrays import Floats
 from ..answers import Answers, kind_class
+from ..answers.left_out import LeftOut, with_left_out
 from ..answers.rankings import TIES, Rankings
 from ..answers.sets import split_options
+from ..base.arrays import Floats
+from ..base.names import Names, as_names
 from ..errors import DataError
-from .columns import NEEDED, find_columns, plain_name
+from .columns import NEEDED, Layout, find_columns, plain_name
 from .frames import names_of
-from .columns import Layout
 from .line_faults import LineFaults, faults_of
 from .sources import Source, open_source, ragged_line
 from .spellings import Joined, join_columns

@@ -10,17 +10,25 @@ from typing import Any
 
 import polars as pl
 
-from ..base.files import is_stream
-from ..answers.annotations import Annotations
 from ..answers import Answers, kind_class
+from ..answers.annotations import Annotations
+from ..base.files import is_stream
 from ..errors import DataError, OptionError
 from .annotator_files import FILES, read_files
-from .questions import answers_from_records, kind_of_records
-from .columns import NEEDED, parse_columns, plain_name
+from .columns import (
+    CLASSES,
+    LAYOUTS,
+    NEEDED,
+    as_kind,
+    find_layout,
+    is_of_kind,
+    parse_columns,
+    plain_name,
+)
 from .format import TOOLS, Export, Head, head_of, keep, parse, tool_of
 from .frames import as_frame, names_of
 from .kinds import answers_of, has_answers
-from .columns import CLASSES, LAYOUTS, as_kind, find_layout, is_of_kind
+from .questions import answers_from_records, kind_of_records
 from .reading import Reading, choose_question, examine
 from .sources import FORMATS, Source, open_source, source_of_table
 from .spellings import check_way, spelled

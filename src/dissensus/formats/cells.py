@@ -21,14 +21,13 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from ..base.names import NUMBER
-from ..base.names import Names
-from ..base.arrays import Codes
-from ..base.arrays import smallest_dtype
 
+from ..base.arrays import Codes, smallest_dtype
+from ..base.names import NUMBER, Names
 
 _TOKEN = re.compile(
     r"""\s*(?:

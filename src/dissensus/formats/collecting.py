@@ -8,27 +8,20 @@ Who submitted an item and marked nothing gave an empty answer; who did not submi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+
 import polars as pl
+
 from ..answers.left_out import LeftOut
 from ..base.names import text
 from ..errors import DataError
-from .columns import NEEDED
-from .format import MARK
-from .format import NONE
-from .format import Export
-from .format import Kind
-from .format import Question
-from .kinds import as_texts
 from .cells import as_times
-from typing import NamedTuple
-from .shapes import runs_of
-from .shapes import union
-
+from .columns import NEEDED
+from .format import MARK, NONE, Export, Kind, Question
+from .kinds import as_texts
+from .shapes import runs_of, union
 
 MARKS: tuple[Kind, ...] = ("spans", "boxes", "points", "masks")
 _LONGEST_TEXT = 2**53  # characters, which numbers can count

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from collections.abc import Sequence
-from ..errors import DataError
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
 import polars as pl
+
 from ..answers import KINDS
 from ..answers.rankings import TIES
-from ..errors import OptionError
-
+from ..errors import DataError, OptionError
 
 _ITEMS = ["item", "task", "question", "unit", "example", "instance", "sample", "document"]
 _ANNOTATORS = [

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..answers.annotations import Annotations
+from ..answers.numbers import Numbers
 from ..base.names import text
 from ..base.storage import as_plain
 from ..base.tables import as_column, gather
-from ..answers.annotations import Annotations
-from ..answers.numbers import Numbers
+from ..result import Aggregation, Estimation
 from . import as_truth
 from .format import MARK, Kind
 from .frames import as_frame
 from .reading import Reading, examine
-from ..result import Aggregation, Estimation
 
 if TYPE_CHECKING:
     pass

@@ -21,8 +21,7 @@ import polars as pl
 
 from ..answers.left_out import LeftOut
 from .columns import NEEDED, plain_name
-from .sources import DAMAGED
-from .sources import Source
+from .sources import DAMAGED, Source
 from .tables import column_names, first_lines, first_rows
 
 Kind = Literal[

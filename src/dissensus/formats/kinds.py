@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..answers.left_out import with_left_out
 from ..answers import KINDS, Answers, kind_class
+from ..answers.left_out import with_left_out
 from .format import NONE, Question
 
 

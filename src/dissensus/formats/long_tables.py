@@ -13,50 +13,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 import polars as pl
-from ..answers.annotators import kind_of_word
-from ..answers.left_out import LeftOut
-from ..answers.left_out import with_left_out
-from ..base.names import NUMBER
-from ..base.names import Distinct
-from ..base.names import Names
-from ..base.names import as_names
-from ..base.names import code
-from ..base.names import text
-from ..base.arrays import Codes
-from ..base.arrays import smallest_dtype
+
 from ..answers.annotations import Annotations
+from ..answers.annotators import kind_of_word
+from ..answers.left_out import LeftOut, with_left_out
 from ..answers.numbers import Numbers
+from ..base.arrays import Codes, smallest_dtype
+from ..base.names import NUMBER, Distinct, Names, as_names, code, text
 from ..errors import DataError
-from .columns import CARRIED
-from .columns import IN_MEMORY
-from .columns import NEEDED
-from .columns import NO_LABEL
-from .columns import find_columns
+from .cells import as_texts_of_times, code_texts
+from .columns import CARRIED, IN_MEMORY, NEEDED, NO_LABEL, find_columns, is_known
+from .format import Export, Head, Question
 from .frames import names_of
-from .sources import Source
-from .sources import open_source
-from .sources import ragged_line
-from .tables import line_of_row
-from .tables import read_roles
-from .tables import without_empty
-from .cells import code_texts
-from .cells import as_texts_of_times
-from .columns import is_known
-from .format import Export
-from .format import Head
-from .format import Question
 from .line_faults import without_headers
-from .tables import first_lines
-from .tables import read_unnamed
+from .sources import Source, open_source, ragged_line
+from .tables import first_lines, line_of_row, read_roles, read_unnamed, without_empty
 
 
 def annotations_from(

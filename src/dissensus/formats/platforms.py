@@ -14,9 +14,9 @@ import polars as pl
 
 from ..answers.left_out import LeftOut
 from ..base.names import text
+from .cells import as_texts_of_times
 from .collecting import joined, with_texts
 from .format import NONE, Export, Kind, Question
-from .cells import as_texts_of_times
 
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")

@@ -10,43 +10,29 @@ Class probabilities of a classifier: an array, or a table as `aggregate` writes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-import numpy as np
-import polars as pl
-from ..base.names import as_names
-from ..base.names import indices_of
-from ..base.names import numbered
-from ..base.names import text
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..errors import DataError
-from ..result import Predictions
-from ..result import Values
-from .columns import NEEDED
-from .columns import TRUTH
-from .tools.peerannot import load_array
-from .frames import names_of
-from .scales import kind_of_labels
-from .sources import open_source
-from .tables import column_names
-from .tables import read_roles
-from .side_tables import labels_in_memory
-from collections.abc import Sequence
-import numpy.typing as npt
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
-from ..base.names import Names
-from ..base.names import abbreviate
-from ..base.arrays import Array
-from ..base.storage import damage
-from ..base.storage import load_arrays
-from .sources import Source
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import Names, abbreviate, as_names, indices_of, numbered, text
+from ..base.storage import damage, load_arrays
+from ..errors import DataError
+from ..result import Predictions, Values
+from .columns import NEEDED, TRUTH
+from .frames import names_of
+from .scales import kind_of_labels
+from .side_tables import labels_in_memory
+from .sources import Source, open_source
+from .tables import column_names, read_roles
+from .tools.peerannot import load_array
 
 PREFIX = "p:"
 

@@ -22,8 +22,8 @@ from ..base.names import as_names, text
 from ..base.tables import as_column
 from ..errors import DataError, OptionError, OutputError
 from .columns import NEEDED, plain_name
-from .reading import Reading
 from .content import content_of
+from .reading import Reading
 from .targets import goes_to_folder
 
 # Carried columns whose names show that they are about people.

@@ -10,12 +10,10 @@ from typing import Any, cast
 
 import polars as pl
 
-from ..answers.left_out import LeftOut, with_left_out
-from ..answers.annotations import Annotations, Scale
 from ..answers import KINDS
+from ..answers.annotations import Annotations, Scale
+from ..answers.left_out import LeftOut, with_left_out
 from ..errors import DataError
-from .platforms import chosen as one_label
-from .platforms import options_of
 from .annotator_files import FILES, read_files
 from .columns import (
     CARRIED,
@@ -27,12 +25,13 @@ from .columns import (
     no_label_note,
     plain_name,
 )
-from .tables import FOLDER, is_dataset
 from .format import INVERTED, TOOLS, Export, Kind, Question, head_of, parse, tool_of
 from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
 from .line_faults import faults_of
 from .long_tables import annotations_from, is_no_label
+from .platforms import chosen as one_label
+from .platforms import options_of
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
 from .spellings import (
     Joined,
@@ -44,7 +43,7 @@ from .spellings import (
     spelled,
     spelling_notes,
 )
-from .tables import column_names, read_columns, without_empty
+from .tables import FOLDER, column_names, is_dataset, read_columns, without_empty
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
 _KINDS: dict[Scale, Kind] = {
@@ -384,8 +383,8 @@ def _whole(
     spelling: str,
 ) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
-    from .tools.peerannot import is_nested, load_array, orientation_note
     from .json_records import load
+    from .tools.peerannot import is_nested, load_array, orientation_note
 
     if opened.format == "zip":
         raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")

@@ -23,9 +23,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..base.names import NUMBER, Names, as_values, text
-from ..base.arrays import Floats
 from ..answers.annotations import Annotations, Scale
+from ..base.arrays import Floats
+from ..base.names import NUMBER, Names, as_values, text
 
 _MOST_CLASSES = 20
 _LARGEST_RATIO = 0.95  # r

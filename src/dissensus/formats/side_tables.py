@@ -7,35 +7,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-import polars as pl
-from ..answers.annotators import KINDS
-from ..answers.annotators import kind_of_word
-from ..base.names import as_names
-from ..base.names import text
-from ..errors import DataError
-from .columns import NEEDED
-from .columns import find_columns
-from .columns import plain_name
-from .tools.peerannot import load_array
-from .frames import names_of
-from .json_records import load
-from .sources import Source
-from .sources import open_source
-from .tables import column_names
-from .tables import read_columns
-from .tables import read_roles
-from ..answers.left_out import short_name
-from .columns import TRUTH
-from .columns import is_known
-from .frames import frame_of_labels
-from .sources import is_folder
 
+import polars as pl
+
+from ..answers.annotators import KINDS, kind_of_word
+from ..answers.left_out import short_name
+from ..base.names import as_names, text
+from ..errors import DataError
+from .columns import NEEDED, TRUTH, find_columns, is_known, plain_name
+from .frames import frame_of_labels, names_of
+from .json_records import load
+from .sources import Source, is_folder, open_source
+from .tables import column_names, read_columns, read_roles
+from .tools.peerannot import load_array
 
 _SKILL = ["skill", "weight", "quality", "accuracy", "competence"]
 _SCORE = ["score", "probability", "confidence", "p"]

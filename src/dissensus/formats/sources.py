@@ -9,27 +9,25 @@ at most, so what would grow two hundredfold is refused before it fills the memor
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
 import re
 import select
 import sys
-from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import replace
-from pathlib import Path
-from typing import IO
-import polars as pl
-from ..base.files import is_stream
-from ..base.files import reason
-from ..errors import DataError
-from ..errors import OutputError
-from .columns import IN_MEMORY
-import gzip
 import zipfile
 import zlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
 
+import polars as pl
+
+from ..base.files import is_stream, reason
+from ..errors import DataError, OutputError
+from .columns import IN_MEMORY
 
 _MOST_GROWTH = 200
 _SMALL = 2**26  # bytes that anything may unpack to

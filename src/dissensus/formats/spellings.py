@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ..base.names import NUMBER, Names, as_names, text
-from ..base.arrays import Codes, Integers, tally
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
+from ..base.arrays import Codes, Integers, tally
+from ..base.names import NUMBER, Names, as_names, text
 from ..errors import DataError, OptionError
 from .scales import kind_of_labels
 

@@ -18,36 +18,25 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import suppress
-from itertools import dropwhile
-from itertools import islice
-from itertools import takewhile
-from typing import Any
-import polars as pl
-from ..base.formulas import MARK
-from ..base.formulas import as_before
-from ..answers.left_out import LeftOut
-from ..base.panics import without_panics
-from .columns import find_columns
-from .columns import is_known
-from .json_records import frame_of_records
-from .json_records import load_records
-from .line_faults import mended
-from .line_faults import without_headers
-from .sources import Source
-from .sources import ragged_line
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
-from ..errors import DataError
-from .json_records import load
-from .sources import open_source
+from typing import Any
 
+import polars as pl
+
+from ..answers.left_out import LeftOut
+from ..base.formulas import MARK, as_before
+from ..base.panics import without_panics
+from ..errors import DataError
+from .columns import find_columns, is_known
+from .json_records import frame_of_records, load, load_records
+from .line_faults import mended, without_headers
+from .sources import Source, open_source, ragged_line
 
 FOLDER = "dataset"  # the format of such a source
 _SPLIT = re.compile(r"([\w.]+?)(-\d{5}-of-\d{5}(-\w+)?)?\.parquet")

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.files import is_stream
 from ..answers.annotations import SCALES, Annotations
+from ..base.files import is_stream
 from ..errors import DataError, OptionError
+from .content import Content, Writable, content_of, is_id
 from .reading import Reading
 from .scales import scale_of_labels
 from .sources import FORMATS, format_for
-from .content import Content, Writable, content_of, is_id
 
 _TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")
 

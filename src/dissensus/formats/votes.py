@@ -20,9 +20,9 @@ import polars as pl
 from ..base.names import text
 from .columns import CARRIED, NEEDED, plain_name
 from .format import Export, Head, Question
-from .tools.huggingface import ids_of, texts_in
 from .sources import Source
 from .tables import rows_of
+from .tools.huggingface import ids_of, texts_in
 
 _NOTE = "only counts of votes: annotators are unknown and named 'vote 1', 'vote 2', …"
 Record = Mapping[str, Any]

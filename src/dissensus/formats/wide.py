@@ -13,32 +13,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, count
+
+import numpy as np
 import polars as pl
+
+from ..answers.annotations import Annotations
 from ..answers.left_out import LeftOut
 from ..base.names import text
-from .columns import NEEDED
-from .columns import NO_LABEL
-from .columns import is_known
-from .columns import no_label_note
-from .columns import plain_name
-from .format import Export
-from .format import Head
-from .format import Question
-from .long_tables import without_spaces
-from .line_faults import without_headers
-from .sources import Source
-from .tables import blank_lines
-from .tables import read_columns
-from .tables import read_unnamed
-from .tables import with_one_header
-from dataclasses import replace
-from itertools import chain
-from itertools import count
-import numpy as np
-from ..answers.annotations import Annotations
 from ..errors import OptionError
+from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .content import Content
-
+from .format import Export, Head, Question
+from .line_faults import without_headers
+from .long_tables import without_spaces
+from .sources import Source
+from .tables import blank_lines, read_columns, read_unnamed, with_one_header
 
 _GAPS = ("", *NO_LABEL)
 WHOLE = r"^[+-]?\d{1,4}(\.0)?$"

@@ -6,11 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .tools.huggingface_folders import Card
     from .pseudonyms import pseudonymise
     from .targets import losses
-    from .writing import write_answers
-    from .writing import write
+    from .tools.huggingface_folders import Card
+    from .writing import write, write_answers
 
 __all__ = ["Card", "losses", "pseudonymise", "write", "write_answers"]
 

@@ -8,38 +8,29 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import quote
+
 import msgspec
 import numpy as np
 import polars as pl
-from ..base.files import atomic_file
-from ..base.files import write_stdout
-from ..base.arrays import Array
-from ..base.tables import Tabular
-from ..base.tables import frame_of_table
-from ..answers.annotations import Annotations
+
 from ..answers import Answers
-from ..errors import DataError
-from ..errors import OptionError
+from ..answers.annotations import Annotations
+from ..base.arrays import Array
+from ..base.files import atomic_file, atomic_folder, write_stdout
+from ..base.panics import without_panics
+from ..base.tables import Tabular, frame_of_table
+from ..errors import DataError, OptionError
+from .content import Content, Writable, content_of
 from .reading import Reading
-from .sources import FORMATS
-from .sources import format_for
+from .sources import FORMATS, format_for
+from .targets import ANSWER_TARGETS, TARGETS, destination_of
 from .tools.huggingface_folders import Card
-from .content import Content
-from .content import Writable
-from .content import content_of
-from .targets import ANSWER_TARGETS
-from .targets import TARGETS
-from .targets import destination_of
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Protocol
-from urllib.parse import quote
-from ..base.files import atomic_folder
 
 
 def write(
@@ -94,7 +85,6 @@ def write(
 
 def _write_answers(answers: Answers, path: str | Path, given: str | None) -> None:
     """Write answers for a tool, as records where the file is JSON, or as a long table."""
-
     if given in ANSWER_TARGETS:
         write_answers(answers, path, format=given)
         return
@@ -173,20 +163,42 @@ def _save(body: Any, path: str | Path, kind: str, compression: Any) -> None:
     with atomic_file(path) if str(path) != "-" else nullcontext() as draft:
         file: Any = io.BytesIO() if draft is None else draft.open("wb")
         with file:
-            if frame is None or kind == "json":
-                records = body if frame is None else frame.iter_rows(named=True)
-                _save_json(records, file, kind, compression)
-            elif kind == "parquet":
-                frame.write_parquet(file, compression="zstd")
-            elif kind == "arrow":
-                frame.write_ipc(file)
-            elif kind == "jsonl":
-                frame.write_ndjson(file, compression=compression)
+            if frame is None:
+                _save_json(body, file, kind, compression)
             else:
-                separator = "\t" if kind == "tsv" else ","
-                frame.write_csv(file, separator=separator, compression=compression)
+                with _writable_times(frame, path):
+                    _save_frame(frame, file, kind, compression)
             if draft is None:
                 write_stdout(file.getvalue())
+
+
+def _save_frame(frame: pl.DataFrame, file: Any, kind: str, compression: Any) -> None:
+    """Write a table."""
+    match kind:
+        case "json":
+            _save_json(frame.iter_rows(named=True), file, kind, compression)
+        case "parquet":
+            frame.write_parquet(file, compression="zstd")
+        case "arrow":
+            frame.write_ipc(file)
+        case "jsonl":
+            frame.write_ndjson(file, compression=compression)
+        case _:
+            separator = "\t" if kind == "tsv" else ","
+            frame.write_csv(file, separator=separator, compression=compression)
+
+
+@contextmanager
+def _writable_times(frame: pl.DataFrame, path: str | Path) -> Iterator[None]:
+    """Refuse times that no calendar has, at which polars panics while it writes."""
+    if not any(dtype.is_temporal() for dtype in frame.dtypes):
+        yield
+        return
+    try:
+        with without_panics():
+            yield
+    except (pl.exceptions.ComputeError, ValueError, OverflowError):
+        raise DataError(f"{path}: a time is out of the years that can be written") from None
 
 
 def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:

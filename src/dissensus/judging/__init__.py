@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from .judges import Escalation, Judge, escalate, judges
+from .judging import Judging, judge, plan
 from .mixed import Mixed, mixed
-from .judges import Escalation, escalate
-from .judges import Judge, judges
-from .judging import Judging, judge
 from .pair_biases import PairBias, pair_biases
 from .panel import PanelWorth, panel
-from .judging import plan
 from .pool import Pooled, pool
 from .replacement import Replacement, ReplacementTest, replacement
 from .requirements import Requirement, check_requirement
-from .transport import Transported, periods, transport
-from .transport import Difference, true_difference
+from .transport import Difference, Transported, periods, transport, true_difference
 from .true_mean import Mean, true_mean
 from .true_shares import Share, true_shares
 

@@ -21,20 +21,17 @@ label is chosen at random instead, and only these labels are a random sample for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-import numpy as np
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..metrics.pairs import pairwise
-from .mixed import Mixed
-from .mixed import Repeat
-from .mixed import by_cluster
-from .mixed import resampled
 import math
-import numpy.typing as npt
-from ..base.names import Names
-from .pool import Pooled
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from ..base.arrays import Floats, Integers
+from ..base.names import Names
+from ..metrics.pairs import pairwise
+from .mixed import Mixed, Repeat, by_cluster, resampled
+from .pool import Pooled
 
 MIN_ITEMS = 50  # items with two people, below which only one person is needed
 

@@ -5,54 +5,34 @@ Whom to ask about what, and when to stop: a plan for people that knows what mode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+
 import numpy as np
+
+from ..answers.annotations import Annotations, Scale
+from ..base.arrays import Integers
 from ..base.names import Names
 from ..base.storage import as_plain
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..answers.annotations import Scale
 from ..errors import OptionError
-from ..quality.copying import Copies
-from ..quality.copying import copies
+from ..formats import as_annotations, as_truth
 from ..planning import Plan
-from ..formats import as_annotations
-from ..formats import as_truth
-from . import sentences as words
-from .mixed import Mixed
-from .mixed import mixed
-from .judges import Escalation
-from .judges import escalate
-from .judges import Judge
-from .judges import judges
-from .pair_biases import PairBias
-from .pair_biases import pair_biases
-from .panel import PanelWorth
-from .panel import panel
-from .pool import Pooled
-from .pool import pool
-from .replacement import EPSILON
-from .replacement import ReplacementTest
-from .replacement import replacement
-from .transport import Transported
-from .transport import periods
-from .transport import transport
-from .transport import Difference
-from .transport import true_difference
-from .true_mean import Mean
-from .true_mean import true_mean
-from .true_shares import SAMPLED
-from .true_shares import Sampled
-from .true_shares import Share
-from .true_shares import true_shares
 from ..planning import plan as plan_labels
+from ..quality.copying import Copies, copies
+from . import sentences as words
+from .judges import Escalation, Judge, escalate, judges
+from .mixed import Mixed, mixed
+from .pair_biases import PairBias, pair_biases
+from .panel import PanelWorth, panel
+from .pool import Pooled, pool
+from .replacement import EPSILON, ReplacementTest, replacement
+from .transport import Difference, Transported, periods, transport, true_difference
+from .true_mean import Mean, true_mean
+from .true_shares import SAMPLED, Sampled, Share, true_shares
 
 
 def plan(data: Mixed, pooled: Pooled, *, budget: float, **settings: Any) -> Plan:

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..answers.annotators import PREFIX
-from ..base.names import Names, as_names, as_values, code
-from ..base.arrays import Array, Floats, Integers
 from ..answers.annotations import Annotations
+from ..answers.annotators import PREFIX
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import Names, as_names, as_values, code
 from ..errors import DataError
 
 Mask = npt.NDArray[np.bool_]

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr, stdtrit
 
-from ..base.names import as_names
-from ..base.arrays import Array, Floats, Integers
 from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import as_names
 from ..errors import DataError
 from .mixed import Mixed
 from .panel import family_of

@@ -19,33 +19,21 @@ Judge pool: labels of people, and models that count like a learned number of peo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from typing import NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
+
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp
-from ..base.names import Names
-from ..base.probability import normalize
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
+
+from ..aggregation import Aggregator, FitContext, Fitted
 from ..answers.annotations import Annotations
-from .mixed import Mixed
-from .mixed import row_weights
-from typing import ClassVar
-from typing import Literal
-from ..base.probability import log_normalize
-from ..base.probability import safe_log
-from ..aggregation import Aggregator
-from ..aggregation import FitContext
-from ..aggregation import Fitted
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import Names
+from ..base.probability import log_normalize, normalize, safe_log
 from ..params import Positive
 from ..result import Aggregation
-from .mixed import voices
-from .mixed import weighted_votes
-
+from .mixed import Mixed, row_weights, voices, weighted_votes
 
 PENALTY = 2.0
 FOLDS = 5

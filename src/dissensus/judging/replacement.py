@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations
+from ..base.arrays import Floats, Integers
 from .mixed import Mixed, Repeat, cells, repeats_of, resampled, row_weights
 
 MIN_ITEMS = 30  # of a person, each labelled by two people and the model

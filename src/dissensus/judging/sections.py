@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from . import Judging
-from ..pages.page import PageReport
-from ..pages.wording import amount, formatted, percent
 from ..pages import charts
 from ..pages.charts import BLUE, GREY, ORANGE, Figure
+from ..pages.page import PageReport
 from ..pages.sections import Column, Download, Page, Section, SortableTable, Table
+from ..pages.wording import amount, formatted, percent
+from . import Judging
 
 _MAX_POINTS = 200  # of the escalation curve
 _MAX_CELLS = 40  # judges in a heat map

@@ -17,17 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-import numpy as np
-from scipy.special import stdtr
-from scipy.special import stdtrit
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..quality.copying import discoveries
-from .mixed import Mixed
-from .mixed import Mask
-from .true_mean import powered_mean
-from .true_shares import MIN_LABELS as _TRUE_DIFFERENCE_MIN_LABELS
 
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from ..base.arrays import Floats, Integers
+from ..quality.copying import discoveries
+from .mixed import Mask, Mixed
+from .true_mean import powered_mean
+from .true_shares import MIN_LABELS as _MIN_PAIRED_LABELS
 
 MIN_LABELS = 30  # of a group, before a correction is carried to it
 _RATE = 0.05
@@ -211,7 +209,7 @@ def true_difference(
     sides = [data.group == names.index(name) for name in (one, other)]
     y, f = np.where(data.known, y, np.nan), f
     pairs = _paired(y, f, data.cluster, sides) if data.clustered else None
-    if pairs is not None and (~np.isnan(pairs[0])).sum() >= _TRUE_DIFFERENCE_MIN_LABELS:
+    if pairs is not None and (~np.isnan(pairs[0])).sum() >= _MIN_PAIRED_LABELS:
         dy, df = pairs
         labelled = ~np.isnan(dy)
         found = powered_mean(dy[labelled], df[labelled], df[~labelled], None, confidence)[:3]
@@ -222,7 +220,7 @@ def true_difference(
         labelled = side & ~np.isnan(y) & ~np.isnan(f)
         rest = side & np.isnan(y) & ~np.isnan(f)
         counts.append(int(labelled.sum()))
-        if counts[-1] < _TRUE_DIFFERENCE_MIN_LABELS:
+        if counts[-1] < _MIN_PAIRED_LABELS:
             continue
         estimate, low, _, _ = powered_mean(y[labelled], f[labelled], f[rest], None, confidence)
         freedom = max(counts[-1] - 2, 1)
@@ -254,6 +252,6 @@ def _paired(
                 total = np.bincount(cluster[used], values[used], minlength=n_clusters)
                 means.append(total / count)
     both = ~np.isnan(means[2]) & ~np.isnan(means[3])
-    if both.sum() < _TRUE_DIFFERENCE_MIN_LABELS:
+    if both.sum() < _MIN_PAIRED_LABELS:
         return None
     return (means[0] - means[1])[both], (means[2] - means[3])[both]

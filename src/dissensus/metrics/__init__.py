@@ -13,47 +13,74 @@ fewer than two do not count.
 
 from __future__ import annotations
 
-from .evaluation import Evaluation
-from .evaluation import Score
-from .evaluation import evaluate
-from .evaluation import evaluate_answers
-from .scores import annotator_errors
-from .scores import multilabel_error_rate
-from .scores import multilabel_manhattan
-from .scores import ranks
-from typing import Any
-from typing import overload
+from typing import Any, overload
+
 from ..answers import Answers
 from ..errors import OptionError
-from .agreement_result import item_agreement
-from .agreement_result import split_options
-from .pairs import KindAgreement
-from .pairs import agreement_by_kind
-from .coefficients import Measure
-from .coefficients import find_measure
-from .coefficients import measures
-from .distances import AnswerAgreement
-from .distances import agree_on_answers
-from .agreement import agree_on_labels
-from .pairs import Pairs
-from .pairs import cohen_kappa
-from .pairs import pairwise
-from .pairs import scott_pi
-from .agreement_result import Agreement
-from .agreement_result import AnnotatorAgreement
-from .agreement_result import ClassAgreement
-from .agreement_result import Estimate
-from .agreement_result import ItemAgreement
-from .agreement_result import in_words
-from .agreement import brennan_prediger
-from .agreement import conger_kappa
-from .agreement import fleiss_kappa
-from .agreement import gwet_ac
-from .agreement import krippendorff_alpha
-from .agreement import percent_agreement
-from .agreement import randolph_kappa
+from .agreement import (
+    agree_on_labels,
+    brennan_prediger,
+    conger_kappa,
+    fleiss_kappa,
+    gwet_ac,
+    krippendorff_alpha,
+    percent_agreement,
+    randolph_kappa,
+)
+from .agreement_result import (
+    Agreement,
+    AnnotatorAgreement,
+    ClassAgreement,
+    Estimate,
+    ItemAgreement,
+    in_words,
+    item_agreement,
+    split_options,
+)
+from .coefficients import Measure, find_measure, measures
+from .distances import AnswerAgreement, agree_on_answers
+from .evaluation import Evaluation, Score, evaluate, evaluate_answers
+from .pairs import KindAgreement, Pairs, agreement_by_kind, cohen_kappa, pairwise, scott_pi
+from .scores import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
 
-__all__ = ['Agreement', 'AnnotatorAgreement', 'AnswerAgreement', 'ClassAgreement', 'Estimate', 'Evaluation', 'ItemAgreement', 'KindAgreement', 'Measure', 'Pairs', 'Score', 'agree', 'agree_on_answers', 'agree_on_labels', 'agreement_by_kind', 'annotator_errors', 'brennan_prediger', 'cohen_kappa', 'conger_kappa', 'evaluate', 'evaluate_answers', 'find_measure', 'fleiss_kappa', 'gwet_ac', 'in_words', 'item_agreement', 'krippendorff_alpha', 'measures', 'multilabel_error_rate', 'multilabel_manhattan', 'pairwise', 'percent_agreement', 'randolph_kappa', 'ranks', 'scott_pi', 'split_options']
+__all__ = [
+    "Agreement",
+    "AnnotatorAgreement",
+    "AnswerAgreement",
+    "ClassAgreement",
+    "Estimate",
+    "Evaluation",
+    "ItemAgreement",
+    "KindAgreement",
+    "Measure",
+    "Pairs",
+    "Score",
+    "agree",
+    "agree_on_answers",
+    "agree_on_labels",
+    "agreement_by_kind",
+    "annotator_errors",
+    "brennan_prediger",
+    "cohen_kappa",
+    "conger_kappa",
+    "evaluate",
+    "evaluate_answers",
+    "find_measure",
+    "fleiss_kappa",
+    "gwet_ac",
+    "in_words",
+    "item_agreement",
+    "krippendorff_alpha",
+    "measures",
+    "multilabel_error_rate",
+    "multilabel_manhattan",
+    "pairwise",
+    "percent_agreement",
+    "randolph_kappa",
+    "ranks",
+    "scott_pi",
+    "split_options",
+]
 
 
 @overload

@@ -6,43 +6,34 @@ The measures as functions of annotations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Any
-from typing import Literal
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
 import numpy as np
 from scipy.special import ndtri
-from ..base.names import as_names
-from ..base.arrays import Floats
-from ..answers.annotations import SCALES
-from ..answers.annotations import Annotations
-from ..answers.annotations import Scale
-from ..answers.numbers import Numbers
-from ..errors import DataError
-from ..errors import OptionError
-from ..formats import as_annotations
-from .agreement_result import annotator_breakdown
-from .agreement_result import item_breakdown
-from .agreement_result import one_vs_rest
-from .agreement_result import split_options
-from .coefficients import Measure
-from .coefficients import find_measure
-from .statistics import WeightsLike
-from .joint import IntervalKind
-from .joint import blocks
-from .joint import check_interval
-from .joint import draws
-from .joint import interval_of
-from .joint import JointMeasures
-from .agreement_result import Agreement
-from .agreement_result import AnnotatorAgreement
-from .agreement_result import ClassAgreement
-from .agreement_result import Estimate
-from .agreement_result import ItemAgreement
-from .agreement_result import in_words
-from .agreement_result import notes_on
 
+from ..answers.annotations import SCALES, Annotations, Scale
+from ..answers.numbers import Numbers
+from ..base.arrays import Floats
+from ..base.names import as_names
+from ..errors import DataError, OptionError
+from ..formats import as_annotations
+from .agreement_result import (
+    Agreement,
+    AnnotatorAgreement,
+    ClassAgreement,
+    Estimate,
+    ItemAgreement,
+    annotator_breakdown,
+    in_words,
+    item_breakdown,
+    notes_on,
+    one_vs_rest,
+    split_options,
+)
+from .coefficients import Measure, find_measure
+from .joint import IntervalKind, JointMeasures, blocks, check_interval, draws, interval_of
+from .statistics import WeightsLike
 
 USUAL = ("percent", "alpha", "fleiss", "ac1")
 

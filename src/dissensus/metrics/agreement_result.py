@@ -11,30 +11,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import numpy as np
-from ..base.storage import as_plain
-from ..base.tables import Drawable
-from ..base.tables import Table
-from ..base.tables import columns_of
+
 from ..answers.annotations import Annotations
-from .coefficients import find_measure
-from .statistics import WeightsLike
-from .statistics import class_values
 from ..base.arrays import Floats
+from ..base.storage import as_plain
+from ..base.tables import Drawable, Table, columns_of
 from ..errors import OptionError
-from .statistics import Difference
-from .statistics import weights_to_difference
+from .coefficients import find_measure
 from .joint import JointMeasures
-from .statistics import own_votes
-from .statistics import Votes
-from .statistics import count_votes
+from .statistics import (
+    Difference,
+    Votes,
+    WeightsLike,
+    class_values,
+    count_votes,
+    own_votes,
+    weights_to_difference,
+)
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure
-
 
 
 _HIGH, _LOW = 0.8, 0.4  # much agreement, but little beyond chance

@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.names import as_names, indices_of
-from ..base.arrays import Floats, Integers
 from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.masks import Masks
@@ -29,6 +27,8 @@ from ..answers.matching import best_match
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
+from ..base.arrays import Floats, Integers
+from ..base.names import as_names, indices_of
 from ..errors import DataError
 
 _TIE = 1e-6  # what similarity counts beside being matched at all

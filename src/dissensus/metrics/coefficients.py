@@ -39,8 +39,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..registry import find_by_name
-from .statistics import Difference
-from .statistics import ItemStatistics, SufficientStatistics
+from .statistics import Difference, ItemStatistics, SufficientStatistics
 
 Expected = Callable[[Floats, Difference], tuple[Floats, Floats]]
 Formula = Callable[[SufficientStatistics, Difference], Floats]  # one number for every weighting

@@ -35,27 +35,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-from typing import NamedTuple
-import numpy as np
-from ..base.storage import as_plain
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..base.arrays import count_up
-from ..answers import Answers
-from ..answers.marks import Marks
-from ..answers.marks import Spans
-from ..answers.sets import Sets
-from ..errors import DataError
-from .joint import check_interval
-from .joint import draws
-from .joint import interval_of
-from .agreement_result import Estimate
-from ..answers.matching import best_match
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..answers import Answers
+from ..answers.marks import Marks, Spans
+from ..answers.matching import best_match
+from ..answers.sets import Sets
+from ..base.arrays import Floats, Integers, count_up
+from ..base.storage import as_plain
+from ..errors import DataError
+from .agreement_result import Estimate
+from .joint import check_interval, draws, interval_of
 
 _SHUFFLES = 30
-_GAMMA_PAIRS = 20_000  # of all shuffles together
+_PAIRS_OF_UNITS = 20_000  # of all shuffles together
 _CELLS = 2**22  # pairs of spans at a time
 
 
@@ -114,7 +109,7 @@ def _shuffled(
     spans: Spans, first: Integers, second: Integers, rng: np.random.Generator
 ) -> tuple[Integers, Floats]:
     """Return pairs of answers with the disorder of their shuffled spans."""
-    per_shuffle = min(len(first), max(_GAMMA_PAIRS // _SHUFFLES, 1))
+    per_shuffle = min(len(first), max(_PAIRS_OF_UNITS // _SHUFFLES, 1))
     item = spans.item.astype(np.int64)
     end = np.zeros(spans.n_items)
     np.maximum.at(end, spans.mark_item, spans.place[:, 1])

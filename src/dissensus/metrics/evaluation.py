@@ -32,16 +32,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.storage import as_plain
-from ..base.arrays import Array, Floats, Integers
-from ..base.tables import Table, Tabular, columns_of
 from ..answers import Answers
+from ..base.arrays import Array, Floats, Integers
+from ..base.storage import as_plain
+from ..base.tables import Table, Tabular, columns_of
 from ..errors import DataError, OptionError
 from ..formats import as_truth, read_predictions
 from ..result import Aggregation, Estimation, Predictions, Values, as_number
-from .scores import CLASS_SCORES, class_scores, true_classes
-from .scores import NUMBER_SCORES, number_scores
 from .answer_scores import answer_scores, thing_scores
+from .scores import CLASS_SCORES, NUMBER_SCORES, class_scores, number_scores, true_classes
 
 
 class Score(NamedTuple):

@@ -14,32 +14,31 @@ their weights are drawn together, which is equivalent and cheaper.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
 import numpy as np
 from scipy import sparse
-from ..base.arrays import Floats
+from scipy.special import ndtr, ndtri
+
 from ..answers.annotations import Annotations
-from . import coefficients as of
-from .pairs import CoAnnotations
-from .coefficients import Measure
-from .statistics import Difference
-from .statistics import WeightsLike
-from .statistics import create_difference
-from .statistics import weights_to_difference
-from .statistics import ItemStatistics
-from .statistics import SufficientStatistics
-from .statistics import without_each
-from .statistics import Votes
-from .statistics import count_votes
-from collections.abc import Iterator
-from typing import Literal
-from typing import NamedTuple
-from scipy.special import ndtr
-from scipy.special import ndtri
-from ..base.arrays import Integers
+from ..base.arrays import Floats, Integers
 from ..errors import OptionError
+from . import coefficients as of
+from .coefficients import Measure
+from .pairs import CoAnnotations
+from .statistics import (
+    Difference,
+    ItemStatistics,
+    SufficientStatistics,
+    Votes,
+    WeightsLike,
+    count_votes,
+    create_difference,
+    weights_to_difference,
+    without_each,
+)
 
 
 class JointMeasures:

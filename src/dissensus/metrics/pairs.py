@@ -18,26 +18,20 @@ The cost grows with the label pairs of items. Only pairs with a common item are 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+
 import numpy as np
+from scipy import sparse
+
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names
 from ..base.storage import as_rows
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
 from ..errors import OptionError
-from .statistics import WeightsLike
-from .statistics import weights_to_difference
-from typing import NamedTuple
-from collections.abc import Iterator
-from scipy import sparse
-from ..base.arrays import Array
 from .coefficients import corrected
-from .statistics import Difference
-from .statistics import repeats_previous
-
+from .statistics import Difference, WeightsLike, repeats_previous, weights_to_difference
 
 _MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22

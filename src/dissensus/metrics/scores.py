@@ -30,22 +30,18 @@ values plus half of that of equal ones. Items are sorted once.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
-from ..base.names import Names
-from ..base.names import as_values
-from ..base.names import indices_of
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..errors import DataError
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
-from ..base.names import as_names
-from ..base.names import text
+
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import Names, as_names, as_values, indices_of, text
 from ..base.probability import TIE
+from ..errors import DataError
 from ..result import Predictions
 
 
@@ -291,7 +287,7 @@ def _scores(sums: Floats, n_classes: int, n_items: int) -> dict[str, Floats]:
 
 NUMBER_SCORES = ("mae", "rmse", "pearson", "spearman")
 
-_NUMBERS_CELLS = 2**19  # weights in memory at a time
+_CELLS_OF_NUMBERS = 2**19  # weights in memory at a time
 _CONSTANT = 1e-12  # relative variance below which values are constant
 
 
@@ -307,7 +303,7 @@ def number_scores(
     errors = np.stack([np.abs(error), error**2])  # (score, item)
     ranks = _Ranks(value), _Ranks(true)
     scores = []
-    step = max(_NUMBERS_CELLS // size, 1)
+    step = max(_CELLS_OF_NUMBERS // size, 1)
     for start in range(0, 1 + resamples, step):
         weight = _drawn(size, min(step, 1 + resamples - start), random)
         if start == 0:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.probability import normalize
 from ..base.arrays import Integers
-from ..pages.wording import amount, percent
+from ..base.probability import normalize
 from ..pages.charts import BLUE, Figure, chart, dots, number, tooltip
 from ..pages.sections import Table
+from ..pages.wording import amount, percent
 
 if TYPE_CHECKING:
-    from . import Agreement, Pairs
     from ..reporting.report import Report
+    from . import Agreement, Pairs
 
 _MAX_CLASSES = 40
 _WRITTEN = 12  # classes up to which shares stand in the cells

@@ -37,24 +37,20 @@ with equal counts into one row, which makes resampling cheap.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
+
 import numpy as np
 import numpy.typing as npt
-from ..base.names import Names
-from ..base.names import as_values
-from ..base.arrays import Floats
-from ..answers.annotations import SCALES
-from ..errors import OptionError
-from collections.abc import Iterator
-from typing import NamedTuple
 from scipy import sparse
-from ..answers.annotations import Annotations
-from ..base.arrays import Integers
-from ..answers.base import Relation
 
+from ..answers.annotations import SCALES, Annotations
+from ..answers.base import Relation
+from ..base.arrays import Floats, Integers
+from ..base.names import Names, as_values
+from ..errors import OptionError
 
 _ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
 
@@ -333,7 +329,7 @@ def _checked(table: Floats, n_classes: int) -> Floats:
 
 
 _FULL = 96  # columns up to which a dense matrix is multiplied
-_SUFFICIENT_STATISTICS_CELLS = 2**22
+_CELLS_AT_ONCE = 2**22
 _MAX_PAIRS = 2**24
 
 
@@ -439,12 +435,12 @@ def without_each(
     whole = ItemStatistics(all_votes, difference, with_pairs)
     own, item, annotator = own_votes(annotations)
     n_columns = len(whole.total_columns)
-    step = max(_SUFFICIENT_STATISTICS_CELLS * 4 // n_columns, 1)
+    step = max(_CELLS_AT_ONCE * 4 // n_columns, 1)
     for first in range(0, annotations.n_annotators, step):
         last = min(first + step, annotations.n_annotators)
         change = np.zeros((last - first, n_columns))
         mine = np.flatnonzero((annotator >= first) & (annotator < last))
-        few = max(_SUFFICIENT_STATISTICS_CELLS // (4 * min(n_columns, _FULL)), 1)
+        few = max(_CELLS_AT_ONCE // (4 * min(n_columns, _FULL)), 1)
         for start in range(0, len(mine), few):
             rows = mine[start : start + few]
             before = all_votes.table[item[rows]]

@@ -17,16 +17,15 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-from ..base.files import atomic_file
-from ..base.files import cache_folder
-from ..base.storage import as_plain
-from .. import __version__
-from ..errors import OptionError
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from ..errors import install_command
+
+from .. import __version__
+from ..base.files import atomic_file, cache_folder
+from ..base.storage import as_plain
+from ..errors import OptionError, install_command
 
 
 def pillow() -> tuple[Any, Any]:

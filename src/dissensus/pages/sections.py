@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from .wording import formatted, with_interval
 from .charts import Figure
+from .wording import formatted, with_interval
 
 
 class Table(NamedTuple):

@@ -13,43 +13,60 @@ from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
-from typing import Any
-import numpy as np
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..aggregation import Aggregator
-from ..aggregation import as_method
-from ..errors import MethodError
-from ..result import Aggregation
-from ..aggregation import DawidSkene as OurDawidSkene
-from ..aggregation import Dswc
-from ..aggregation import Glad
-from ..aggregation import Wds
-from ..formats.tools.peerannot import write_glad
-from typing import ClassVar
-from ..quality.scores import ScoreContext
-from ..quality.scores import Scored
-from ..quality.scores import score
-from ..formats.tools.peerannot import read_matrices
-from ..formats.tools.peerannot import write_score
 from collections.abc import Mapping
 from functools import cached_property
 from numbers import Integral
-from ..base.names import code
-from ..base.names import text
-from ..answers.annotations import Annotations
-from ..formats.tools.peerannot import from_answers
-from ..formats.side_tables import read_removed
-from typing import Literal
-from ..aggregation import Iwmv
-from ..aggregation import Majority
-from ..aggregation import Plantnet
-from ..aggregation import TwoThirds
-from ..aggregation import NaiveSoft as OurNaiveSoft
-from ..formats.tools.peerannot import write_undecided
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
-__all__ = ['CrowdModel', 'DawidSkene', 'DawidSkeneClust', 'Dawid_Skene', 'Entropy', 'GLAD', 'IWMV', 'Krippendorff_Alpha', 'MajorityVoting', 'NaiveSoft', 'PlantNet', 'Spam_Score', 'Trace_confusion', 'TwoThird', 'WDS', 'Wawa']
+import numpy as np
+
+from ..aggregation import (
+    Aggregator,
+    Dswc,
+    Glad,
+    Iwmv,
+    Majority,
+    Plantnet,
+    TwoThirds,
+    Wds,
+    as_method,
+)
+from ..aggregation import DawidSkene as OurDawidSkene
+from ..aggregation import NaiveSoft as OurNaiveSoft
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats
+from ..base.names import code, text
+from ..errors import MethodError
+from ..formats.side_tables import read_removed
+from ..formats.tools.peerannot import (
+    from_answers,
+    read_matrices,
+    write_glad,
+    write_score,
+    write_undecided,
+)
+from ..quality.scores import ScoreContext, Scored, score
+from ..result import Aggregation
+
+__all__ = [
+    "GLAD",
+    "IWMV",
+    "WDS",
+    "CrowdModel",
+    "DawidSkene",
+    "DawidSkeneClust",
+    "Dawid_Skene",
+    "Entropy",
+    "Krippendorff_Alpha",
+    "MajorityVoting",
+    "NaiveSoft",
+    "PlantNet",
+    "Spam_Score",
+    "Trace_confusion",
+    "TwoThird",
+    "Wawa",
+]
 
 
 class CrowdModel:

@@ -1,6 +1,6 @@
 """peerannot's models on our methods: replace the word `peerannot`, keep the script.
 
-    from dissensus.peerannot.models import MV, Dawid_Skene, agg_strategies
+    from dissensus.models import MV, Dawid_Skene, agg_strategies
 
 Input is `{task: {worker: label}}` as in `answers.json`; tasks, workers and labels are numbers from
 0, or any names. `run()` fits; `get_probas()` and `get_answers()` return arrays with a row per task,
@@ -17,31 +17,60 @@ Tables of peerannot's strategies, by all names they have had.
 
 from __future__ import annotations
 
-from .aggregation import GLAD
-from .aggregation import WDS
-from .aggregation import Dawid_Skene
-from .aggregation import DawidSkene
-from .aggregation import DawidSkeneClust
-from .aggregation import Entropy
-from .aggregation import Krippendorff_Alpha
-from .aggregation import Spam_Score
-from .aggregation import Trace_confusion
-from .networks import AUM
-from .networks import WAUM
-from .networks import CoNAL
-from .networks import Crowdlayer
-from .networks import WAUM_perworker
-from .aggregation import CrowdModel
-from .aggregation import IWMV
-from .aggregation import MajorityVoting
-from .aggregation import NaiveSoft
-from .aggregation import PlantNet
-from .aggregation import TwoThird
-from .aggregation import Wawa
 from typing import Any
-from ..registry import find_by_name
 
-__all__ = ['AUM', 'CoNAL', 'CrowdModel', 'Crowdlayer', 'DS', 'DawidSkene', 'DawidSkeneClust', 'Dawid_Skene', 'Dawid_Skene_clust', 'Entropy', 'GLAD', 'IWMV', 'IterativeWawa', 'Krippendorff_Alpha', 'MV', 'MajorityVoting', 'NaiveSoft', 'PlantNet', 'Spam_Score', 'Strategies', 'Trace_confusion', 'TwoThird', 'WAUM', 'WAUM_perworker', 'WDS', 'Wawa', 'agg_deep_strategies', 'agg_strategies', 'identification_strategies']
+from ..registry import find_by_name
+from .aggregation import (
+    GLAD,
+    IWMV,
+    WDS,
+    CrowdModel,
+    Dawid_Skene,
+    DawidSkene,
+    DawidSkeneClust,
+    Entropy,
+    Krippendorff_Alpha,
+    MajorityVoting,
+    NaiveSoft,
+    PlantNet,
+    Spam_Score,
+    Trace_confusion,
+    TwoThird,
+    Wawa,
+)
+from .networks import AUM, WAUM, CoNAL, Crowdlayer, WAUM_perworker
+
+__all__ = [
+    "AUM",
+    "DS",
+    "GLAD",
+    "IWMV",
+    "MV",
+    "WAUM",
+    "WDS",
+    "CoNAL",
+    "CrowdModel",
+    "Crowdlayer",
+    "DawidSkene",
+    "DawidSkeneClust",
+    "Dawid_Skene",
+    "Dawid_Skene_clust",
+    "Entropy",
+    "IterativeWawa",
+    "Krippendorff_Alpha",
+    "MajorityVoting",
+    "NaiveSoft",
+    "PlantNet",
+    "Spam_Score",
+    "Strategies",
+    "Trace_confusion",
+    "TwoThird",
+    "WAUM_perworker",
+    "Wawa",
+    "agg_deep_strategies",
+    "agg_strategies",
+    "identification_strategies",
+]
 
 
 class Strategies(dict[str, Any]):

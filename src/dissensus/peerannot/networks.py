@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations
+from ..base.arrays import Floats, Integers
 from ..errors import DataError
 from ..formats.tools.peerannot import read_folder, read_metadata
 

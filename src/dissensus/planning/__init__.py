@@ -7,8 +7,8 @@ from typing import Any, overload
 from ..answers import Answers
 from .answers import AnswerPlan, plan_on_answers
 from .curve import Curve, Point
-from .planner import Plan, plan_labels
 from .label_errors import DRAWN_EVERY, Review, errors_left, plan_review, random_order
+from .planner import Plan, plan_labels
 
 __all__ = [
     "DRAWN_EVERY",

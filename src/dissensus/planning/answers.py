@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.storage import as_plain, as_rows
-from ..base.arrays import Array
-from ..metrics.distances import Distances
 from ..answers import Answers
+from ..base.arrays import Array
+from ..base.storage import as_plain, as_rows
 from ..errors import DataError, OptionError
+from ..metrics.distances import Distances
 
 _PAIRS = 3.0  # pairs of answers at the mean distance, added to those of an item
 

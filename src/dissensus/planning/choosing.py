@@ -17,35 +17,21 @@ of labels they are trusted with are skipped, too, until no other is left; then i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from ..base.names import abbreviate
-from ..base.names import as_names
-from ..base.names import indices_of
-from ..base.names import text
-from ..base.names import union
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
+
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
-from ..errors import DataError
-from ..errors import OptionError
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import abbreviate, as_names, indices_of, text, union
+from ..errors import DataError, OptionError
 from ..result import Aggregation
-from .information import pair_keys
-from typing import NamedTuple
-from .information import information_table
-from .policies import NoiseModel
-from .information import Lookahead
-from .information import PosteriorState
-from .policies import ItemPolicy
-from .policies import PairPolicy
-from .policies import Policy
-from .policies import noise_model_of
+from .information import Lookahead, PosteriorState, information_table, pair_keys
+from .policies import ItemPolicy, NoiseModel, PairPolicy, Policy, noise_model_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.probability import normalize, pick
 from ..base.arrays import Floats, Integers
-from .label_errors import LabelErrors
-from .choosing import choose
-from .choosing import Constraints
+from ..base.probability import normalize, pick
+from .choosing import Constraints, choose
 from .information import PosteriorState, pair_keys
+from .label_errors import LabelErrors
 from .policies import Policy
 
 _SAMPLE = 1000  # items in a run

@@ -33,27 +33,24 @@ accuracy 0.7, half distributed as the labels of all annotators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-import numpy as np
-from scipy.special import psi
-from scipy.special import xlogy
-from ..base.probability import normalize
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from ..base.arrays import Array
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import psi, xlogy
+
 from ..aggregation import aggregate
 from ..aggregation.dawid_skene import pseudo_counts
-from ..answers.annotations import Annotations
 from ..aggregation.held_out import confusion_from_posterior
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
+from ..base.probability import normalize
 from ..registry import aggregators
 from ..result import Aggregation
 
 if TYPE_CHECKING:
     from .policies import NoiseModel
-
 
 
 _PIECE = 2**22  # numbers in memory at a time, for all annotators

@@ -31,23 +31,20 @@ sure labels are wrong, uncertain ones do not show.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import brentq
-from scipy.special import expit
-from scipy.special import log_expit
-from scipy.special import logit
-from scipy.special import ndtr
-from ..base.arrays import Floats
-import hashlib
-from collections.abc import Sequence
-from ..base.arrays import Integers
+from scipy.special import expit, log_expit, logit, ndtr
 
+from ..base.arrays import Floats, Integers
 
 LOG_SD = 0.49
 LEFT_SD = 0.3

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..answers.identifiability import Unidentifiable
-from ..base.storage import as_plain, as_rows
-from ..formats.predictions import as_models
-from ..base.arrays import Floats, Integers
-from ..base.tables import Drawable
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
+from ..answers.identifiability import Unidentifiable
+from ..base.arrays import Floats, Integers
+from ..base.storage import as_plain, as_rows
+from ..base.tables import Drawable
 from ..errors import DataError, OptionError
-from .label_errors import LabelErrors, checks_needed, label_errors
 from ..formats import as_annotations, as_truth
+from ..formats.predictions import as_models
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
-from .choosing import choose
-from .choosing import Constraints, amounts_of, check_options, keys_of, with_new
-from .information import posterior_state
+from .choosing import Constraints, amounts_of, check_options, choose, keys_of, with_new
 from .curve import Curve, Point, expected_curve
+from .information import posterior_state
+from .label_errors import LabelErrors, checks_needed, label_errors
 from .policies import Policy
 
 if TYPE_CHECKING:

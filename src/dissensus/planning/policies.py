@@ -13,20 +13,15 @@ Uncertainty sampling: the items with the highest posterior entropy, and random a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
 import numpy as np
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from .information import PosteriorState
-from ..params import Positive
-from ..params import Probability
-from abc import ABC
-from abc import abstractmethod
-from typing import NamedTuple
-from ..params import Settings
-from .information import entropy
-from .information import expected_entropy
+
+from ..base.arrays import Floats, Integers
+from ..params import Positive, Probability, Settings
+from .information import PosteriorState, entropy, expected_entropy
 
 
 class NoiseModel(NamedTuple):

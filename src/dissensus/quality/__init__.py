@@ -10,11 +10,11 @@ from .answers import AnswerScores, identify_on_answers
 from .camps import Camps, camps
 from .cleaning import Cleaned, clean
 from .copying import Copies, copies
+from .correlation import mutual_information, spam_interval, spam_score, trace
 from .crowdlab import Crowdlab
 from .group_differences import GroupDifferences, group_differences
 from .items import ItemScores, item_scores
 from .scores import SCORES, score
-from .correlation import mutual_information, spam_interval, spam_score, trace
 
 __all__ = [
     "SCORES",

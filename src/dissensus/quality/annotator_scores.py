@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..base.names import Names, as_names, decode
-from ..base.storage import as_plain, as_rows
-from ..base.probability import normalize
-from ..base.arrays import Floats, FrozenArrays, Integers
-from ..base.tables import Drawable
 from ..aggregation.dawid_skene import pseudo_counts
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
+from ..base.arrays import Floats, FrozenArrays, Integers
+from ..base.names import Names, as_names, decode
+from ..base.probability import Proportion, difference_p_value, normalize, proportion
+from ..base.storage import as_plain, as_rows
+from ..base.tables import Drawable
 from ..result import Table
-from .verdicts import Evidence
-from .verdicts import Behaviour, time_order
 from .copying import Copies
+from .correlation import Interval, mutual_information, spam_interval, spam_score, trace
 from .label_scores import by_annotator
 from .leave_one_out import PeerComparison
-from ..base.probability import Proportion, difference_p_value, proportion
-from .correlation import Interval, mutual_information, spam_interval, spam_score, trace
-from .verdicts import VERDICTS, explain, further_labels
+from .verdicts import VERDICTS, Behaviour, Evidence, explain, further_labels, time_order
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure

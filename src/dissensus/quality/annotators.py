@@ -14,22 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from ..answers.identifiability import identifiable_annotators
-from ..base.arrays import Floats, Integers
 from ..answers.annotations import Annotations
+from ..answers.identifiability import identifiable_annotators
 from ..answers.numbers import Numbers
+from ..base.arrays import Floats, Integers
+from ..base.probability import Proportion, proportion
 from ..errors import DataError, OptionError
 from ..formats import as_annotations, as_numbers, as_truth
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes, gold_values
-from .verdicts import class_evidence, rating_evidence, rating_scores
 from .annotator_scores import AnnotatorScores
-from .verdicts import annotator_behaviour
 from .copying import copies
 from .label_scores import by_annotator
 from .leave_one_out import leave_one_out
-from ..base.probability import Proportion, proportion
-from .verdicts import judge
+from .verdicts import annotator_behaviour, class_evidence, judge, rating_evidence, rating_scores
 
 __all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
 

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri
 
-from ..base.names import Names, as_names
-from ..base.storage import as_plain, as_rows
-from ..base.arrays import Array, Floats
-from ..metrics.distances import Distances
+from ..aggregation.consensus_init import Consensus, consensus
 from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
-from ..aggregation.consensus_init import Consensus, consensus
+from ..base.arrays import Array, Floats
+from ..base.names import Names, as_names
 from ..base.probability import proportion
+from ..base.storage import as_plain, as_rows
+from ..metrics.distances import Distances
 
 FEW = "too few answers"
 LIKE_OTHERS = "like the others"

@@ -32,19 +32,16 @@ every annotator.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
-from ..base.probability import normalize
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from scipy.special import ndtri
-from typing import Any
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.special import ndtri
 
+from ..base.arrays import Array, Floats, Integers
+from ..base.probability import normalize
 
 _ROUNDS = 25
 _RIDGE = 4.0  # of alpha, towards 1
@@ -123,9 +120,9 @@ def _draw_log_shares(rng: np.random.Generator, votes: Floats) -> Floats:
 
 _SPLITS = 12  # of the items into halves
 _FEW = 4  # splits of crowds that are drawn, of which there are many
-_SPLIT_HALF_ROUNDS = 30  # of alternating least squares
+_ROUNDS_OF_SQUARES = 30  # of alternating least squares
 _DENSE = 200  # annotators up to which matrices of pairs are dense
-_SPLIT_HALF_PSEUDO = 5.0  # common items added to everybody's, so that few do not make an extreme vector
+_PSEUDO_ITEMS = 5.0  # common items added to everybody's, so that few do not make an extreme vector
 
 Sparse = sparse.csr_array[Any, Any]
 
@@ -207,7 +204,7 @@ def fit_one_group(items: ItemSet, label: Array) -> Fitted:
     total = float(items.common.sum())
     start = np.sqrt(max(float(agreement.sum()) / max(total, 1.0), 0.01))
     loading = np.full(items.n_annotators, start)
-    for _ in range(_SPLIT_HALF_ROUNDS):
+    for _ in range(_ROUNDS_OF_SQUARES):
         weight = items.common @ loading**2
         new = np.divide(agreement @ loading, weight, out=np.zeros_like(weight), where=weight > 1e-9)
         loading = (loading + new) / 2  # together, they would overshoot
@@ -218,7 +215,7 @@ def two_groups(items: ItemSet, fitted: Fitted) -> Floats:
     """Return -1 or 1 for every annotator: who agrees more than one group explains."""
     common, agreement, loading = items.common, fitted.agreement, fitted.loading
     n = items.n_annotators
-    scale = 1 / np.sqrt(np.asarray(common.sum(axis=1)).ravel() + _SPLIT_HALF_PSEUDO)
+    scale = 1 / np.sqrt(np.asarray(common.sum(axis=1)).ravel() + _PSEUDO_ITEMS)
     if n <= _DENSE:
         rest = np.asarray(agreement - common * np.outer(loading, loading))
         vector = np.linalg.eigh(scale[:, None] * rest * scale)[1][:, -1]

@@ -24,15 +24,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..answers.annotations import Annotations
 from ..answers.selections import content_order
+from ..base.arrays import Floats, FrozenArrays, Integers
 from ..base.names import Names
 from ..base.storage import as_plain
-from ..base.arrays import Floats, FrozenArrays, Integers
-from ..answers.annotations import Annotations
 from ..errors import OptionError
-from .camp_tests import OneCamp, fit_one_camp
-from .camp_tests import OneOrderedCamp, fit_one_ordered_camp
-from .camp_tests import SharedLabels, Splits
+from .camp_tests import (
+    OneCamp,
+    OneOrderedCamp,
+    SharedLabels,
+    Splits,
+    fit_one_camp,
+    fit_one_ordered_camp,
+)
 
 MIN_LABELS = 20  # on items that others labelled too
 MAX_ANNOTATORS = 3000  # pairs of annotators are compared

@@ -15,31 +15,22 @@ in its cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..metrics.statistics import repeats_previous
-from ..answers.annotations import Annotations
-from ..pages.wording import first_quoted
-from ..pages.wording import many
-from ..pages.wording import quoted
-from ..pages.wording import verb
-from ..pages.sections import KNOWING
-from ..pages.sections import SERIOUS
-from ..pages.sections import Finding
-from collections.abc import Mapping
-from typing import cast
-from ..answers.identifiability import identifiable_items
-from ..answers.identifiability import why_unidentifiable
-from ..answers.base import Relation
-from ..aggregation.comparison import cells_per_label
-from ..aggregation.comparison import groups
-from .findings import is_free_text
 
+from ..aggregation.comparison import cells_per_label, groups
+from ..answers.annotations import Annotations
+from ..answers.base import Relation
+from ..answers.identifiability import identifiable_items, why_unidentifiable
+from ..base.arrays import Floats, Integers
+from ..metrics.statistics import repeats_previous
+from ..pages.sections import KNOWING, SERIOUS, Finding
+from ..pages.wording import first_quoted, many, quoted, verb
+from .findings import is_free_text
 
 _LEAST = 5  # labels of one class to judge
 _COMMON = 20  # items that copies have in common

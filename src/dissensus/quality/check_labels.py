@@ -7,29 +7,20 @@ Gold compared with the annotations: the same items, the same classes, and no con
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
 import numpy as np
-from ..base.names import Names
-from ..base.arrays import Array
-from ..base.arrays import Integers
-from ..metrics.statistics import repeats_previous
+
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
 from ..answers.numbers import Numbers
-from ..pages.wording import first_quoted
-from ..pages.wording import many
-from ..pages.wording import quoted
-from ..pages.wording import verb
-from ..formats.spellings import classes_alike
-from ..formats.spellings import items_alike
-from ..pages.sections import KNOWING
-from ..pages.sections import SERIOUS
-from ..pages.sections import Finding
+from ..base.arrays import Array, Integers
+from ..base.names import Names, as_names, indices_of
+from ..formats.spellings import classes_alike, items_alike
+from ..metrics.statistics import repeats_previous
+from ..pages.sections import KNOWING, SERIOUS, Finding
+from ..pages.wording import first_quoted, many, quoted, verb
 from .findings import is_free_text
-from collections.abc import Mapping
-from ..base.names import as_names
-from ..base.names import indices_of
-
 
 _MANY = 0.02  # share of pairs above which several labels seem intended
 _RARE = 5  # labels below which a class is rare

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..base.arrays import Array, Floats, Integers
 from ..answers.base import Relation
-from .label_scores import median_by
-from ..pages.wording import many, quoted, verb
+from ..base.arrays import Array, Floats, Integers
 from ..pages.sections import KNOWING, SERIOUS, Finding
+from ..pages.wording import many, quoted, verb
+from .label_scores import median_by
 
 _ENOUGH = 10  # labels of an annotator to judge their speed
 _FASTER = 5  # times as fast as the others

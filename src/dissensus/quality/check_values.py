@@ -6,22 +6,19 @@ Numeric answers: outliers of an item, and annotators who always give the same nu
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 import numpy as np
+
 from ..answers import Answers
 from ..answers.marks import Marks
+from ..answers.numbers import Numbers
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
-from ..pages.wording import first_quoted
-from ..pages.wording import many
-from ..pages.wording import verb
-from ..formats.spellings import classes_alike
-from ..pages.sections import SERIOUS
-from ..pages.sections import Finding
 from ..base.arrays import Floats
-from ..answers.numbers import Numbers
+from ..formats.spellings import classes_alike
+from ..pages.sections import SERIOUS, Finding
+from ..pages.wording import first_quoted, many, quoted, verb
 from .label_scores import median_by
-from ..pages.wording import quoted
-
 
 _LEAST = 5  # answers of an annotator, and common items of two
 _MANY = 20  # answers in all

@@ -14,25 +14,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..answers import Answers
+from ..answers.annotations import Annotations, Scale
 from ..answers.left_out import LeftOut
+from ..answers.numbers import Numbers
+from ..base.arrays import Integers
 from ..base.names import as_names
 from ..base.storage import as_plain
-from ..base.arrays import Integers
 from ..base.tables import Table, Tabular, columns_of
-from ..answers.annotations import Annotations, Scale
-from ..answers import Answers
-from ..answers.numbers import Numbers
 from ..errors import DataError
 from ..pages.sections import SERIOUS, Finding
-from .findings import CODES, is_free_text
-from .check_values import check_answers
-from .check_annotators import check_crowd, check_groups, check_identifiability, check_items
-from .check_labels import check_kinds
-from .check_labels import check_gold
-from .check_labels import check_classes, check_names, check_quotes, check_repeats
-from .check_values import check_numbers
-from .check_annotators import check_streams
+from .check_annotators import (
+    check_crowd,
+    check_groups,
+    check_identifiability,
+    check_items,
+    check_streams,
+)
+from .check_labels import (
+    check_classes,
+    check_gold,
+    check_kinds,
+    check_names,
+    check_quotes,
+    check_repeats,
+)
 from .check_times import check_durations, check_times
+from .check_values import check_answers, check_numbers
+from .findings import CODES, is_free_text
 
 if TYPE_CHECKING:
     from ..formats import Reading

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..base.names import Names
-from ..base.arrays import Array
 from ..answers.annotations import Annotations
+from ..base.arrays import Array
+from ..base.names import Names
 from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, Table

@@ -34,33 +34,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
-from ..base.names import Names
-from ..base.arrays import Floats
-from ..base.arrays import FrozenArrays
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from ..errors import OptionError
-from ..registry import aggregators
-from ..result import Aggregation
-from ..result import gold_codes
-from .leave_one_out import LeaveOneOut
-from .leave_one_out import leave_one_out
-from .leave_one_out import leave_subset_out
-from ..base.probability import normalize
-from ..base.arrays import Array
-from ..aggregation.dawid_skene import pseudo_counts
-from ..metrics.pairs import PairIndex
-from ..metrics.pairs import co_annotating
-from ..metrics.pairs import label_pairs
-from ..metrics.statistics import repeats_previous
 
+from ..aggregation.dawid_skene import pseudo_counts
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, FrozenArrays, Integers
+from ..base.names import Names
+from ..base.probability import normalize
+from ..errors import OptionError
+from ..metrics.pairs import PairIndex, co_annotating, label_pairs
+from ..metrics.statistics import repeats_previous
+from ..registry import aggregators
+from ..result import Aggregation, gold_codes
+from .leave_one_out import LeaveOneOut, leave_one_out, leave_subset_out
 
 # Shares of copied labels that are tried.
 _SHARES = np.array([0.01, 0.02, 0.04, 0.07, *np.arange(0.1, 0.95, 0.1), 0.15, 0.97])

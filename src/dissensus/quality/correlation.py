@@ -40,19 +40,17 @@ these moments approximates it closely.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from ..base.probability import normalize
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from .label_scores import sum_by
-from scipy.special import betaincinv
-from scipy.special import entr
+from scipy.special import betaincinv, entr
 
+from ..answers.annotations import Annotations
+from ..base.arrays import Floats, Integers
+from ..base.probability import normalize
+from .label_scores import sum_by
 
 Mask = npt.NDArray[np.bool_]
 Chunks = Iterable[tuple[Integers, Floats]]  # positions of annotations, (annotation, class)

@@ -41,41 +41,33 @@ move to the first columns. `as_cleanlab` does so, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
-from typing import Literal
-from typing import NamedTuple
-from typing import get_args
+from typing import Any, Literal, NamedTuple, get_args
+
 import numpy as np
 import numpy.typing as npt
-from ..base.names import Names
-from ..base.names import decode
-from ..formats.predictions import as_models
-from ..base.probability import normalize
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import FrozenArrays
-from ..base.arrays import Integers
-from ..base.tables import Tabular
+
 from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, FrozenArrays, Integers
+from ..base.names import Names, decode
+from ..base.probability import normalize
+from ..base.tables import Tabular
 from ..errors import OptionError
 from ..formats import as_annotations
+from ..formats.predictions import as_models
 from ..result import Table
-from .label_scores import LabelScore
-from .label_scores import agreement_with_others
-from .label_scores import best
-from .label_scores import by_annotator
-from .label_scores import by_cell
-from .label_scores import by_item
-from .label_scores import majority
-from .label_scores import worst_class
-
+from .label_scores import (
+    LabelScore,
+    agreement_with_others,
+    best,
+    by_annotator,
+    by_cell,
+    by_item,
+    majority,
+    worst_class,
+)
 
 _FLOOR = 1e-6  # of weights and baseline
 Quality = Literal["crowdlab", "agreement"]
@@ -149,7 +141,6 @@ class Crowdlab(Tabular, FrozenArrays):
     @cached_property
     def active(self) -> Floats:
         """The ActiveLab score of every item; the lowest need a label most."""
-
         return activelab(self.annotations, self.probabilities)
 
     @property
@@ -251,7 +242,6 @@ def crowdlab(
     _check("quality_method", [quality_method], Quality)
     score = LabelScore.of(label_quality_score_kwargs or {})
     if calibrate:
-
         models = calibrated(annotations, models, as_cleanlab)[0]
     first = majority(annotations, models.mean(axis=0))
     overlap = bool((annotations.labels_per_item > 1).any())

@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, stdtr, stdtrit
 
+from ..answers.annotations import Annotations
+from ..base.arrays import Floats, Integers
 from ..base.names import text
 from ..base.storage import as_plain
-from ..base.arrays import Floats, Integers
-from ..answers.annotations import Annotations
 from ..errors import OptionError
 from .camp_tests import SharedLabels, fit_one_group, members, pair_correlations, t_statistic
 from .camps import MAX_ANNOTATORS

@@ -43,30 +43,22 @@ absorb the errors on hard and ambiguous items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy.special import entr
-from ..base.names import Names
-from ..base.names import as_names
-from ..base.storage import as_plain
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import FrozenArrays
-from ..base.arrays import Integers
-from ..base.tables import Tabular
+
 from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, FrozenArrays, Integers
+from ..base.names import Names, as_names
+from ..base.storage import as_plain
+from ..base.tables import Tabular
 from ..formats import as_annotations
 from ..registry import aggregators
-from ..result import Aggregation
-from ..result import Table
+from ..result import Aggregation, Table
 from .annotators import check_fitted
-from .label_scores import by_cell
-from .label_scores import by_item
-from typing import NamedTuple
-from .label_scores import by_annotator
-
+from .label_scores import by_annotator, by_cell, by_item
 
 CLEAR, AMBIGUOUS, HARD = range(3)
 

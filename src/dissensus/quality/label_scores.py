@@ -19,20 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-from typing import Literal
-from typing import get_args
+from typing import Any, Literal, get_args
+
 import numpy as np
-from scipy.special import xlogy
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..errors import OptionError
 import numpy.typing as npt
-from ..base.arrays import Integers
-from ..metrics.statistics import repeats_previous
+from scipy.special import xlogy
+
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
-
+from ..base.arrays import Array, Floats, Integers
+from ..errors import OptionError
+from ..metrics.statistics import repeats_previous
 
 _TIE = 1e-12  # scores closer than this are equal
 

@@ -16,12 +16,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..base.probability import TIE, log_normalize, normalize, safe_log
-from ..base.arrays import Array, Floats, Integers
 from ..aggregation import EMAggregator
-from ..metrics.statistics import repeats_previous
 from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
 from ..base.engine import Local
+from ..base.probability import TIE, log_normalize, normalize, safe_log
+from ..metrics.statistics import repeats_previous
 from ..registry import aggregators
 from ..result import Aggregation
 

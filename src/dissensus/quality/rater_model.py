@@ -32,20 +32,17 @@ at 0.6 with deviations of 0.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
-from ..base.arrays import Floats
-from ..base.arrays import FrozenArrays
-from ..base.arrays import Integers
-from ..metrics.statistics import repeats_previous
+from scipy.special import expit, log_ndtr, stdtrit
+
 from ..answers.base import Relation
+from ..base.arrays import Floats, FrozenArrays, Integers
+from ..metrics.statistics import repeats_previous
 from .correlation import rating_correlations
 from .label_scores import sum_by
-from typing import NamedTuple
-from scipy.special import expit
-from scipy.special import log_ndtr
-
 
 Mask = npt.NDArray[np.bool_]
 
@@ -223,7 +220,7 @@ def _regressions(
 
 
 LEAST_LABELS = 8  # of annotators from whom the two hypotheses are learned
-_RANDOM_ANNOTATORS_ROUNDS = 60
+_ROUNDS_OF_REMOVAL = 60
 _CUT = 0.1  # least zeta of an attentive annotator
 _PRIOR_RANDOM, _PRIOR_SIZE = 1.0, 18.0  # mode of Beta(2, 18)
 _PRIOR_WEIGHT, _PRIOR_MEAN, _PRIOR_SPREAD = 3.0, 0.6, 0.3
@@ -293,7 +290,7 @@ def _log_odds(z: Floats, v: Floats, share: float, mean: float, spread: float) ->
 def _fit(z: Floats, v: Floats) -> tuple[float, float, float]:
     """Return the share of random annotators, and mean and spread of the attentive ones."""
     share, mean, spread = 0.1, _PRIOR_MEAN, _PRIOR_SPREAD
-    for _ in range(_RANDOM_ANNOTATORS_ROUNDS):
+    for _ in range(_ROUNDS_OF_REMOVAL):
         weight = expit(-_log_odds(z, v, share, mean, spread))  # of the attentive
         share = (len(z) - weight.sum() + _PRIOR_RANDOM) / (len(z) + _PRIOR_SIZE)
         share = float(np.clip(share, _LEAST_SHARE, _MOST_SHARE))

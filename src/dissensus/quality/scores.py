@@ -8,41 +8,31 @@ The data and settings that scores are computed from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from operator import attrgetter
-from typing import Literal
-import numpy as np
-from scipy.special import entr
-from ..base.names import Names
-from ..base.names import as_names
-from ..base.probability import normalize
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..metrics import krippendorff_alpha
-from ..answers.annotations import Annotations
-from ..registry import find_by_name
-from .copying import copies
-from .correlation import spam_score
-from .correlation import trace
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any
-from ..errors import DataError
-from ..errors import OptionError
-from ..registry import aggregators
-from ..result import Aggregation
-from .annotators import METHOD
-from .annotators import AnnotatorScores
-from .annotators import identify_on_labels
-from .crowdlab import Crowdlab
-from .crowdlab import crowdlab
-from .items import ItemScores
-from .items import item_scores
+from operator import attrgetter
+from typing import Any, Literal
 
-__all__ = ['SCORES', 'Score', 'ScoreContext', 'Scored', 'find_score', 'score']
+import numpy as np
+from scipy.special import entr
+
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats
+from ..base.names import Names, as_names
+from ..base.probability import normalize
+from ..errors import DataError, OptionError
+from ..metrics import krippendorff_alpha
+from ..registry import aggregators, find_by_name
+from ..result import Aggregation
+from .annotators import METHOD, AnnotatorScores, identify_on_labels
+from .copying import copies
+from .correlation import spam_score, trace
+from .crowdlab import Crowdlab, crowdlab
+from .items import ItemScores, item_scores
+
+__all__ = ["SCORES", "Score", "ScoreContext", "Scored", "find_score", "score"]
 
 
 # Scores that train a network, imported on use: they need torch.

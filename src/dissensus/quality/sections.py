@@ -12,49 +12,33 @@ the other. Spearman's rank correlation sums it up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from typing import Any
-import numpy as np
-from ..base.storage import as_rows
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..answers.annotations import Annotations
-from .verdicts import rating_scores
-from ..pages.wording import amount
-from ..pages.wording import formatted
-from ..pages.wording import interval
-from ..pages.wording import percent
-from ..result import Table
-from ..pages.embedding import embedded_image
-from ..pages.sections import Column
-from ..pages.sections import SortableTable
 import math
-from collections.abc import Callable
-from ..base.storage import as_plain
-from ..pages.terminal import echo
-from ..pages.terminal import print_table
-from ..pages.terminal import print_text
-from ..base.names import Names
-from ..base.names import as_names
-from .correlation import within_ranks
-from .scores import Scored
-from .scores import find_score
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..answers.annotations import Annotations
+from ..base.arrays import Array, Floats, Integers
+from ..base.names import Names, as_names
+from ..base.storage import as_plain, as_rows
 from ..pages import charts
-from ..pages.charts import BLUE
-from ..pages.charts import RED
-from ..pages.charts import VERDICT_COLOURS
-from ..pages.charts import Figure
+from ..pages.charts import BLUE, RED, VERDICT_COLOURS, Figure
+from ..pages.embedding import embedded_image
+from ..pages.sections import Column, SortableTable
+from ..pages.terminal import echo, print_table, print_text
+from ..pages.wording import amount, formatted, interval, percent
+from ..result import Table
+from .correlation import within_ranks
+from .scores import Scored, find_score
+from .verdicts import rating_scores
 
 if TYPE_CHECKING:
+    from ..deep.learning.label_trainer import Hardness
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
     from .annotator_scores import AnnotatorScores
     from .cleaning import Cleaned
-    from ..deep.learning.label_trainer import Hardness
-
 
 
 MAX_ANNOTATORS = 500  # rows

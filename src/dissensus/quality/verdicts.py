@@ -30,39 +30,25 @@ Annotator behaviour without reference to the truth: amount, variety, agreement a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from typing import NamedTuple
-from scipy.special import chdtri
-from ..base.arrays import Array
-from ..base.arrays import Floats
-from ..base.arrays import Integers
+from scipy.special import chdtri, entr
+
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
-from .correlation import class_correlation
-from .correlation import known_chunks
-from .correlation import log_typical
-from .correlation import rating_correlations
-from .leave_one_out import has_other_labels
-from .leave_one_out import leave_one_out_votes
-from .rater_model import Following
-from .rater_model import following
-from .rater_model import RaterModel
-from .rater_model import fit_rater_model
-from dataclasses import dataclass
-from scipy.special import entr
-from ..base.names import Names
-from ..base.names import as_names
-from ..base.names import decode
-from ..base.arrays import FrozenArrays
 from ..answers.numbers import Numbers
-from .label_scores import agreement_with_others
-from .label_scores import median_by
+from ..base.arrays import Array, Floats, FrozenArrays, Integers
+from ..base.names import Names, as_names, decode
+from .correlation import class_correlation, known_chunks, log_typical, rating_correlations
+from .label_scores import agreement_with_others, median_by
+from .leave_one_out import has_other_labels, leave_one_out_votes
+from .rater_model import Following, RaterModel, fit_rater_model, following
 
 if TYPE_CHECKING:
     from .annotator_scores import AnnotatorScores
-
 
 
 @dataclass(frozen=True, eq=False)

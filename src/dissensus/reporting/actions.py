@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..quality.verdicts import ENOUGH
-from ..quality.verdicts import LEFT_OUT, RELATED
-from ..planning.label_errors import checks_needed, label_errors
 from ..pages.wording import amount, listed, percent
+from ..planning.label_errors import checks_needed, label_errors
+from ..quality.verdicts import ENOUGH, LEFT_OUT, RELATED
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

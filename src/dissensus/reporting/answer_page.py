@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.storage import as_rows
-from ..base.arrays import Array
+from ..aggregation.sections import confidence_histogram
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
-from ..quality.answers import FEW, LIKE_OTHERS
-from ..pages.wording import amount, formatted, interval, percent
+from ..base.arrays import Array
+from ..base.storage import as_rows
 from ..pages import charts
-from .drawings import disputed_panels
 from ..pages.charts import BLUE, GREY, RED, Figure
-from .class_page import IN_MEMORY
-from ..aggregation.sections import confidence_histogram
 from ..pages.sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
+from ..pages.wording import amount, formatted, interval, percent
+from ..quality.answers import FEW, LIKE_OTHERS
 from ..quality.sections import MAX_ANNOTATORS, MAX_ITEMS, shortened
+from .class_page import IN_MEMORY
+from .drawings import disputed_panels
 
 if TYPE_CHECKING:
     from .answer_report import AnswerReport

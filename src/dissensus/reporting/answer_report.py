@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
+from ..aggregation.consensus_init import Consensus, consensus
+from ..answers.marks import Marks, Spans
+from ..base.arrays import Floats, Integers
 from ..base.names import as_names
 from ..base.storage import as_plain, as_rows
-from ..base.arrays import Floats, Integers
-from ..metrics.distances import AnswerAgreement, Distances, agree_on_answers
-from ..answers.marks import Marks, Spans
-from ..aggregation.consensus_init import Consensus, consensus
 from ..errors import DataError
-from ..quality.answers import FEW, LIKE_OTHERS, AnswerScores, identify_on_answers
-from ..planning.label_errors import LabelErrors, label_errors
-from ..metrics import Evaluation, evaluate_answers
-from ..metrics.answer_scores import joined
-from ..pages.page import PageReport
 from ..formats.any_kind import AnswerReading, examine_any
 from ..formats.side_tables import read_texts
+from ..metrics import Evaluation, evaluate_answers
+from ..metrics.answer_scores import joined
+from ..metrics.distances import AnswerAgreement, Distances, agree_on_answers
+from ..pages.page import PageReport
+from ..pages.sections import CONFIDENT
+from ..planning.label_errors import LabelErrors, label_errors
+from ..quality.answers import FEW, LIKE_OTHERS, AnswerScores, identify_on_answers
 from .answer_page import answer_page
 from .answer_sentences import answer_actions, answer_opening
-from ..pages.sections import CONFIDENT
 
 _STEPS = 5
 _DRAWN = 10  # most disputed items

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..metrics import in_words
 from ..answers.marks import Marks
 from ..answers.masks import Masks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
-from ..quality.answers import FEW
-from ..pages.wording import amount, listed, percent
-from .actions import Action
+from ..metrics import in_words
 from ..pages.sections import CONFIDENT
+from ..pages.wording import amount, listed, percent
+from ..quality.answers import FEW
+from .actions import Action
 from .sentences import volume
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..metrics import ClassAgreement, percent_agreement
-from ..pages.wording import amount, formatted, interval, percent, with_interval
-from ..metrics.sections import pairs_table
-from .details import class_items, downloads, lone_labels
 from ..judging.sections import judging_section
+from ..metrics import ClassAgreement, percent_agreement
+from ..metrics.sections import pairs_table
 from ..pages.sections import Page, Section, SortableTable, Table, estimates_table
+from ..pages.wording import amount, formatted, interval, percent, with_interval
 from ..quality.sections import annotator_table, shortened
+from .details import class_items, downloads, lone_labels
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import Integers
 from ..answers.annotations import Annotations
-from ..planning.label_errors import checks_needed
-from ..pages.wording import percent
+from ..base.arrays import Integers
 from ..pages.sections import Column, Download, SortableTable
+from ..pages.wording import percent
+from ..planning.label_errors import checks_needed
 from ..quality.sections import MAX_ITEMS, annotator_columns, item_table
 
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from ..base.arrays import Floats
+from ..aggregation.rover import align
 from ..answers.marks import Marks, Points, Spans
 from ..answers.masks import Masks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
-from ..aggregation.rover import align
-from ..pages.wording import amount, formatted, percent
-from ..registry import registries
+from ..base.arrays import Floats
 from ..pages.embedding import Picture, item_picture
 from ..pages.sections import Drawing, Table
+from ..pages.wording import amount, formatted, percent
+from ..registry import registries
 
 if TYPE_CHECKING:
     from .answer_report import AnswerReport

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.storage import as_rows
+from ..aggregation.sections import annotators_figure, confidence_figure
 from ..base.arrays import Floats
 from ..base.probability import proportion
-from ..quality.scores import Scored, find_score, score
-from ..pages.wording import percent
-from ..result import Aggregation, gold_codes
-from ..pages import charts
-from ..metrics.sections import confusion_figure, pairs_figure
-from ..pages.charts import BLUE, GREY, PERCENT, Figure
+from ..base.storage import as_rows
 from ..judging.sections import section_figures
-from ..aggregation.sections import annotators_figure, confidence_figure
+from ..metrics.sections import confusion_figure, pairs_figure
+from ..pages import charts
+from ..pages.charts import BLUE, GREY, PERCENT, Figure
+from ..pages.wording import percent
+from ..quality.scores import Scored, find_score, score
 from ..quality.sections import annotator_pair, score_pair
+from ..result import Aggregation, gold_codes
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:

@@ -13,44 +13,31 @@ is called clear if it holds although so many annotators are compared (Bonferroni
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy.special import ndtri
-from ..base.storage import as_plain
-from ..metrics import Agreement
-from ..metrics import Estimate
-from ..metrics import in_words
-from ..answers.annotations import Annotations
-from ..base.probability import Proportion
-from ..base.probability import proportion
-from ..metrics import Evaluation
-from ..pages.page import PageReport
-from ..pages.wording import amount
-from ..pages.wording import listed
-from ..pages.wording import percent
-from ..result import Aggregation
-from ..result import Table
-from .group_page import group_page
-from ..pages.sections import CONFIDENT
-from .sentences import volume
-from collections.abc import Callable
-from ..base.names import indices_of
-from ..base.names import union
-from ..base.arrays import Integers
+
 from ..aggregation import aggregate
-from ..metrics import agree
-from ..metrics import cohen_kappa
-from ..errors import DataError
-from ..errors import OptionError
+from ..answers.annotations import Annotations
+from ..base.arrays import Integers
+from ..base.names import indices_of, union
+from ..base.probability import Proportion, proportion
+from ..base.storage import as_plain
+from ..errors import DataError, OptionError
+from ..formats import as_annotations, as_truth
+from ..metrics import Agreement, Estimate, Evaluation, agree, cohen_kappa, evaluate, in_words
+from ..pages.page import PageReport
+from ..pages.sections import CONFIDENT
+from ..pages.wording import amount, listed, percent
 from ..quality import identify
 from ..quality.verdicts import LEFT_OUT
-from ..metrics import evaluate
-from ..formats import as_annotations
-from ..formats import as_truth
-
+from ..result import Aggregation, Table
+from .group_page import group_page
+from .sentences import volume
 
 Z = float(ndtri(0.975))
 UNCLEAR = "no clear change"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.storage import as_rows
-from ..pages.wording import amount, formatted, percent, with_interval
 from ..pages import charts
 from ..pages.charts import BLUE, GREY, ORANGE, RED, Figure
-from .figures import class_order, class_shares, classes_figure
 from ..pages.sections import Column, Download, Page, Section, SortableTable, Table
+from ..pages.wording import amount, formatted, percent, with_interval
+from .figures import class_order, class_shares, classes_figure
 
 if TYPE_CHECKING:
     from .group_comparison import Group, GroupComparison

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from ..pages.embedding import fill
-from ..pages.embedding import as_image, enlarged, pillow, shorten
+from ..pages.embedding import as_image, enlarged, fill, pillow, shorten
 
 _SIDE, _GAP, _LINE, _TEXT, _TITLE = 168, 14, 18, 13, 16  # pixels
 _COLUMNS = 6

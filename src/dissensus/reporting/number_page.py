@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import Integers
-from ..pages.wording import amount, formatted
-from ..pages.charts import Figure, histogram
-from .class_page import TERMS, annotators_section, data_section
 from ..aggregation.sections import annotators_figure
+from ..base.arrays import Integers
+from ..pages.charts import Figure, histogram
 from ..pages.sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
+from ..pages.wording import amount, formatted
 from ..quality.sections import MAX_ITEMS, annotator_columns, annotator_table, item_table
+from .class_page import TERMS, annotators_section, data_section
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ..base.storage import as_plain
-from ..base.arrays import Floats, Integers
 from ..aggregation.numbers import estimate
-from ..metrics import Agreement, Estimate, agree
 from ..answers.numbers import Numbers
-from ..quality.checks import Check, check
+from ..base.arrays import Floats, Integers
+from ..base.storage import as_plain
 from ..errors import DataError
-from ..quality import AnnotatorScores, identify
-from ..quality.verdicts import LEFT_OUT
-from ..metrics import Evaluation, evaluate
-from ..pages.wording import amount
 from ..formats import Reading, as_numbers, as_truth, examine
 from ..formats.side_tables import read_texts
+from ..metrics import Agreement, Estimate, Evaluation, agree, evaluate
+from ..pages.wording import amount
+from ..quality import AnnotatorScores, identify
+from ..quality.checks import Check, check
+from ..quality.verdicts import LEFT_OUT
 from ..result import Estimation, Table
 from .actions import number_actions
 from .number_page import number_page

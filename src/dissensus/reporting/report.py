@@ -16,34 +16,26 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from ..aggregation import aggregate
+from ..answers import Answers
+from ..answers.annotations import Annotations
+from ..answers.numbers import Numbers
+from ..base.arrays import Floats, Integers
 from ..base.names import Names
 from ..base.storage import as_plain
-from ..base.arrays import Floats, Integers
-from ..aggregation import aggregate
-from ..metrics import Agreement, Pairs, agree, pairwise
-from ..answers.annotations import Annotations
-from ..answers import Answers
-from ..answers.numbers import Numbers
-from ..quality.checks import Check, check
 from ..errors import DataError, OptionError
-from ..quality import (
-    AnnotatorScores,
-    Camps,
-    GroupDifferences,
-    camps,
-    group_differences,
-    identify,
-)
-from ..quality.items import item_causes
-from ..quality.verdicts import FLAGGED, LEFT_OUT
-from ..judging import Judging, judge
-from ..planning.label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
-from ..metrics import Evaluation, evaluate
-from ..pages.page import PageReport
-from ..pages.wording import amount
 from ..formats import Reading, as_truth, examine
 from ..formats.any_kind import AnswerReading, examine_any
 from ..formats.side_tables import read_attributes, read_texts, read_waum
+from ..judging import Judging, judge
+from ..metrics import Agreement, Evaluation, Pairs, agree, evaluate, pairwise
+from ..pages.page import PageReport
+from ..pages.wording import amount
+from ..planning.label_errors import Checked, LabelErrors, checked_errors, doubts, label_errors
+from ..quality import AnnotatorScores, Camps, GroupDifferences, camps, group_differences, identify
+from ..quality.checks import Check, check
+from ..quality.items import item_causes
+from ..quality.verdicts import FLAGGED, LEFT_OUT
 from ..registry import aggregators
 from ..result import Aggregation, Table
 from .actions import actions

@@ -14,8 +14,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import Agreement
-from ..quality.verdicts import reference
 from ..pages.wording import amount, listed, percent
+from ..quality.verdicts import reference
 
 if TYPE_CHECKING:
     from .number_report import NumberReport

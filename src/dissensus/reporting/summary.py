@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr
 
-from ..base.storage import as_plain
-from ..base.arrays import Integers
-from ..metrics import in_words, krippendorff_alpha, percent_agreement
 from ..answers.annotations import Annotations
+from ..base.arrays import Integers
+from ..base.storage import as_plain
 from ..errors import DataError
-from ..metrics import Evaluation, evaluate
 from ..formats import as_annotations, as_truth
-from ..result import Aggregation
+from ..metrics import Evaluation, evaluate, in_words, krippendorff_alpha, percent_agreement
 from ..pages.sections import CONFIDENT
+from ..result import Aggregation
 
 _RANKED = ("annotator", "n_labels", "quality", "agreement")
 FEW = 5  # annotators with fewer labels than this are not ranked

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..pages.wording import formatted
 from ..pages.charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
 from ..pages.sections import Section, Table
+from ..pages.wording import formatted
 
 _MARGINALS, _CONSENSUS = "own-majority", "consensus"
 _MAX_ANNOTATORS = 200  # in the chart

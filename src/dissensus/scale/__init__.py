@@ -9,19 +9,28 @@ Labelling tools while people work in them: what they send, and what is written b
 
 from __future__ import annotations
 
-from .statistics import agree_shards
-from .fitting import ShardedFit
-from .fitting import fit_shards
+from .fitting import ShardedFit, fit_shards
+from .label_studio_api import ApiKey, LabelStudioApi, WebhookReceiver, read_api_key
+from .label_studio_project import LabelStudioProject
 from .online import OnlineAggregation
 from .parquet import aggregate_files
-from .statistics import quality_intervals
-from .shards import ShardedAnnotations
-from .shards import shard_rows
+from .shards import ShardedAnnotations, shard_rows
+from .statistics import agree_shards, quality_intervals
 from .stream import Stream
-from .label_studio_api import ApiKey
-from .label_studio_api import LabelStudioApi
-from .label_studio_api import read_api_key
-from .label_studio_project import LabelStudioProject
-from .label_studio_api import WebhookReceiver
 
-__all__ = ['ApiKey', 'LabelStudioApi', 'LabelStudioProject', 'OnlineAggregation', 'ShardedAnnotations', 'ShardedFit', 'Stream', 'WebhookReceiver', 'aggregate_files', 'agree_shards', 'fit_shards', 'quality_intervals', 'read_api_key', 'shard_rows']
+__all__ = [
+    "ApiKey",
+    "LabelStudioApi",
+    "LabelStudioProject",
+    "OnlineAggregation",
+    "ShardedAnnotations",
+    "ShardedFit",
+    "Stream",
+    "WebhookReceiver",
+    "aggregate_files",
+    "agree_shards",
+    "fit_shards",
+    "quality_intervals",
+    "read_api_key",
+    "shard_rows",
+]

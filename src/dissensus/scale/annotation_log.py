@@ -8,49 +8,35 @@ Batches of annotations in the order of their arrival: one file each, whole or no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-import numpy as np
-from ..base.names import Names
-from ..base.names import abbreviate
-from ..base.names import as_names
-from ..base.names import code
-from ..base.names import numbered
-from ..base.names import text
-from ..base.arrays import smallest_dtype
-from ..answers.annotations import Annotations
-from ..answers.annotations import Integers
-from ..answers.annotations import Part
-from ..errors import DataError
 import csv
 import io
 import json
 import os
-from bisect import bisect_left
-from bisect import bisect_right
-from collections.abc import Callable
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 import polars as pl
+
+from ..answers.annotations import Annotations, Integers, Part
+from ..base.arrays import smallest_dtype
 from ..base.files import atomic_file
+from ..base.names import Names, abbreviate, as_names, code, numbered, text
 from ..base.panics import without_panics
 from ..base.storage import damage
-from ..formats.columns import NEEDED
-from ..formats.columns import find_columns
+from ..errors import DataError
+from ..formats.columns import NEEDED, find_columns
 from ..formats.frames import names_of
 from ..formats.line_faults import faults_of
-from ..formats.long_tables import as_texts
-from ..formats.long_tables import without_gaps
-from ..formats.sources import Source
-from ..formats.sources import with_format
-from ..formats.tables import column_names
-from ..formats.tables import read_columns
-
+from ..formats.long_tables import as_texts, without_gaps
+from ..formats.sources import Source, with_format
+from ..formats.tables import column_names, read_columns
 
 _ROOM = 16  # initial capacity for annotators
 

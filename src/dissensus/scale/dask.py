@@ -8,35 +8,25 @@ Dask clusters: a running one, or one of this machine's cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
 from operator import itemgetter
 from time import sleep
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
-from ..base.engine import Count
-from ..base.engine import Join
-from ..base.engine import Local
-from ..base.engine import Split
-from ..base.engine import add
-from collections.abc import Mapping
-from contextlib import contextmanager
-from ..errors import install_command
-from ..errors import OptionError
+
+from ..base.engine import Count, Join, Local, Split, add
+from ..errors import OptionError, install_command
 
 if TYPE_CHECKING:
-    from distributed import Client
-    from distributed import Future
+    from distributed import Client, Future
+
     from ..answers.base import Relation
     from .parquet_files import Chunks
-
 
 
 Result = TypeVar("Result")

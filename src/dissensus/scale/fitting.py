@@ -13,55 +13,35 @@ Interrupted work is resumed: chunks are read again unless all were, and complete
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-from typing import cast
+from shutil import rmtree
+from typing import Any, NamedTuple, TypeVar, cast
+
 import numpy as np
 import numpy.typing as npt
+
+from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
+from ..answers.annotations import Annotations, Floats, Integers, Part, Scale
+from ..answers.identifiability import (
+    identifiable_by_links,
+    identifiable_items,
+    joined,
+    known_by_first,
+    links,
+)
+from ..base.engine import Count, Engine, Join, Local, Split
 from ..base.files import atomic_folder
-from ..answers.identifiability import identifiable_by_links
-from ..answers.identifiability import identifiable_items
-from ..answers.identifiability import joined
-from ..answers.identifiability import known_by_first
-from ..answers.identifiability import links
-from ..aggregation import Aggregator
-from ..aggregation import Checkpoints
-from ..aggregation import FitContext
-from ..aggregation import check_size
-from ..answers.annotations import Annotations
-from ..answers.annotations import Floats
-from ..answers.annotations import Integers
-from ..answers.annotations import Part
-from ..answers.annotations import Scale
 from ..base.probability import temper
-from ..base.engine import Engine
-from ..base.engine import Local
-from ..errors import MethodError
-from ..errors import OptionError
+from ..errors import MethodError, OptionError
+from ..formats.writing import write_columns
 from ..registry import aggregators
-from ..result import Table
-from ..result import pack_params
+from ..result import Table, pack_params
 from .pieces import write_piece
 from .sharding import Shard
-from ..formats.writing import write_columns
-from .shards import ShardedAnnotations
-from collections.abc import Iterator
-from collections.abc import Sequence
-from shutil import rmtree
-from typing import TypeVar
-from ..base.engine import Count
-from ..base.engine import Join
-from ..base.engine import Split
-from .shards import ShardFiles
-from .shards import append
-from .shards import disk_space
-from .shards import write_shard
-
+from .shards import ShardedAnnotations, ShardFiles, append, disk_space, write_shard
 
 _FILES = ("annotators.parquet", "params.npz", "result.json")
 

@@ -23,31 +23,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Mapping
 from http.client import HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
-from urllib.error import URLError
-from urllib.parse import urlencode
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler
-from urllib.request import OpenerDirector
-from urllib.request import ProxyHandler
-from urllib.request import Request
-from urllib.request import build_opener
-from ..base.files import reason
-from ..errors import DataError
-from ..errors import OptionError
-import threading
-from http.server import BaseHTTPRequestHandler
-from http.server import ThreadingHTTPServer
-from queue import Empty
-from queue import Full
-from queue import Queue
+from queue import Empty, Full, Queue
 from types import TracebackType
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
+from ..base.files import reason
+from ..errors import DataError, OptionError
 
 VARIABLE = "LABEL_STUDIO_API_KEY"
 ATTEMPTS = 4

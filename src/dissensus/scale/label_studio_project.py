@@ -17,12 +17,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..base.storage import as_plain
-from ..metrics import item_agreement
 from ..errors import DataError
+from ..formats.content import chosen_options
 from ..formats.reading import Reading, examine_export
 from ..formats.sources import Source
+from ..metrics import item_agreement
 from ..result import Aggregation
-from ..formats.content import chosen_options
 from .label_studio_api import LabelStudioApi
 
 META = "dissensus"  # our key in the meta of a task

@@ -23,25 +23,19 @@ is fitted to what is left.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
 import numpy as np
-from ..base.names import text
+
 from ..aggregation import EMAggregator
-from ..answers.annotations import Floats
-from ..answers.annotations import Integers
-from ..answers.annotations import Part
-from ..errors import DataError
-from ..errors import MethodError
-from ..errors import OptionError
+from ..answers.annotations import Annotations, Floats, Integers, Part
+from ..base.names import text
+from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation
-from .annotation_log import AnnotationLog
-from .annotation_log import longer
-from collections import Counter
-from typing import NamedTuple
-from ..answers.annotations import Annotations
-
+from .annotation_log import AnnotationLog, longer
 
 _SMALL = 10_000  # annotations up to which a full fit takes no time
 

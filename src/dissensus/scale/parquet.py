@@ -8,14 +8,10 @@ from typing import Any
 
 from ..aggregation import MACHINE_MEMORY
 from ..base.engine import Local
-from .parquet_files import chunks_of
-from .parquet_files import find_files, rows_in
-from .pieces import check_pieces, combining, is_address
-from .shards import disk_space
-from .pieces import FolderCheckpoints, fingerprint, working
-from .fitting import Disk
-from .fitting import ShardedFit, additive, fit_shards
-from .shards import ShardEngine, shard_rows
+from .fitting import Disk, ShardedFit, additive, fit_shards
+from .parquet_files import chunks_of, find_files, rows_in
+from .pieces import FolderCheckpoints, check_pieces, combining, fingerprint, is_address, working
+from .shards import ShardEngine, disk_space, shard_rows
 
 _ROW = 120  # bytes for reading and coding a row in memory
 _SORTED = 320  # bytes for a row while its shard is sorted

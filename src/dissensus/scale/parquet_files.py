@@ -11,29 +11,22 @@ whole numbers or as texts, in the same way for all files.
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
 import polars as pl
+
+from ..answers.annotations import Annotations
 from ..base.files import is_stream
 from ..base.panics import without_panics
 from ..errors import DataError
-from collections.abc import Iterable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from ..answers.annotations import Annotations
-from ..formats.columns import NEEDED
-from ..formats.columns import find_columns
-from ..formats.frames import as_frame
-from ..formats.frames import names_of
-from ..formats.long_tables import annotations_from
-from ..formats.long_tables import is_no_label
-from ..formats.spellings import Joined
-from ..formats.spellings import join_columns
-
+from ..formats.columns import NEEDED, find_columns
+from ..formats.frames import as_frame, names_of
+from ..formats.long_tables import annotations_from, is_no_label
+from ..formats.spellings import Joined, join_columns
 
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
 _ENDINGS = (".parquet", ".pq", ".parq")

@@ -11,40 +11,28 @@ The operating system holds a lock for as long as the process lives, however it e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from shutil import move
-from shutil import rmtree
-import numpy as np
-import numpy.typing as npt
-import polars as pl
-from ..base.files import atomic_file
-from ..base.files import atomic_folder
-from ..base.files import check_folder
-from ..base.files import is_stream
-from ..base.files import write_stdout
-from ..base.names import Names
-from ..base.arrays import Floats
-from ..base.arrays import Integers
-from ..errors import OptionError
-from ..formats.sources import format_for
 import json
 import os
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from shutil import move, rmtree
 from typing import Any
-from ..base.files import try_lock
-from ..base.storage import damage
-from ..base.storage import load_arrays
-from ..aggregation import Fitted
-from ..errors import DissensusError
-from ..result import pack_params
-from ..result import unpack_params
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ..aggregation import Fitted
+from ..base.arrays import Floats, Integers
+from ..base.files import atomic_file, atomic_folder, check_folder, is_stream, try_lock, write_stdout
+from ..base.names import Names
+from ..base.storage import damage, load_arrays
+from ..errors import DissensusError, OptionError
+from ..formats.sources import format_for
+from ..result import pack_params, unpack_params
 
 _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..base.names import Names, abbreviate, as_names, code
-from ..base.arrays import Codes, Floats, Integers, smallest_dtype, sort
 from ..answers.annotations import Part
+from ..base.arrays import Codes, Floats, Integers, smallest_dtype, sort
+from ..base.names import Names, abbreviate, as_names, code
 from ..errors import DataError
 from ..formats.long_tables import code_columns
 from .parquet_files import Chunk

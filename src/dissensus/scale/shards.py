@@ -9,44 +9,28 @@ spill/00012       rows of shard 12 from all chunks, in blocks, until the shard i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
-from typing import Protocol
-import numpy as np
-from ..base.names import Names
-from ..base.arrays import Integers
-from ..answers.annotations import Scale
-from ..base.engine import Engine
-from ..base.engine import Count
-from ..base.engine import Join
-from ..base.engine import Split
-from ..errors import DataError
-from ..formats.scales import in_a_row
-from ..formats.scales import kind_of_labels
-from ..formats.scales import ordered_by
-from ..formats.scales import pair_counts
-from .parquet_files import Chunks
-from .sharding import Shard
-from .sharding import dictionary_of
-from .sharding import join
-from .sharding import split
-from .sharding import survey
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
 import polars as pl
-from ..base.files import atomic_file
-from ..base.files import output_errors
-from ..base.arrays import Array
+
+from ..answers.annotations import Scale
+from ..base.arrays import Array, Integers
+from ..base.engine import Count, Engine, Join, Split
+from ..base.files import atomic_file, output_errors
+from ..base.names import Names
 from ..base.storage import damage
-from ..errors import OutputError
-from .sharding import ones
+from ..errors import DataError, OutputError
+from ..formats.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
+from .parquet_files import Chunks
+from .sharding import Shard, dictionary_of, join, ones, split, survey
 
 
 class ShardEngine(Engine, Protocol):

@@ -17,40 +17,25 @@ they occur, and the rest is done as for annotations in memory, with the same res
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
-from typing import TypeVar
+from typing import Any, TypeVar
+
 import numpy as np
+
 from ..aggregation import Fitted
-from ..answers.annotations import Floats
-from ..answers.annotations import Part
+from ..answers.annotations import Annotations, Floats, Integers, Part
 from ..answers.base import Relation
 from ..base.engine import Engine
 from ..errors import OptionError
-from .fitting import ShardedFit
-from .fitting import additive
-from .fitting import context_of
-from .fitting import given_posteriors
-from ..metrics.coefficients import find_measure
-from ..metrics.statistics import WeightsLike
-from ..metrics.agreement import USUAL
-from ..metrics.agreement import Resampling
-from ..metrics.agreement import check_scale
-from ..metrics.agreement import estimated
-from ..metrics.joint import IntervalKind
-from ..metrics.joint import check_interval
-from ..metrics.joint import JointMeasures
+from ..metrics.agreement import USUAL, Resampling, check_scale, estimated
 from ..metrics.agreement_result import Estimate
-from ..metrics.statistics import Votes
-from ..answers.annotations import Annotations
-from ..answers.annotations import Integers
+from ..metrics.coefficients import find_measure
+from ..metrics.joint import IntervalKind, JointMeasures, check_interval
+from ..metrics.statistics import Votes, WeightsLike
+from .fitting import ShardedFit, additive, context_of, given_posteriors
 from .shards import ShardedAnnotations
-
 
 Result = TypeVar("Result")
 

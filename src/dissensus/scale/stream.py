@@ -25,10 +25,9 @@ from ..base.storage import damage, load_arrays
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
-from .annotation_log import AnnotationBatch, read_batch, write_batch
-from .annotation_log import AnnotationLog
-from .pieces import locked
+from .annotation_log import AnnotationBatch, AnnotationLog, read_batch, write_batch
 from .online import OnlineAggregation
+from .pieces import locked
 
 _NOTE = "stream.json"
 _TEXTS = ("items", "annotators", "classes", "closed")

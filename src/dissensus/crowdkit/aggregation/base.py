@@ -8,33 +8,28 @@ Tables of task, worker and label as annotations, and results as Series and table
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
-from typing import Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
 import numpy as np
-from ...base.progress import iterations
-from ...base.progress import progress_bar
-from ...aggregation import Aggregator
-from ...aggregation import Majority
+
+from ...aggregation import Aggregator, Majority
 from ...answers.annotations import Annotations
-from ...errors import DataError
-from ...errors import OptionError
-from ...result import Aggregation
-import warnings
-from collections.abc import Sequence
 from ...base.arrays import Floats
+from ...base.progress import iterations, progress_bar
+from ...errors import DataError, OptionError
+from ...result import Aggregation
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ['BaseClassificationAggregator']
+__all__ = ["BaseClassificationAggregator"]
 
 
 ANSWERS = ("task", "worker", "label")

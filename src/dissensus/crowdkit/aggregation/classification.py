@@ -8,41 +8,37 @@ sorted order, or with known labels. Where skills weigh votes, workers without on
 
 from __future__ import annotations
 
-from .models import GLAD
-from .models import KOS
-from .models import MACE
-from .models import MMSR
-from .models import DawidSkene
-from .models import OneCoinDawidSkene
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
 import numpy as np
-from ...base.probability import most_probable
-from ...base.probability import normalize
-from ...base.arrays import Floats
-from ...base.arrays import Integers
-from ...aggregation import Aggregator
-from ...aggregation import Majority
-from ...aggregation import Weighted
+
+from ...aggregation import Aggregator, Majority, Weighted
 from ...answers.annotations import Annotations
-from ...errors import DataError
-from ...errors import OptionError
+from ...base.arrays import Floats, Integers
+from ...base.probability import most_probable, normalize
+from ...errors import DataError, OptionError
 from ...result import Aggregation
-from .base import Names
-from .base import coded
-from .base import complete
-from .base import BaseClassificationAggregator
+from .base import BaseClassificationAggregator, Names, coded, complete
+from .models import GLAD, KOS, MACE, MMSR, DawidSkene, OneCoinDawidSkene
 from .utils import get_accuracy
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ['DawidSkene', 'GLAD', 'GoldMajorityVote', 'KOS', 'MACE', 'MMSR', 'MajorityVote', 'OneCoinDawidSkene', 'Wawa', 'ZeroBasedSkill']
+__all__ = [
+    "GLAD",
+    "KOS",
+    "MACE",
+    "MMSR",
+    "DawidSkene",
+    "GoldMajorityVote",
+    "MajorityVote",
+    "OneCoinDawidSkene",
+    "Wawa",
+    "ZeroBasedSkill",
+]
 
 
 _SETTLED = 1e-12

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ...base.arrays import Floats
 from ...aggregation import (
     Aggregator,
     EMAggregator,
@@ -26,11 +25,11 @@ from ...aggregation import (
 )
 from ...aggregation import DawidSkene as OurDawidSkene
 from ...answers.annotations import Annotations
+from ...base.arrays import Floats
 from ...base.engine import Local
 from ...errors import DataError, OptionError
 from ...result import Aggregation, gold_codes
-from .base import Names, coded
-from .base import BaseClassificationAggregator
+from .base import BaseClassificationAggregator, Names, coded
 
 if TYPE_CHECKING:
     import pandas as pd

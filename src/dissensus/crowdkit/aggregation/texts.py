@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ...base.progress import progress_bar
 from ...base.arrays import Floats
+from ...base.progress import progress_bar
 from .base import require
 from .embeddings import HRRASA, RASA, gleu
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...base.probability import log_normalize
 from ...base.arrays import Floats
+from ...base.probability import log_normalize
 from ...metrics import krippendorff_alpha
 from ..aggregation.base import TableError, coded, complete, in_order
 from ..aggregation.classification import MajorityVote

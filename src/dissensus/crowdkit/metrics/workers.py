@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..aggregation.base import TableError
-from ..aggregation.utils import get_accuracy
 from ..aggregation.classification import MajorityVote
+from ..aggregation.utils import get_accuracy
 
 if TYPE_CHECKING:
     import pandas as pd

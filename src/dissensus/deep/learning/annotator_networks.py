@@ -17,29 +17,18 @@ Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-import torch
-from torch import Tensor
-from torch import nn
-from ..nn.batches import Batch
-from .base import BuildParts
-from .base import at_label
 import math
+from dataclasses import dataclass
 from typing import Literal
-from ..nn.batches import Table
-from ...params import Count
-from ...params import Positive
-from .base import squares
-from .base import trusting
-from .base import CrowdModel
-from .base import Method
-from .confusion_layers import Trust
-from .base import linear
+
+import torch
+from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
-from ...params import Probability
-from .base import PairBatch
-from .confusion_layers import CrowdLayer
-from .confusion_layers import MatrixModel
+
+from ...params import Count, Positive, Probability
+from ..nn.batches import Batch, Table
+from .base import BuildParts, CrowdModel, Method, PairBatch, at_label, linear, squares, trusting
+from .confusion_layers import CrowdLayer, MatrixModel, Trust
 
 
 class PerformanceModel(CrowdModel):

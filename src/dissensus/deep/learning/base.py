@@ -39,33 +39,23 @@ on the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the en
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
 import torch
 from annotated_types import Ge
-from torch import Tensor
-from torch import nn
-from ...answers.annotations import Annotations
-from ..nn import Batch
-from ..nn import Examples
-from ..nn import Learner
-from ...params import Positive
-from ...params import Settings
-import math
-import numpy as np
-from ...answers.annotations import Floats
+from torch import Tensor, nn
+
+from ...answers.annotations import Annotations, Floats
+from ...params import Positive, Probability, Settings
+from ..nn import Batch, Examples, Learner
 from ..nn.batches import Table
-from dataclasses import asdict
-from typing import Self
 from ..nn.encoding import Encoding
 from ..nn.estimator import standardization
-from ...params import Probability
 
 
 class AnnotatorMatrices(nn.Module):

@@ -24,22 +24,20 @@ from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
+from ...answers.annotations import Annotations
+from ...base.arrays import Array, Floats, Integers
 from ...base.names import as_names, indices_of
 from ...base.progress import Progress
-from ...base.arrays import Array, Floats, Integers
 from ...base.storage import State
-from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
+from ...registry import learners
 from ..nn import Estimator, Training
-from ..nn.inputs import augment_for
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.estimator import is_one_label
-from ..nn.inputs import Inputs, as_inputs, digests, empty_inputs
+from ..nn.inputs import Inputs, as_inputs, augment_for, digests, empty_inputs
 from ..nn.training import build_and_train
-from ...registry import learners
-from .base import BuildParts, CrowdModel
-from .base import Classifier, Network
+from .base import BuildParts, Classifier, CrowdModel, Network
 from .raykar import TwoStage
 
 _CHUNK = 4096  # vectors or pairs that are predicted at once

@@ -1,75 +1,32 @@
-"""Every annotator reports the truth through a confusion matrix, learned with the classifier.
+"""Every annotator reports the truth through a matrix of confusion, learned with a classifier.
 
-Chu, Ma and Wang (2021), CoNAL: some noise is common to all, some is an annotator's own.
-
-Rodrigues and Pereira (2018): a layer of each annotator's own behind the classifier.
-
-The classifier's probabilities p become new logits, and these the probabilities of the labels:
-
-    mw    P(j says · of x) = softmax(p W_j)          a matrix
-    vw    softmax(w_j * p)                           a weight for every class
-    vw-b  softmax(w_j * p + b_j)                     and a bias
-    vb    softmax(p + b_j)                           a bias for every class
-    sw    softmax(s_j p)                             one weight
-
-Since p is at most one, an identity matrix makes the annotator right with probability
-e / (e + K − 1) only, .28 for eight classes. So matrices and weights start at the size that makes a
-certain classifier right with probability `trust`; the paper starts at one (`trust=None`). The paper
-has no prior on the layer; ours pulls each annotator towards what all share, which is learned too,
-or the layer would memorize the labels.
-
-When it fails: Nothing ties the classifier to the truth but the start: with a strong layer,
-classifier and matrices may exchange two classes or share the noise. Annotators with few labels
-are near what all share.
-
-    F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
-
-GeoCrowdNet (Ibrahim et al. 2023): coupled cross-entropy, and a volume that should be large.
-
-    F   loss − weight · log det(PᵀP),   P = p(x) of the batch: (item, class)
-    W   loss − weight · log det(AᵀA),   A[(j, l), k] = confusion[j, k, l]
-
-The first volume is largest when every class has items that the classifier is sure of, the second
-when every class has an annotator who is nearly an expert on it. Either identifies the truth.
-
-When it fails: Where inputs do not determine the class: F makes the classifier sure all the same.
-W needs an annotator who is nearly an expert on every class.
-
-    S. Ibrahim, T. Nguyen, X. Fu. Deep learning from crowdsourced labels: coupled cross-entropy
-    minimization, identifiability, and regularization. ICLR 2023.
-
-One confusion matrix for all annotators (Goldberger and Ben-Reuven, 2017).
-
-Tanno et al. (2019): of all confusion matrices that explain the labels, those of least trace.
-
-Wei et al. (2022), Union-Net: all annotators as one who says (annotator, label).
+They differ in what a matrix is (free, shared, near a common one, a few weights), and in what keeps
+classifier and matrices from exchanging classes: a start, a prior, a trace, a volume.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
-from annotated_types import Interval
-from torch import Tensor
-from ..nn.batches import Batch
-from ...params import Positive
-from .base import AnnotatorMatrices
-from .base import trusting
-from .base import BuildParts
-from .base import CrowdModel
-from .base import Method
-import torch
-from torch import nn
-from torch.nn.functional import normalize
-from ..nn.batches import Table
-from ...params import Count
-from ...params import NonNegative
-from .base import squares
-from .base import PairBatch
 from abc import abstractmethod
-from typing import ClassVar
-from .base import at_label
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
+import torch
+from annotated_types import Interval
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from ...params import Count, NonNegative, Positive
+from ..nn.batches import Batch, Table
+from .base import (
+    AnnotatorMatrices,
+    BuildParts,
+    CrowdModel,
+    Method,
+    PairBatch,
+    at_label,
+    squares,
+    trusting,
+)
 
 Trust = Annotated[float, Interval(gt=0, lt=1)]
 
@@ -336,6 +293,28 @@ class BiasModel(LayerModel):
 class CrowdLayer(Method):
     """A matrix of each annotator's own behind the classifier (mw).
 
+    Rodrigues and Pereira (2018): a layer of each annotator's own behind the classifier.
+
+    The classifier's probabilities p become new logits, and these the probabilities of the labels:
+
+        mw    P(j says · of x) = softmax(p W_j)          a matrix
+        vw    softmax(w_j * p)                           a weight for every class
+        vw-b  softmax(w_j * p + b_j)                     and a bias
+        vb    softmax(p + b_j)                           a bias for every class
+        sw    softmax(s_j p)                             one weight
+
+    Since p is at most one, an identity matrix makes the annotator right with probability
+    e / (e + K − 1) only, .28 for eight classes. So matrices and weights start at the size that
+    makes a certain classifier right with probability `trust`; the paper starts at one
+    (`trust=None`). The paper has no prior on the layer; ours pulls each annotator towards what all
+    share, which is learned too, or the layer would memorize the labels.
+
+    When it fails: Nothing ties the classifier to the truth but the start: with a strong layer,
+    classifier and matrices may exchange two classes or share the noise. Annotators with few labels
+    are near what all share.
+
+        F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
+
     Parameters
     ----------
     trust
@@ -417,33 +396,46 @@ def log_volume(matrix: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeoCrowdnetF(ConfusionMethod):
-    """Confusion matrices, and predictions that spread over the classes.
+class GeoCrowdnet(ConfusionMethod):
+    """Confusion matrices, and a volume that should be large.
+
+    GeoCrowdNet (Ibrahim et al. 2023): coupled cross-entropy, and a volume that should be large.
+
+        F   loss − weight · log det(PᵀP),   P = p(x) of the batch: (item, class)
+        W   loss − weight · log det(AᵀA),   A[(j, l), k] = confusion[j, k, l]
+
+    The first volume is largest when every class has items that the classifier is sure of, the
+    second when every class has an annotator who is nearly an expert on it. Either identifies the
+    truth.
+
+    When it fails: Where inputs do not determine the class: F makes the classifier sure all the
+    same.
+    W needs an annotator who is nearly an expert on every class.
+
+        S. Ibrahim, T. Nguyen, X. Fu. Deep learning from crowdsourced labels: coupled cross-entropy
+        minimization, identifiability, and regularization. ICLR 2023.
 
     Parameters
     ----------
     weight
         What a log-volume of one is worth.
     """
-
-    model = GeoCrowdnetFModel
 
     weight: NonNegative = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeoCrowdnetW(ConfusionMethod):
-    """Confusion matrices that distinguish the classes.
+class GeoCrowdnetF(GeoCrowdnet):
+    """Confusion matrices, and predictions that spread over the classes."""
 
-    Parameters
-    ----------
-    weight
-        What a log-volume of one is worth.
-    """
+    model = GeoCrowdnetFModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeoCrowdnetW(GeoCrowdnet):
+    """Confusion matrices that distinguish the classes."""
 
     model = GeoCrowdnetWModel
-
-    weight: NonNegative = 0.001
 
 
 class GlobalNoiseModel(CrowdModel):

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.names import Names, abbreviate, as_names, indices_of, numbered
-from ...base.arrays import Floats, Integers
 from ...answers.annotations import Annotations
+from ...base.arrays import Floats, Integers
+from ...base.names import Names, abbreviate, as_names, indices_of, numbered
 from ...errors import DataError
+from ...result import Predictions
 from ..nn.inputs import Inputs
 from ..nn.reading import InputIndex, class_folders, read_input_index
-from ...result import Predictions
 
 Truth = Mapping[str, str]  # item → class
 

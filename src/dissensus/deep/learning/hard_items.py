@@ -49,38 +49,33 @@ trusted with any class that the network considers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import ClassVar
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
-from ...base.arrays import Array
-from ...base.arrays import Floats
-from ...base.arrays import Integers
+
+from ...aggregation.dawid_skene import DawidSkene, Wds
 from ...aggregation.votes import Majority
 from ...answers.annotations import Annotations
+from ...base.arrays import Array, Floats, Integers
 from ...errors import DataError
-from ...params import Probability
-from .label_trainer import Kind
-from .label_trainer import Scale
-from .label_trainer import Run
-from .label_trainer import Trainer
-from .label_trainer import prepare
-from .label_trainer import Hardness
-from .label_trainer import Margins
-from .label_trainer import at_most_quantile
-from .label_trainer import share_learned
-from collections.abc import Iterator
-from typing import NamedTuple
-from ...aggregation.dawid_skene import DawidSkene
-from ...aggregation.dawid_skene import Wds
-from ...params import Count
-from ...params import NonNegative
+from ...params import Count, NonNegative, Probability
 from ...result import Table
-from .label_trainer import best_epoch
-from .label_trainer import Flags
+from .label_trainer import (
+    Flags,
+    Hardness,
+    Kind,
+    Margins,
+    Run,
+    Scale,
+    Trainer,
+    at_most_quantile,
+    best_epoch,
+    prepare,
+    share_learned,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

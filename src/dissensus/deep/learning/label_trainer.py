@@ -30,54 +30,31 @@ What the scores of hard items share: the margins, the items to prune, and the ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-from typing import TypeVar
-import numpy as np
-from torch import Tensor
-from torch import nn
-from ...base.progress import Progress
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ..nn import Training
-from ..nn import as_inputs
-from ..nn import train
-from ..nn.inputs import Augment
-from ..nn.inputs import augment_for
-from ..nn.batches import Examples
-from ..nn.batches import Source
-from ..nn.batches import hold_out
-from ..nn.batches import subset
-from ..nn.devices import torch_seed
-from ..nn.encoding import Encoding
-from ..nn.encoding import encoding_for
-from ..nn.inputs import digests
-from .base import Classifier
-from .base import Network
-from typing import Literal
-import torch
-from torch.nn.functional import cross_entropy
-from ..nn import Batch
-from ..nn import Learner
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Annotated
-from typing import ClassVar
-import numpy.typing as npt
-from annotated_types import Interval
-from ...base.names import Names
-from ...base.names import decode
-from ...base.arrays import Array
-from ...base.arrays import FrozenArrays
-from ...errors import MethodError
-from ...params import Count
-from ...params import Settings
-from ...result import Table
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from annotated_types import Interval
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.arrays import Array, FrozenArrays
+from ...base.names import Names, decode
+from ...base.progress import Progress
+from ...errors import MethodError
+from ...params import Count, Settings
+from ...result import Table
+from ..nn import Batch, Learner, Training, as_inputs, train
+from ..nn.batches import Examples, Source, hold_out, subset
+from ..nn.devices import torch_seed
+from ..nn.encoding import Encoding, encoding_for
+from ..nn.inputs import Augment, augment_for, digests
+from .base import Classifier, Network
 
 Kind = Literal["top2", "pleiss"]
 Scale = Literal["probabilities", "logits"]

@@ -8,24 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
 import numpy as np
 import torch
-from torch import Tensor
-from torch import nn
-from ..nn import Batch
-from ..nn import Table
-from ...params import NonNegative
-from ...params import Positive
-from .base import log_count_confusion
-from .base import vote_shares
-from .base import BuildParts
-from .base import CrowdModel
-from .base import Method
+from torch import Tensor, nn
 from torch.nn.functional import linear as apply
-from ..nn import Examples
-from .base import PairBatch
-from .base import at_label
 
+from ...params import NonNegative, Positive
+from ..nn import Batch, Examples, Table
+from .base import (
+    BuildParts,
+    CrowdModel,
+    Method,
+    PairBatch,
+    at_label,
+    log_count_confusion,
+    vote_shares,
+)
 
 # ∂f and f*(∂f) of log S
 DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {

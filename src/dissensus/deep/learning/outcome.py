@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.files import atomic_file
 from ...base.arrays import Array, Floats, Integers
+from ...base.files import atomic_file
 from ...metrics import Evaluation, evaluate
 from ...result import Predictions
 from .classifier import CrowdClassifier

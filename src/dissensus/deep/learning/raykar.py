@@ -8,29 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, ClassVar
+
 import numpy as np
 import torch
 from annotated_types import Ge
 from scipy.special import log_softmax
-from torch import Tensor
-from torch import nn
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ..nn.batches import Batch
-from ..nn.batches import Examples
-from ...params import NonNegative
-from ...params import Positive
-from .base import count_confusion
-from .base import BuildParts
-from .base import CrowdModel
-from .base import Method
-from .confusion_layers import log_volume
-from .base import Classifier
-from typing import ClassVar
+from torch import Tensor, nn
+
+from ...answers.annotations import Annotations, Floats
+from ...params import NonNegative, Positive
 from ...registry import aggregators
-from .base import log_count_confusion
-from .base import Epochs
+from ..nn.batches import Batch, Examples
+from .base import (
+    BuildParts,
+    Classifier,
+    CrowdModel,
+    Epochs,
+    Method,
+    count_confusion,
+    log_count_confusion,
+)
+from .confusion_layers import log_volume
 
 
 def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:

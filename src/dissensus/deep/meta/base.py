@@ -19,25 +19,19 @@ query does not depend on other queries.
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
+
 import torch
-from torch import Tensor
-from torch import nn
+from torch import Tensor, nn
+
 from ...errors import OptionError
 from ...params import Settings
-from .episodes import Items
-from typing import Literal
-from typing import Any
-from ..nn import Batch
-from ..nn import Learner
-from .episodes import Episodes
-
+from ..nn import Batch, Learner
+from .episodes import Episodes, Items
 
 Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
 

@@ -9,35 +9,32 @@ A ridge-regression head in closed form on vote shares.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-import torch
-from torch import Tensor
-from ...params import Positive
-from .base import Adapter
-from .base import AdapterSettings
-from .base import HeadTasks
-from .base import log_parameter
-from .em import squared_distance
-from .em import EmFull
-from .episodes import Items
-from .episodes import normalize
-from typing import ClassVar
-from torch import nn
-from ...params import Count
-from .base import check_n_classes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import linear
-from .base import AdaptedTasks
-from .base import Embed
-from .base import as_float32
+
+from ...params import Count, Positive
+from .base import (
+    AdaptedTasks,
+    Adapter,
+    AdapterSettings,
+    Embed,
+    HeadTasks,
+    as_float32,
+    check_n_classes,
+    log_parameter,
+)
+from .em import EmFull, squared_distance
+from .episodes import Items, normalize
 
 if TYPE_CHECKING:
     from .episodes import Episodes
-
 
 
 _ROUNDS = 50

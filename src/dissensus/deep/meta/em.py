@@ -49,26 +49,18 @@ EM on embeddings with a confusion matrix for every annotator.
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from math import pi
-from typing import Any
-from typing import Literal
-from typing import NamedTuple
-import torch
-from torch import Tensor
-from torch import nn
-from ...params import Count
-from ...params import Positive
-from .base import AdaptedTasks
-from .base import Adapter
-from .base import AdapterSettings
-from .base import log_parameter
-from .episodes import Items
-from .episodes import normalize
+from typing import Any, Literal, NamedTuple
 
+import torch
+from torch import Tensor, nn
+
+from ...params import Count, Positive
+from .base import AdaptedTasks, Adapter, AdapterSettings, log_parameter
+from .episodes import Items, normalize
 
 _TINY = 1e-12
 _VOTE_WEIGHT = 0.25  # of the votes in a start from one annotator's labels

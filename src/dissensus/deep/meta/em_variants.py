@@ -9,23 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-import torch
-from torch import Tensor
-from torch import nn
-from torch.nn.functional import logsigmoid
-from ...params import Probability
-from .em import AnnotatorModel
-from .em import Em
-from .em import safe_log
-from .em import ConfusionMatrices
-from .em import EmFull
-from .episodes import Items
-from .episodes import normalize
 from typing import NamedTuple
-from ...params import Count
-from .em import EmSettings
-from .em import expected_counts
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from ...params import Count, Probability
 from .base import log_parameter
+from .em import AnnotatorModel, ConfusionMatrices, Em, EmFull, EmSettings, expected_counts, safe_log
+from .episodes import Items, normalize
 
 
 class ItemConfusion(AnnotatorModel):

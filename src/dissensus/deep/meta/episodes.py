@@ -14,28 +14,22 @@ so that a step costs as much as there are annotations, whatever the number of an
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
+
 import numpy as np
 import torch
 from torch import Tensor
-from ...base.arrays import Floats
-from ...base.arrays import Integers
-from ...errors import DataError
-from ...errors import MethodError
-from ...params import Count
-from ...params import NonNegative
-from ...params import Settings
-from .pseudo_annotators import PseudoAnnotators
-from .pseudo_annotators import annotate
-from .tasks import Tasks
-from typing import Self
+
 from ...answers.annotations import Annotations
+from ...base.arrays import Floats, Integers
+from ...errors import DataError, MethodError
+from ...params import Count, NonNegative, Settings
+from .pseudo_annotators import PseudoAnnotators, annotate
+from .tasks import Tasks
 
 
 class Episodes(NamedTuple):

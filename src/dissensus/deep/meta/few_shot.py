@@ -21,33 +21,26 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
-from ...base.progress import Progress
-from ...base.storage import State
-from ...base.progress import share_of_time
 from ...answers.annotations import Annotations
+from ...base.progress import Progress, share_of_time
+from ...base.storage import State
 from ...errors import DataError, OptionError
+from ...params import Settings
+from ...registry import adapters
 from ..nn.batches import Source, chunks, inputs_of
-from ..nn.runs import load_network, network_state
 from ..nn.devices import torch_seed
 from ..nn.encoding import encoding_for
 from ..nn.estimator import Estimator, class_codes, labels_of
 from ..nn.inputs import digests, empty_inputs
+from ..nn.runs import load_network, network_state
 from ..nn.settings import Training
 from ..nn.training import History, train
-from ...params import Settings
-from ...registry import adapters
-from .base import Adapter
-from .base import Embedding, Head
-from .episodes import EpisodeSource, Sizes
-from .tuning import embedded
-from .episodes import Items
-from .base import ClassLearner, EpisodeLearner
+from .base import Adapter, ClassLearner, Embedding, EpisodeLearner, Head
+from .episodes import EpisodeSource, Items, Sizes
 from .pseudo_annotators import PseudoAnnotators
-from .tasks import as_tasks, in_memory, labelled
-from .tuning import Split, split, without_split
 from .target import FewShotTask
-from .tasks import Tasks
-from .tuning import choose
+from .tasks import Tasks, as_tasks, in_memory, labelled
+from .tuning import Split, choose, embedded, split, without_split
 
 # What `auto` chooses from.
 AUTO = ("em-full", "em-one-coin", "em-one-coin[starts=everyone]", "em-kinds[starts=everyone]")

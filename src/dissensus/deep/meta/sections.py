@@ -12,26 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import NamedTuple
-import numpy as np
-from ...base.names import as_names
-from ...base.arrays import Array
-from ...base.arrays import Floats
-from ...base.arrays import Integers
-from ...base.tables import Drawable
-from ...base.tables import Table
 from itertools import cycle
-from typing import Any
-from ...base.storage import as_rows
-from ...pages.charts import COLOURS
-from ...pages.charts import GREY
-from ...pages.charts import Figure
-from ...pages.charts import chart
-from ...pages.charts import colour
-from ...pages.charts import number
-from ...pages.charts import tooltip
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from ...base.arrays import Array, Floats, Integers
+from ...base.names import as_names
+from ...base.storage import as_rows
+from ...base.tables import Drawable, Table
+from ...pages.charts import COLOURS, GREY, Figure, chart, colour, number, tooltip
 
 _PERPLEXITY = 30.0  # most; of few items a third of them
 

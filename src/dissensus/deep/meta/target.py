@@ -15,36 +15,25 @@ the fewest labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from ...base.names import Names
-from ...base.names import as_names
-from ...base.names import indices_of
-from ...base.arrays import Array
-from ...base.arrays import Floats
-from ...base.arrays import Integers
+
 from ...answers.annotations import Annotations
-from ...errors import DataError
-from ...errors import MethodError
-from .base import AdaptedTasks
-from .base import Embed
-from .base import as_float32
-from .episodes import Items
-from .sections import EmbeddingView
-from .sections import Stage
-from .sections import in_plane
-from .sections import stage_names
+from ...base.arrays import Array, Floats, Integers
+from ...base.names import Names, as_names, indices_of
+from ...errors import DataError, MethodError
+from .base import AdaptedTasks, Embed, as_float32
 from .em import safe_log
+from .episodes import Items
+from .sections import EmbeddingView, Stage, in_plane, stage_names
 
 if TYPE_CHECKING:
     from .few_shot import FewShotCrowd
-
 
 
 _BATCH = 1024
@@ -211,8 +200,7 @@ class FewShotTask:
         return indices_of(names, as_names(self.classes_))
 
     def next(self, budget: int = 10, **settings: Any) -> dict[str, Array]:
-        """Return which annotators to ask about which items; see `dissensus.deep.meta.target.plan`."""
-
+        """Return which annotators to ask about which items; see `target.plan`."""
         return plan(self, budget, **settings)
 
 

@@ -10,35 +10,24 @@ table       a column of texts or image files, one of classes, and optionally one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import numpy as np
 import torch
-from torch import Tensor
-from ...answers.annotations import Annotations
-from ...answers.annotations import Integers
-from ...errors import DataError
-from ..nn.batches import Source
-from ..nn.batches import inputs_of
-from ..nn.batches import subset
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
 from numpy.typing import ArrayLike
-from ...base.names import as_names
-from ...base.names import indices_of
-from ...base.storage import damage
-from ...base.storage import load_arrays
-from ..nn.batches import Examples
-from ..nn.batches import chunks
-from ..nn.inputs import Arrays
-from ..nn.inputs import Images
-from ..nn.inputs import Inputs
-from ..nn.inputs import Texts
-from ..nn.inputs import as_inputs
+from torch import Tensor
+
+from ...answers.annotations import Annotations, Integers
+from ...base.names import as_names, indices_of
+from ...base.storage import damage, load_arrays
+from ...errors import DataError
+from ..nn.batches import Examples, Source, chunks, inputs_of, subset
+from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,10 +254,10 @@ def _texts(values: Any) -> list[str]:
 
 
 def _table(path: Path, column: str | None, label: str | None, task: str | None) -> SourceItems:
-    from ..nn.reading import INPUT_COLUMNS, as_texts_or_files
     from ...formats.columns import TRUTH, find_columns
     from ...formats.sources import open_source
     from ...formats.tables import column_names, read_columns
+    from ..nn.reading import INPUT_COLUMNS, as_texts_or_files
 
     source = open_source(path)
     present = column_names(source)

@@ -20,35 +20,26 @@ nothing is held out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import log
 from typing import NamedTuple
-import torch
-from torch import Tensor
-from torch import nn
-from ...base.progress import out_of_time
-from ..nn import Training
-from ..nn import train
-from .base import Adapter
-from .em import Em
-from .base import Embedding
-from .episodes import Episodes
-from .episodes import EpisodeSource
-from .base import EpisodeLearner
-from collections.abc import Iterable
-from dataclasses import dataclass
+
 import numpy as np
-from ...base.arrays import Floats
-from ..nn.batches import chunks
-from .tasks import Tasks
-from ...base.arrays import Array
+import torch
+from torch import Tensor, nn
+
+from ...base.arrays import Array, Floats
+from ...base.progress import out_of_time
 from ...errors import DataError
-from .episodes import Sizes
+from ..nn import Training, train
+from ..nn.batches import chunks
+from .base import Adapter, Embedding, EpisodeLearner
+from .em import Em
+from .episodes import Episodes, EpisodeSource, Sizes
+from .tasks import Tasks
 
-
-_EVALUATION_BATCH = 512  # inputs embedded at a time
+_QUERY_BATCH = 512  # inputs embedded at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +102,7 @@ def _scores_of(log_truth: Tensor, truth: Tensor) -> Scores:
 def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
     """Return the same tasks with their embeddings as inputs."""
     embedding.eval()
-    vectors = [embedding(x).float() for x in chunks(tasks.x, _EVALUATION_BATCH)]
+    vectors = [embedding(x).float() for x in chunks(tasks.x, _QUERY_BATCH)]
     return Tasks(torch.cat(vectors), tasks.label, tasks.task, annotations=tasks.annotations)
 
 

@@ -7,29 +7,23 @@ Only `nn` and the packages above it import torch.
 
 from __future__ import annotations
 
-from ...errors import install_command
-from ...errors import OptionError
+from ...errors import OptionError, install_command
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
     raise OptionError(f"networks need torch: {install_command('deep')}") from None
 
-from .inputs import Augment
-from .batches import Batch, Examples, LabelledInputs, hold_out
+from .batches import Batch, Examples, LabelledInputs, Table, hold_out
 from .encoders import Encoder, encoder_for
-from .estimator import Estimator
-from .features import cached_features
-from .features import Features, TokenFeatures, features_of
-from .inputs import Arrays, Images, Inputs, Texts, as_inputs
-from .settings import Learner
-from .reading import folder_truth, read_inputs
-from .settings import Training
 from .encoding import Several
-from .media import Sounds, VideosWithSound
-from .batches import Table
+from .estimator import Estimator
+from .features import Features, TokenFeatures, cached_features, features_of
+from .inputs import Arrays, Augment, Images, Inputs, Texts, as_inputs
+from .media import Sounds, Videos, VideosWithSound
+from .reading import folder_truth, read_inputs
+from .settings import Learner, Training
 from .training import train
-from .media import Videos
 
 __all__ = [
     "Arrays",

@@ -13,26 +13,20 @@ which a row occurred. With ten thousand annotators a dense step would cost more 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
-from typing import NamedTuple
-from typing import Protocol
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Subset
-from ...answers.annotations import Annotations
-from ...answers.annotations import Integers
-from ...errors import DataError
-from collections.abc import Iterable
-from math import prod
-from torch import nn
 
+from ...answers.annotations import Annotations, Integers
+from ...errors import DataError
 
 _WINDOW = 16  # batches whose items are sorted by size together
 

@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...errors import install_command
-from ...errors import OptionError
+from ...errors import OptionError, install_command
 
 if TYPE_CHECKING:
     from .batches import Batch

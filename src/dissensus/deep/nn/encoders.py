@@ -22,33 +22,25 @@ The latter is a pickle, and is read with `weights_only=True`: tensors are built,
 
 from __future__ import annotations
 
-from typing import Any
-import torch
-from ...errors import OptionError
-from ...params import describe_fields
-from ...params import format_value
-from ...registry import Registry
-from .inputs import Arrays
-from .inputs import Inputs
-from abc import ABC
-from abc import abstractmethod
-from hashlib import blake2b
-from typing import NamedTuple
-from typing import Self
-from torch import Tensor
-from torch import nn
-from .batches import Source
-from .inputs import Files
-from .inputs import LoadedFiles
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TypeVar
-from safetensors.torch import load_file
-from ...base.storage import damage
-from ...errors import DataError
+from typing import Any, NamedTuple, Self, TypeVar
 
-__all__ = ['Encoder', 'ImageEncoder', 'Tokens', 'encoder_for', 'encoder_spec', 'encoders']
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from ...base.storage import damage
+from ...errors import DataError, OptionError
+from ...params import describe_fields, format_value
+from ...registry import Registry
+from .batches import Source
+from .inputs import Arrays, Files, Inputs, LoadedFiles
+
+__all__ = ["Encoder", "ImageEncoder", "Tokens", "encoder_for", "encoder_spec", "encoders"]
 
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel

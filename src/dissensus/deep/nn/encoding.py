@@ -13,31 +13,22 @@ features, and the encoder that may be tuned, are those of the first kind that ha
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-import torch
-from torch import Tensor
-from torch import nn
-from ...base.progress import Progress
-from ...errors import OptionError
-from .batches import Source
-from .batches import chunks
-from .encoders import Encoder
-from .encoders import encoder_for
-from .features import features_of
-from .inputs import Arrays
-from .inputs import Inputs
-from collections.abc import Iterable
-from collections.abc import Mapping
-from typing import Any
-from typing import ClassVar
-import numpy as np
-from ...base.arrays import Integers
-from ...errors import DataError
-from .features import Features
-from .features import RawInputs
-from .features import TokenFeatures
+from typing import Any, ClassVar
 
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...base.arrays import Integers
+from ...base.progress import Progress
+from ...errors import DataError, OptionError
+from .batches import Source, chunks
+from .encoders import Encoder, encoder_for
+from .features import Features, RawInputs, TokenFeatures, features_of
+from .inputs import Arrays, Inputs
 
 _SAMPLE = 2048  # items by which vectors are scaled, where the encoder is trained
 

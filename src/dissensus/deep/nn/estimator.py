@@ -37,50 +37,33 @@ Features scaled to mean zero and standard deviation one over the training items.
 from __future__ import annotations
 
 import json
-from abc import ABC
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
-from dataclasses import fields
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
-from typing import ClassVar
-from typing import Self
+from typing import Any, ClassVar, Self
+
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
-from safetensors.numpy import load_file
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils import multiclass, validation  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
-from torch import Tensor
-from ...base.files import atomic_folder
-from ...base.files import read_folder_whole
-from ...base.names import abbreviate
-from ...base.names import as_names
-from ...base.names import indices_of
-from ...base.names import text
-from ...base.progress import Progress
-from ...base.arrays import Array
-from ...base.arrays import Integers
-from ...base.storage import State
-from ...base.storage import damage
-from ...base.storage import digest_of
-from ...answers.annotations import Annotations
-from ...errors import DataError
-from ...errors import DissensusError
-from ...errors import OptionError
-from ...params import Settings
-from .features import Features
-from .features import features_of
-from .inputs import Inputs
-from .inputs import as_inputs
-from .settings import Training
-import torch
-from torch import nn
+from torch import Tensor, nn
 
+from ...answers.annotations import Annotations
+from ...base.arrays import Array, Integers
+from ...base.files import atomic_folder, read_folder_whole
+from ...base.names import abbreviate, as_names, indices_of, text
+from ...base.progress import Progress
+from ...base.storage import State, damage, digest_of
+from ...errors import DataError, DissensusError, OptionError
+from ...params import Settings
+from .features import Features, features_of
+from .inputs import Inputs, as_inputs
+from .settings import Training
 
 _FORMAT = 1
 _MODEL, _WEIGHTS = "model.json", "weights.safetensors"

@@ -22,34 +22,26 @@ batch by batch and memory-mapped.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from math import prod
-from typing import Any
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from ...base.progress import Progress
-from ...base.arrays import Integers
-from ...errors import DataError
-from ...errors import OptionError
-from .encoders import Encoder
-from .encoders import encoder_for
-from .inputs import Arrays
-from .inputs import Inputs
-from .inputs import as_inputs
-from contextlib import ExitStack
-from hashlib import blake2b
-from pathlib import Path
-from ...base.feature_store import FeatureStore
-from ...base.feature_store import StoredRows
-from ...base.feature_store import feature_folder
-from ...base.arrays import Array
-from .batches import Source
-from .media import Videos
 
+from ...base.arrays import Array, Integers
+from ...base.feature_store import FeatureStore, StoredRows, feature_folder
+from ...base.progress import Progress
+from ...errors import DataError, OptionError
+from .batches import Source
+from .encoders import Encoder, encoder_for
+from .inputs import Arrays, Inputs, as_inputs
+from .media import Videos
 
 _SHARD = 2048  # items that are kept together; what was encoded before an interruption stays
 

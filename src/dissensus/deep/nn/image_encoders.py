@@ -29,27 +29,19 @@ normalisation, its 7 × 7 patches through one hidden layer of 128. Weights have 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
-from torch import Tensor
-from torch import nn
-from ...errors import OptionError
-from ...params import Count
-from ...params import Settings
-from .inputs import Inputs
-from .encoders import ImageEncoder
-from ...errors import install_command
-from .encoders import load_weights
+from typing import Any, Literal
+
 import torch
-from ...params import Probability
-from .inputs import Arrays
-from .encoders import Encoder
-from .encoders import Tokens
-import re
-from typing import Any
-from .encoders import load_encoder
+from torch import Tensor, nn
 from torch.nn import functional
+
+from ...errors import OptionError, install_command
+from ...params import Count, Probability, Settings
+from .encoders import Encoder, ImageEncoder, Tokens, load_encoder, load_weights
+from .inputs import Arrays, Inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +62,7 @@ class Conv4Settings(Settings):
     channels: Literal[1, 3] = 3
     hidden: Count = 64
 
-    def build(self, inputs: Inputs | None) -> Conv4:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> Conv4:
         """Return the encoder."""
         if self.size < 16:
             raise OptionError(f"size = {self.size}, but four halvings need at least 16")
@@ -105,7 +97,7 @@ class Conv4(ImageEncoder):
 class EfficientNetSettings(Settings):
     """EfficientNet-Lite0, trained on ImageNet."""
 
-    def build(self, inputs: Inputs | None) -> EfficientNet:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> EfficientNet:
         """Return the encoder."""
         return EfficientNet()
 
@@ -181,7 +173,7 @@ class PatchesSettings(Settings):
     size: Count = 64
     side: Count = 8
 
-    def build(self, inputs: Inputs | None) -> Patches:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> Patches:
         """Return the encoder."""
         if self.side > self.size:
             raise OptionError(f"side = {self.side}, but an image has {self.size} pixels only")
@@ -281,7 +273,7 @@ class ResNetSettings(Settings):
     size: Count = 224
     weights: str | None = None
 
-    def build(self, inputs: Inputs | None) -> ResNet:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> ResNet:
         """Return the encoder."""
         encoder = ResNet(self.depth, self.size)
         return load_encoder(encoder, encoder.body, self.weights, "fc.", torchvision_name)
@@ -344,7 +336,7 @@ class TimmSettings(Settings):
     model: str
     pretrained: bool = True
 
-    def build(self, inputs: Inputs | None) -> Timm:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> Timm:
         """Return the encoder."""
         return Timm(self.model, self.pretrained)
 
@@ -397,7 +389,7 @@ class VggSettings(Settings):
     size: Count = 224
     weights: str | None = None
 
-    def build(self, inputs: Inputs | None) -> Vgg:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> Vgg:
         """Return the encoder."""
         encoder = Vgg(self.depth, self.size)
         return load_encoder(encoder, encoder, self.weights, "classifier.")

@@ -8,36 +8,26 @@ Augmentation of images: random flips, crops and colours, with torch's random num
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
-from typing import ClassVar
-from typing import Self
-from typing import cast
+from typing import Any, ClassVar, Self, cast
+
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-from ...errors import install_command
-from ...base.feature_store import KEY
-from ...base.arrays import Array
-from ...answers.annotations import Integers
-from ...errors import DataError
-from ...errors import OptionError
 from torch.nn import functional
-from ...params import NonNegative
-from ...params import Probability
-from ...params import Settings
 
+from ...answers.annotations import Integers
+from ...base.arrays import Array
+from ...base.feature_store import KEY
+from ...errors import DataError, OptionError, install_command
+from ...params import NonNegative, Probability, Settings
 
 _DENSE = 4 * 2**30  # bytes of a sparse matrix: features are scaled, so none stays zero
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
@@ -234,8 +224,7 @@ def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = 
     sound
         Whether videos are used with their sound.
     """
-    from .media import Sounds, VideosWithSound
-    from .media import Videos
+    from .media import Sounds, Videos, VideosWithSound
 
     more = {} if frames is None else {"frames": frames}
     endings = {each.suffix.lower() for each in paths}
@@ -248,8 +237,7 @@ def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = 
 
 def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
     """Return inputs of a kind without content, for encoders that depend on their shape alone."""
-    from .media import Sounds, VideosWithSound
-    from .media import Videos
+    from .media import Sounds, Videos, VideosWithSound
 
     if kind == "arrays":
         return Arrays(torch.zeros(1, *shape))

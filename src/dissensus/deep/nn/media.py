@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
-from typing import ClassVar
+from typing import Any, ClassVar
+
 import numpy as np
 import torch
 from torch import Tensor
-from ...errors import install_command
-from ...errors import DataError
-from ...errors import OptionError
-from .inputs import Files
-from .inputs import as_pixels
-from functools import cache
 from torch.nn import functional
+
 from ...base.arrays import Floats
+from ...errors import DataError, OptionError, install_command
+from .inputs import Files, as_pixels
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ...base.names import as_names
-from ...base.arrays import Array
-from ...base.storage import damage, load_arrays
 from ...answers.annotations import Names
+from ...base.arrays import Array
+from ...base.names import as_names
+from ...base.storage import damage, load_arrays
 from ...errors import DataError
 from .inputs import SOUND_ENDINGS, VIDEO_ENDINGS, Inputs, Texts, as_inputs, files_of
 

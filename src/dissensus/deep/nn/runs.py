@@ -25,35 +25,25 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic
-from time import sleep
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import NamedTuple
-from ...base.files import atomic_file
-from ...base.files import try_lock
-from ...base.storage import damage
-from ...errors import OptionError
-from typing import TypeVar
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
-from torch import nn
-from ...base.storage import State
-from ...base.storage import with_prefix
-from ...errors import DataError
+from torch import Tensor, nn
+
+from ...base.files import atomic_file, try_lock
+from ...base.storage import State, damage, with_prefix
+from ...errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from .devices import Devices
     from .settings import Training
-
 
 
 _PATIENCE = 10.0  # seconds in which a worker without its launcher ends

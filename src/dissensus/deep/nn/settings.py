@@ -13,44 +13,23 @@ The learning rate is a function of the step alone, so it needs no state. `multis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import fields
-from typing import Annotated
-from typing import Any
-from typing import Literal
-from typing import Self
-from annotated_types import Ge
-from ...errors import MethodError
-from ...params import Count
-from ...params import NonNegative
-from ...params import Positive
-from ...params import Probability
-from ...params import Settings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from math import isnan
-from math import nan
-from typing import TYPE_CHECKING
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from math import cos, isnan, nan, pi
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
 import numpy as np
 import torch
-from .batches import Batches
-from .batches import Examples
-from .batches import LabelledInputs
-from .batches import inputs_of
-from abc import ABC
-from abc import abstractmethod
-from typing import ClassVar
-from torch import Tensor
-from torch import nn
-from math import cos
-from math import pi
-from .batches import RowAdam
-from .batches import RowSGD
-from .batches import Table
+from annotated_types import Ge
+from torch import Tensor, nn
+
+from ...errors import MethodError
+from ...params import Count, NonNegative, Positive, Probability, Settings
+from .batches import Batches, Examples, LabelledInputs, RowAdam, RowSGD, Table, inputs_of
 
 if TYPE_CHECKING:
     from .devices import Devices
-
 
 
 @dataclass(frozen=True, kw_only=True)

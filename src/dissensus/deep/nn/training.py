@@ -12,54 +12,35 @@ The steps of one training, and what a checkpoint holds of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite
 from pathlib import Path
-from typing import Any
-from typing import TypeVar
-from ...base.progress import Progress
-from ...answers.annotations import Annotations
-from ...errors import DataError
-from .batches import Batches
-from .batches import Examples
-from .batches import LabelledInputs
-from .batches import hold_out
-from .devices import devices_for
-from .devices import seeded
-from .devices import torch_seed
-from .settings import criterion_for
-from .settings import Learner
-from .runs import open_run
-from .settings import Training
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
-from math import inf
-from math import isfinite
 from time import monotonic
-import torch
-from torch import Tensor
-from torch import nn
-from ...base.storage import with_prefix
-from ...base.progress import out_of_time
-from ...errors import MethodError
-from .batches import Batch
-from .runs import Checkpoint
-from .runs import load_checkpoint
-from .runs import optimizer_tensors
-from .runs import restore_optimizers
-from .runs import save_checkpoint
-from .devices import Devices
-from .settings import Criterion
-from .settings import clip
-from .settings import lr_factor
-from .settings import optimizers_for
-from .runs import Row
-from .runs import Run
-from .batches import Table
+from typing import Any, TypeVar
 
-__all__ = ['History', 'Learner', 'Training', 'build_and_train', 'train']
+import torch
+from torch import Tensor, nn
+
+from ...answers.annotations import Annotations
+from ...base.progress import Progress, out_of_time
+from ...base.storage import with_prefix
+from ...errors import DataError, MethodError
+from .batches import Batch, Batches, Examples, LabelledInputs, Table, hold_out
+from .devices import Devices, devices_for, seeded, torch_seed
+from .runs import (
+    Checkpoint,
+    Row,
+    Run,
+    load_checkpoint,
+    open_run,
+    optimizer_tensors,
+    restore_optimizers,
+    save_checkpoint,
+)
+from .settings import Criterion, Learner, Training, clip, criterion_for, lr_factor, optimizers_for
+
+__all__ = ["History", "Learner", "Training", "build_and_train", "train"]
 
 
 _TINY = 1e-300

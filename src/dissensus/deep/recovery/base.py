@@ -64,40 +64,30 @@ members, flattened by the number of votes behind the labels where that is known 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-import numpy as np
-from numpy.typing import ArrayLike
-from ...base.arrays import Floats
-from ...base.arrays import Integers
-from ...errors import DataError
-from scipy.special import gammaln
-from ...errors import OptionError
-from collections.abc import Sequence
-from typing import Any
-from abc import ABC
-from abc import abstractmethod
-from collections.abc import Callable
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import ClassVar
-from typing import Self
-from ...base.progress import Progress
-from ...base.arrays import Array
-from ...base.storage import State
-from ...base.engine import one_blas_thread
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
 from ...answers.annotations import Annotations
-from ...base.probability import fit_temperature
-from ...base.probability import temper
-from ...params import NonNegative
-from ...params import Settings
+from ...base.arrays import Array, Floats, Integers
+from ...base.engine import one_blas_thread
+from ...base.probability import fit_temperature, temper
+from ...base.progress import Progress
+from ...base.storage import State
+from ...errors import DataError, OptionError
+from ...params import NonNegative, Settings
 
 if TYPE_CHECKING:
     from ..nn.features import Features
 
 
-__all__ = ['FitInputs', 'Mixture', 'Recovery', 'RecoveryMethod', 'State']
+__all__ = ["FitInputs", "Mixture", "Recovery", "RecoveryMethod", "State"]
 
 
 LEAST = 1e-6  # lower bound of probabilities in logarithms: votes contain zeros

@@ -11,38 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
 import numpy as np
+import torch
 from annotated_types import Interval
 from scipy.linalg import eigh
-from ...base.arrays import Array
-from ...base.arrays import Floats
-from ...params import Count
-from ...params import Positive
-from .base import FitInputs
-from .base import Recovery
-from .base import RecoveryMethod
-from .base import State
-from typing import ClassVar
-from ..nn.features import Features
-from .heads import HeadMethod
-from .heads import Networks
-from .members import bootstrap_weights
-from .members import shared_split
-import torch
-from torch import Tensor
-from torch import nn
-from ..nn import Batch
-from ...params import NonNegative
-from .heads import Fraction
-from .heads import Heads
-from .members import Members
-from .members import initial_weights
-from .base import entropy
-from .base import shares_of
+from torch import Tensor, nn
 
+from ...base.arrays import Array, Floats
+from ...params import Count, NonNegative, Positive
+from ..nn import Batch
+from ..nn.features import Features
+from .base import FitInputs, Recovery, RecoveryMethod, State, entropy, shares_of
+from .heads import Fraction, HeadMethod, Heads, Networks
+from .members import Members, bootstrap_weights, initial_weights, shared_split
 
 _WIDTHS = (1.0, 2.0, 4.0)
 _NOISES = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0)

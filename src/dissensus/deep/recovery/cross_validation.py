@@ -24,17 +24,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
+from ...answers.annotations import Annotations
+from ...base.arrays import Array, Floats, Integers
 from ...base.files import atomic_file
 from ...base.progress import Progress
-from ...base.arrays import Array, Floats, Integers
 from ...base.storage import damage, load_arrays
-from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
 from ...metrics import Score
 from ...registry import recoverers
-from .base import class_distances
+from .base import class_distances, resample_votes, shares_of
 from .evaluation import ceiling_scores, plain_number, soft_scores
-from .base import resample_votes, shares_of
 
 if TYPE_CHECKING:
     from ..nn.features import Features

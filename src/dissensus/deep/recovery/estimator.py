@@ -10,48 +10,32 @@ The default: a mixture by held-out likelihood, flattened by the number of votes.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from typing import Self
+from typing import Annotated, Any, Self
+
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_consistent_length  # type: ignore[import-untyped]
-from ...base.names import as_names
-from ...base.names import numbered
-from ...base.progress import Progress
-from ...base.arrays import Array
-from ...base.arrays import Floats
-from ...base.storage import State
+
 from ...answers.annotations import Annotations
-from ...errors import DataError
-from ...errors import MethodError
+from ...base.arrays import Array, Floats
+from ...base.names import as_names, numbered
+from ...base.probability import added_weight, fit_temperature, mixture_weights
+from ...base.progress import Progress, out_of_time, share_of_time
+from ...base.storage import State
+from ...errors import DataError, MethodError
 from ...metrics import ranks
-from ..nn import Estimator
-from ..nn import Features
-from ..nn.estimator import class_codes
+from ...params import Count, NonNegative
 from ...registry import recoverers
+from ..nn import Estimator, Features
+from ..nn.estimator import class_codes
+from .base import FitInputs, Mixture, Recovery, RecoveryMethod, class_distances
+from .baselines import KernelRidge, Marginal
 from .cross_validation import majority
-from .base import class_distances
-from .base import Recovery
-from .base import RecoveryMethod
-from dataclasses import dataclass
-from typing import Annotated
-from annotated_types import Ge
-from ...base.probability import added_weight
-from ...base.probability import mixture_weights
-from ...base.progress import out_of_time
-from ...base.progress import share_of_time
-from ...base.probability import fit_temperature
-from ...params import Count
-from ...params import NonNegative
-from .heads import AttentionHeads
-from .heads import EnsembleOfHeads
-from .baselines import KernelRidge
-from .baselines import Marginal
-from .base import FitInputs
-from .base import Mixture
+from .heads import AttentionHeads, EnsembleOfHeads
 from .seedbert import SeedBert
 
 

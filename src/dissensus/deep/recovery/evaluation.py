@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from ...base.names import as_names
 from ...answers.annotations import Annotations, Floats
+from ...base.names import as_names
 from ...errors import DataError
 from ...metrics import Score, ranks
 from ...result import Predictions, Values

@@ -16,41 +16,30 @@ One network; the recovered distribution is its softmax.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-import torch
-from annotated_types import Ge
-from annotated_types import Interval
-from torch import Tensor
-from torch import nn
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ..nn.batches import Source
-from ..nn.runs import load_network
-from ..nn.features import Features
-from ..nn.estimator import standardization
-from ...params import Count
-from ...params import Positive
-from .members import Members
-from .members import initial_weights
-from .members import train_members
-from .base import FitInputs
-from .base import Recovery
-from .base import RecoveryMethod
-from .base import State
-import numpy as np
-from ..nn.batches import chunks
-from ..nn.features import TokenFeatures
-from .members import fold_weights
-from torch.nn.functional import softplus
-from ..nn import Batch
-from ...params import NonNegative
-from .members import shared_split
-from .base import Mixture
-from typing import Literal
-from .members import bootstrap_weights
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+import torch
+from annotated_types import Ge, Interval
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from ...answers.annotations import Annotations, Floats
+from ...params import Count, NonNegative, Positive
+from ..nn import Batch
+from ..nn.batches import Source, chunks
+from ..nn.estimator import standardization
+from ..nn.features import Features, TokenFeatures
+from ..nn.runs import load_network
+from .base import FitInputs, Mixture, Recovery, RecoveryMethod, State
+from .members import (
+    Members,
+    bootstrap_weights,
+    fold_weights,
+    initial_weights,
+    shared_split,
+    train_members,
+)
 
 Fraction = Annotated[float, Interval(ge=0, lt=1)]
 

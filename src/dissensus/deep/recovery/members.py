@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...base.progress import Progress
-from ...base.arrays import Array, Floats, Integers
 from ...answers.annotations import Annotations
+from ...base.arrays import Array, Floats, Integers
+from ...base.progress import Progress
 from ..nn import Features, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source, inputs_of, similar_sizes
 from ..nn.devices import torch_seed

@@ -8,8 +8,8 @@ from itertools import cycle
 import numpy as np
 
 from ...base.arrays import Floats
-from .base import entropy, reliability, shares_of
 from ...pages.charts import BLUE, COLOURS, ORANGE, Figure, chart, colour, diagonal, number, share
+from .base import entropy, reliability, shares_of
 
 _ANNOTATORS, _RECOVERED = "annotators", "recovered"
 _ROW_HEIGHT = 22

@@ -9,48 +9,28 @@ epoch costs the top layers alone.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
 import numpy as np
 import torch
 from annotated_types import Ge
-from torch import Tensor
-from torch import nn
-from ...base.progress import Progress
-from ...base.progress import share_of_time
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
+from torch import Tensor, nn
+
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.progress import Progress, share_of_time
 from ...errors import OptionError
-from ..nn import Encoder
-from ..nn import Learner
-from ..nn import Training
-from ..nn import train
-from ..nn.batches import Batch
-from ..nn.batches import Examples
-from ..nn.batches import Source
-from ..nn.batches import inputs_of
-from ..nn.features import Features
-from ..nn.features import RawInputs
-from ..nn.inputs import digests
-from ...params import Count
-from ...params import Positive
+from ...params import Count, Positive
 from ...registry import recoverers
-from .members import fold_weights
-from .base import most_probable
-from .base import FitInputs
-from .base import Recovery
-from .base import RecoveryMethod
-from .base import State
+from ..nn import Encoder, Learner, Training, train
+from ..nn.batches import Batch, Examples, Source, inputs_of
 from ..nn.encoders import Tokens
-from ..nn.inputs import Inputs
+from ..nn.features import Features, RawInputs
+from ..nn.inputs import Inputs, digests
+from .base import FitInputs, Recovery, RecoveryMethod, State, most_probable
+from .members import fold_weights
 
-
-_TOP_LAYERS_BATCH = 64
+_BATCH_OF_TEXTS = 64
 
 
 class TopLayers(Encoder):
@@ -103,8 +83,8 @@ def split_encoder(encoder: Encoder, inputs: Inputs, n: int) -> tuple[TopLayers, 
     source: Any = encoder.prepare(inputs)
     encoder.eval()
     values: list[Tensor] = []
-    for start in range(0, len(inputs), _TOP_LAYERS_BATCH):
-        words = source[torch.arange(start, min(start + _TOP_LAYERS_BATCH, len(inputs)))]
+    for start in range(0, len(inputs), _BATCH_OF_TEXTS):
+        words = source[torch.arange(start, min(start + _BATCH_OF_TEXTS, len(inputs)))]
         mask = words != encoder.tokenizer.pad_token_id  # type: ignore[union-attr]
         states = _run(layers[: len(layers) - n], body.embeddings(input_ids=words), mask)
         values += [

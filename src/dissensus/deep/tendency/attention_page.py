@@ -19,17 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from ...base.files import atomic_folder
 from ...answers.annotations import Annotations, Integers, Names
+from ...base.files import atomic_folder
 from ...errors import OptionError
+from ...pages.embedding import as_image, fill
 from ..nn import Arrays, Encoder, Features, Images, Inputs, Texts
 from ..nn.media import Videos
 from . import Tendency
-from .maps import Faithfulness, faithfulness
-from .maps import Layers, Maps, attention_maps, word_maps, word_spans
 from .attention_images import ItemMaps, contrast, data_url, heat, overlay, pair_image, sheet
-from ...pages.embedding import fill
-from ...pages.embedding import as_image
+from .maps import Faithfulness, Layers, Maps, attention_maps, faithfulness, word_maps, word_spans
 
 _LONG = 320  # pixels of the longer side of an image on the page
 _SMALL = 96  # pixels of a frame

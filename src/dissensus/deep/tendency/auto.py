@@ -8,36 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
+
 import numpy as np
 from annotated_types import Ge
-from ...base.names import NUMBER
-from ...base.probability import pool
-from ...base.probability import pool_weights
-from ...base.progress import out_of_time
-from ...base.progress import share_of_time
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ..nn.features import Features
-from ...params import Count
-from .base import FitOptions
-from .base import State
-from .base import Tendency
-from .base import TendencyMethod
-from .pairs import KERNELS
-from .linear import Candidate
-from .linear import CrossValidation
-from .linear import random_folds
-from .linear import Linear
-from ...params import NonNegative
-from ...params import Positive
-from ...params import Probability
-from .qumatl import Qumatl
 
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.names import NUMBER
+from ...base.probability import pool, pool_weights
+from ...base.progress import out_of_time, share_of_time
+from ...params import Count, NonNegative, Positive, Probability
+from ..nn.features import Features
+from .base import FitOptions, State, Tendency, TendencyMethod
+from .linear import Candidate, CrossValidation, Linear, random_folds
+from .pairs import KERNELS
+from .qumatl import Qumatl
 
 _LEAST = 0.05  # weight below which a model is dropped
 _TRIAL = 0.25  # of the time that is left: the final fits are three

@@ -25,33 +25,25 @@ Missing and unknown values are zero.
 
 from __future__ import annotations
 
-from abc import ABC
-from abc import abstractmethod
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
+
 import numpy as np
+
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.engine import one_blas_thread
+from ...base.names import text
 from ...base.progress import Progress
 from ...base.storage import State
-from ...base.engine import one_blas_thread
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ...errors import DataError
-from ...errors import MethodError
-from ..nn.features import Features
+from ...errors import DataError, MethodError
 from ...params import Settings
-from collections import Counter
-from collections.abc import Iterable
-from typing import Any
-from typing import Self
-from ...base.names import text
+from ..nn.features import Features
 
-__all__ = ['FitOptions', 'State', 'Tendency', 'TendencyMethod', 'pieces', 'silent']
+__all__ = ["FitOptions", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
 
 
 _CELLS = 2**22  # probabilities per piece

@@ -11,37 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-from typing import Literal
+from typing import Annotated, Literal
+
 import numpy as np
 from annotated_types import Ge
 from scipy.special import log_softmax
-from ...base.arrays import Array
-from ...base.progress import out_of_time
-from ...base.progress import share_of_time
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ..nn.features import Features
-from ...params import Count
-from .base import FitOptions
-from .base import State
-from .base import Tendency
-from .base import TendencyMethod
-from .pairs import KERNELS
-from .pairs import Components
-from .pairs import Kernel
-from .pairs import fit_components
-from .pairs import Pairs
-from .pairs import class_basis
-from .shrunk import Priors
-from .shrunk import ShrunkLinear
-from .shrunk import fit_shrunk
-from ...params import NonNegative
-from ...registry import aggregators
-from ...params import Positive
-from .linear import Linear
 
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.arrays import Array
+from ...base.progress import out_of_time, share_of_time
+from ...params import Count, NonNegative, Positive
+from ...registry import aggregators
+from ..nn.features import Features
+from .base import FitOptions, State, Tendency, TendencyMethod
+from .linear import Linear
+from .pairs import KERNELS, Components, Kernel, Pairs, class_basis, fit_components
+from .shrunk import Priors, ShrunkLinear, fit_shrunk
 
 _SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
 _SEARCH = 0.6  # of the time, for choosing kernel and prior

@@ -23,20 +23,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from ...answers.annotations import Annotations
+from ...base.arrays import Array, Floats
 from ...base.names import as_names, indices_of, text, union
 from ...base.progress import Progress
-from ...base.arrays import Array, Floats
 from ...base.storage import State
-from ...answers.annotations import Annotations
 from ...errors import DataError, OptionError
+from ...registry import tendencies
 from ..nn import Estimator, Features
 from ..nn.estimator import is_one_label, restored_classes, stored_classes
 from ..nn.inputs import digests
-from ...registry import tendencies
-from .base import FitOptions, Tendency, TendencyMethod, pieces, silent
-from .published import Verdict, jury
-from .base import Metadata, Table
+from .base import FitOptions, Metadata, Table, Tendency, TendencyMethod, pieces, silent
 from .baselines import label_marginals
+from .published import Verdict, jury
 from .qumatl import QueryTendency, QuestionTendency
 from .scores import TendencyScores, score, vote
 

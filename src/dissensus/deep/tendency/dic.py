@@ -26,13 +26,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...base.storage import as_plain
-from ...metrics.pairs import CoAnnotations
-from ...metrics.statistics import WeightsLike, weights_to_difference
-from ...metrics.joint import draws
 from ...answers.annotations import Annotations, Floats, Integers
+from ...base.storage import as_plain
 from ...errors import DataError, OptionError
 from ...metrics import Score
+from ...metrics.joint import draws
+from ...metrics.pairs import CoAnnotations
+from ...metrics.statistics import WeightsLike, weights_to_difference
 
 Measure = Literal["cohen", "scott", "alpha", "percent"]
 Scope = Literal["matched", "all"]

@@ -11,43 +11,25 @@ helps. Held-out predictions of the best candidates are kept, so that a pool can 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+
 import numpy as np
 from annotated_types import Ge
 from scipy.optimize import minimize
 from scipy.special import log_softmax
-from ...base.arrays import Array
-from ...base.progress import share_of_time
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ...errors import DataError
-from ..nn.features import Features
-from ...params import Count
-from ...params import NonNegative
-from ...params import Positive
-from .base import FitOptions
-from .base import State
-from .base import Tendency
-from .base import TendencyMethod
-from .pairs import KERNELS
-from .pairs import Components
-from .pairs import fit_components
-from .pairs import Pairs
-from .shrunk import Priors
-from .shrunk import ShrunkLinear
-from .shrunk import fit_shrunk
-import math
-from dataclasses import field
-from typing import Any
-from typing import NamedTuple
-from ...base.progress import Progress
-from ...base.progress import out_of_time
-from .pairs import Kernel
 
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.arrays import Array
+from ...base.progress import Progress, out_of_time, share_of_time
+from ...errors import DataError
+from ...params import Count, NonNegative, Positive
+from ..nn.features import Features
+from .base import FitOptions, State, Tendency, TendencyMethod
+from .pairs import KERNELS, Components, Kernel, Pairs, fit_components
+from .shrunk import Priors, ShrunkLinear, fit_shrunk
 
 _TOL, _STEPS = 1e-5, 60  # of fits that are compared: held-out losses show no more
 _MOST = 32.0  # largest prior standard deviation

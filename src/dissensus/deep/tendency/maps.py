@@ -26,28 +26,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isqrt
-from typing import Any
-from typing import Literal
+from itertools import combinations
+from math import isqrt, nan
+from typing import Any, Literal
+
 import numpy as np
 import torch
-from torch import Tensor
-from ...base.arrays import Floats
-from ...base.arrays import Integers
-from ...errors import MethodError
-from ..nn.features import Features
-from .base import Tendency
-from .query_heads import FrameLayer
-from .qformer import Output
-from .qumatl import QueryTendency
-from .qumatl import QuestionTendency
-from itertools import combinations
-from math import nan
 from scipy.stats import rankdata
-from ...base.storage import as_plain
-from ..nn.features import FeatureBatch
-from ..nn.features import TokenFeatures
+from torch import Tensor
 
+from ...base.arrays import Floats, Integers
+from ...base.storage import as_plain
+from ...errors import MethodError
+from ..nn.features import FeatureBatch, Features, TokenFeatures
+from .base import Tendency
+from .qformer import Output
+from .query_heads import FrameLayer
+from .qumatl import QueryTendency, QuestionTendency
 
 Layers = Literal["mean", "last", "penultimate", "rollout"]
 Kind = Literal["patches", "frames", "tokens", "words"]

@@ -21,25 +21,20 @@ is one, so the same prior standard deviations suit all data. All of it is comput
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
-from typing import NamedTuple
-import numpy as np
-from scipy import sparse
-from scipy.linalg import helmert
-from ...base.arrays import Array
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-import torch
-from scipy.linalg import eigh
-from ...errors import DataError
-from ..nn.features import Features
-from ..nn.features import Vectors
-from ..nn.estimator import standardization
+from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.linalg import eigh, helmert
+
+from ...answers.annotations import Annotations, Floats, Integers
+from ...base.arrays import Array
+from ...errors import DataError
+from ..nn.estimator import standardization
+from ..nn.features import Features, Vectors
 
 OWN = 64  # components in heads of annotators: the first
 _MANY = 48  # labels from which an annotator's head is a matrix product of its own

@@ -16,52 +16,39 @@ SimLabel (2025): missing labels of annotators, imputed from similar annotators.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
-from typing import Any
+from math import log
+from typing import Annotated, Any
+
+import numpy as np
 import torch
 from annotated_types import Ge
-from torch import Tensor
-from torch import nn
+from torch import Tensor, nn
+
 from ...answers.annotations import Annotations
+from ...base.arrays import Floats, Integers, frozen
+from ...errors import DataError, OptionError
+from ...metrics.pairs import pairwise
+from ...params import Count, Positive, Probability
+from ...registry import learners
 from ..learning import base as learning
 from ..learning.base import Classifier
-from ..nn import Features
-from ..nn import Training
-from ...params import Count
-from ...params import Positive
-from ...params import Probability
-from ...registry import learners
-from .base import FitOptions
-from .base import State
-from .base import Tendency
-from .base import TendencyMethod
-from .vector_networks import Sizes
-from .vector_networks import VectorTendency
-from .vector_networks import fit_network
-from collections.abc import Mapping
-from collections.abc import Sequence
-import numpy as np
-from ...base.arrays import Floats
-from ...base.arrays import Integers
-from ...base.arrays import frozen
-from ...errors import DataError
-from ...errors import OptionError
-from .base import pieces
-from math import log
+from ..nn import Features, Training
 from ..nn.batches import Table
-from .vector_networks import NetworkMethod
-from .vector_networks import VectorNet
-from .vector_networks import hidden_layer
-from dataclasses import replace
-from ...metrics.pairs import pairwise
-from .pairs import fit_components
-from .pairs import Pairs
+from .base import FitOptions, State, Tendency, TendencyMethod, pieces
+from .linear import Linear, LinearTendency
+from .pairs import Pairs, fit_components
 from .shrunk import fit_shrunk
-from .linear import Linear
-from .linear import LinearTendency
-
+from .vector_networks import (
+    NetworkMethod,
+    Sizes,
+    VectorNet,
+    VectorTendency,
+    fit_network,
+    hidden_layer,
+)
 
 _DROPOUT = 0.5, 0.3  # of the hidden layer and of the vectors
 
@@ -95,8 +82,8 @@ class CrowdMethod(TendencyMethod):
 
         P(k says l of x) = Σ_t P(x is t) P(k says l | t, x)
 
-    Any method of `dissensus.deep.learning` can be used: in `madl` errors depend on annotator and item,
-    `doctor-net` has a head for every annotator. The classifier is that of `CrowdClassifier`.
+    Any method of `dissensus.deep.learning` can be used: in `madl` errors depend on annotator and
+    item, `doctor-net` has a head for every annotator. The classifier is that of `CrowdClassifier`.
 
     When it fails: It assumes a truth from which annotators deviate; for matters of opinion there is
     none, and `linear` is ahead.

@@ -19,24 +19,19 @@ Pretrained Q-Formers, from folders of BLIP-2 or InstructBLIP as transformers wri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-import torch
-from torch import Tensor
-from torch import nn
-from torch.nn import functional
-from ...errors import MethodError
-from ...params import Count
-from ...params import Probability
-from ...params import Settings
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from safetensors import SafetensorError
-from safetensors import safe_open
-from ...errors import DataError
+from typing import NamedTuple
 
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...errors import DataError, MethodError
+from ...params import Count, Probability, Settings
 
 _EPS = 1e-12  # of layer norms, as in BERT
 _INIT_STD = 0.02

@@ -26,21 +26,18 @@ Ordinal labels have one score and thresholds instead of a logit per class:
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-from torch import nn
-from ..nn.features import FeatureBatch
-from ..nn.features import Layout
-from ..nn.estimator import Standardize
-from .qformer import QFormer
-from .qformer import Shape
 from itertools import pairwise
 from math import sqrt
-from typing import NamedTuple
-from typing import cast
-from torch.nn import functional
-from ..nn.batches import Table
+from typing import NamedTuple, cast
 
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ..nn.batches import Table
+from ..nn.estimator import Standardize
+from ..nn.features import FeatureBatch, Layout
+from .qformer import QFormer, Shape
 
 _INIT_STD = 0.02
 _POSITION_STD = 0.3  # of position embeddings

@@ -40,19 +40,18 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from ...base.engine import one_blas_thread
 from ...answers.annotations import Annotations, Floats, Integers
+from ...base.engine import one_blas_thread
 from ...errors import DataError, MethodError
+from ...params import Count, NonNegative, Positive, Probability
 from ..nn.batches import Examples
-from ..nn.runs import load_network, network_state
 from ..nn.devices import mixed, torch_seed
 from ..nn.features import Features, Layout
+from ..nn.runs import load_network, network_state
 from ..nn.training import History, Training, train
-from ...params import Count, NonNegative, Positive, Probability
 from .base import FitOptions, State, Tendency, TendencyMethod
+from .qformer import Output, Shape, pretrained_shape
 from .qumatl_network import QueryNet, Sizes
-from .qformer import pretrained_shape
-from .qformer import Output, Shape
 
 _ITEMS = 256  # predicted at a time
 _PAIRS = 2**14
@@ -228,8 +227,8 @@ class Qumatl(TendencyMethod):
     fits
         Number of fits with different seeds; their probabilities are averaged.
     epochs, batch, lr, decay, warmup, clip, patience, held_out, precision
-        Training; see `dissensus.deep.nn.Training`. Of several questions, `batch` is the number of items
-        with as many labels of one question as a batch has of all.
+        Training; see `dissensus.deep.nn.Training`. Of several questions, `batch` is the number of
+        items with as many labels of one question as a batch has of all.
     choose
         Choose the epoch by accuracy, annotator by annotator, or by likelihood.
     offsets

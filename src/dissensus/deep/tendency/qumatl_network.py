@@ -19,55 +19,39 @@ those of annotators with labels do, so a step costs what its annotations cost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 import torch
-from torch import Tensor
-from torch import nn
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ...errors import DataError
-from ...errors import MethodError
-from ..nn import Examples
-from ..nn import Features
-from ..nn import Table
-from ..nn import Training
-from ..nn import train
-from .query_heads import OrdinalHeads
-from .query_heads import OwnHeads
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Self
+from torch import Tensor, nn
 from torch.nn import functional
-from ..nn import Batch
-from ..nn import Learner
-from ..nn.features import FeatureBatch
-from ..nn.features import Layout
+
+from ...answers.annotations import Annotations, Floats, Integers
+from ...errors import DataError, MethodError
+from ..nn import Batch, Examples, Features, Learner, Table, Training, train
 from ..nn.estimator import Standardize
-from .query_heads import BiasHeads
-from .query_heads import Heads
-from .query_heads import QuestionHeads
-from .query_heads import SharedHeads
-from .query_heads import ShrunkHeads
-from .query_heads import gaps_of
-from .query_heads import slots
-from .query_heads import FrameLayer
-from .query_heads import TokenLayer
+from ..nn.features import FeatureBatch, Layout
 from .baselines import label_marginals
-from .qformer import load_qformer
-from .qformer import Output
-from .qformer import QFormer
-from .qformer import Shape
-from .qformer import pass_tokens_on
+from .qformer import Output, QFormer, Shape, load_qformer, pass_tokens_on
+from .query_heads import (
+    BiasHeads,
+    FrameLayer,
+    Heads,
+    OrdinalHeads,
+    OwnHeads,
+    QuestionHeads,
+    SharedHeads,
+    ShrunkHeads,
+    TokenLayer,
+    gaps_of,
+    slots,
+)
 
 if TYPE_CHECKING:
     from .qumatl import Qumatl
-
 
 
 _INIT_STD = 0.02

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from ...base.storage import as_plain
-from ...base.arrays import Floats, Integers, frozen
 from ...answers.annotations import Annotations, Names
+from ...base.arrays import Floats, Integers, frozen
+from ...base.storage import as_plain
 from ...errors import DataError
 from ...metrics import annotator_errors, ranks
 from .dic import Dic, dic, split_half

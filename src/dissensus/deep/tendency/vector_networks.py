@@ -8,21 +8,6 @@ Deng et al. (2023): embeddings of annotators and of their other annotations.
 
 D-LEMA (2021): one network per annotator, or per group of similar annotators.
 
-HuBi (Kocoń et al. 2021): human bias as a bias, as an embedding, or as a formula.
-
-    simple    W₂ softplus(W₁ x) + b[k]
-    medium    W₂ (softplus(W₁ x) · softplus(W₃ e[k]))
-    formula   W₂ [softplus(W₁ x), s[k]],   s[k, c] = (share of c among k's labels − mean) / std
-
-Biases b start within ±.001, embeddings e within ±.01. Mean and standard deviation of the formula
-are those of the shares over annotators.
-
-When it fails: A bias (`simple`) or marginals (`formula`) cannot express a taste; an embedding
-(`medium`) can, and overfits below tens of labels per annotator.
-
-    J. Kocoń et al. Learning personal human biases and representations for subjective tasks in
-    natural language processing. ICDM 2021.
-
 Davani, Díaz and Prabhakaran (2022): one task per annotator on a shared hidden layer.
 """
 
@@ -31,44 +16,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
-from typing import ClassVar
-from typing import NamedTuple
-from typing import TypeVar
+from math import log
+from typing import Annotated, ClassVar, NamedTuple, TypeVar
+
 import numpy as np
 import torch
 from annotated_types import Ge
-from torch import Tensor
-from torch import nn
-from ...answers.annotations import Annotations
-from ...answers.annotations import Floats
-from ...answers.annotations import Integers
-from ..nn import Batch
-from ..nn import Examples
-from ..nn import Features
-from ..nn import Learner
-from ..nn import Training
-from ..nn.runs import load_network
-from ..nn.runs import network_state
-from ..nn.estimator import Standardize
-from ..nn.training import build_and_train
-from ...params import Count
-from ...params import NonNegative
-from ...params import Positive
-from ...params import Probability
-from .base import FitOptions
-from .base import State
-from .base import Tendency
-from .base import TendencyMethod
-from .pairs import check_width
-from ...errors import MethodError
-from ..nn import Table
-from .baselines import label_counts
-from math import log
-from torch.nn.functional import dropout
-from .baselines import label_marginals
-from torch.nn.functional import softplus
+from torch import Tensor, nn
+from torch.nn.functional import dropout, softplus
 
+from ...answers.annotations import Annotations, Floats, Integers
+from ...errors import MethodError
+from ...params import Count, NonNegative, Positive, Probability
+from ..nn import Batch, Examples, Features, Learner, Table, Training
+from ..nn.estimator import Standardize
+from ..nn.runs import load_network, network_state
+from ..nn.training import build_and_train
+from .base import FitOptions, State, Tendency, TendencyMethod
+from .baselines import label_counts, label_marginals
+from .pairs import check_width
 
 _PAIRS = 2**14  # predicted at a time
 Net = TypeVar("Net", bound=Learner)
@@ -478,16 +444,37 @@ class FormulaNet(_Net):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubiSimple(NetworkMethod):
-    """A bias per annotator on a shared hidden layer."""
+class Hubi(NetworkMethod):
+    """Human bias on a shared hidden layer.
 
-    network = SimpleNet
+    HuBi (Kocoń et al. 2021): human bias as a bias, as an embedding, or as a formula.
+
+        simple    W₂ softplus(W₁ x) + b[k]
+        medium    W₂ (softplus(W₁ x) · softplus(W₃ e[k]))
+        formula   W₂ [softplus(W₁ x), s[k]],   s[k, c] = (share of c among k's labels − mean) / std
+
+    Biases b start within ±.001, embeddings e within ±.01. Mean and standard deviation of the
+    formula are those of the shares over annotators.
+
+    When it fails: A bias (`simple`) or marginals (`formula`) cannot express a taste; an embedding
+    (`medium`) can, and overfits below tens of labels per annotator.
+
+        J. Kocoń et al. Learning personal human biases and representations for subjective tasks in
+        natural language processing. ICDM 2021.
+    """
 
     hidden: Count = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubiMedium(NetworkMethod):
+class HubiSimple(Hubi):
+    """A bias per annotator on a shared hidden layer."""
+
+    network = SimpleNet
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubiMedium(Hubi):
     """An embedding per annotator, multiplied with the hidden layer of the item.
 
     Parameters
@@ -500,18 +487,15 @@ class HubiMedium(NetworkMethod):
 
     network = MediumNet
 
-    hidden: Count = 100
     width: Count = 20
     embedding_dropout: Probability = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubiFormula(NetworkMethod):
+class HubiFormula(Hubi):
     """Label marginals of the annotator, concatenated to the hidden layer of the item."""
 
     network = FormulaNet
-
-    hidden: Count = 100
 
 
 class MultiTaskNet(VectorNet):

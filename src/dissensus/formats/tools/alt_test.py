@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..collecting import Collected
-from .inspect_ai import Scorer, add_score
 from ..format import Export, Head
-from .peerannot import is_nested
 from ..json_records import load
 from ..sources import Source, open_source
+from .inspect_ai import Scorer, add_score
+from .peerannot import is_nested
 
 _PEOPLE, _MODELS = "human_annotations.json", "llm_annotations.json"
 

@@ -15,37 +15,23 @@ method is the agent.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from collections.abc import Sequence
-from typing import Any
-from typing import NamedTuple
-import polars as pl
-from ...base.names import text
-from ...answers import KINDS
-from ...errors import DataError
-from ..collecting import Collected
-from ..collecting import QuestionAnswers
-from ..collecting import describe
-from ..collecting import is_free_text
-from ..collecting import joined
-from ..collecting import About
-from ..collecting import span
-from ..tables import FOLDER
-from ..format import Export
-from ..format import Head
-from ..format import Kind
-from ..format import head_of
-from ..json_records import entries
-from ..json_records import records
-from ..cells import parse_list
-from ..sources import Source
-from ..tables import line_of_row
-from ..tables import read_columns
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
-from ..content import Content
-from ..content import chosen_options
-from .label_studio_tasks import MODEL
 
+import polars as pl
+
+from ...answers import KINDS
+from ...base.names import text
+from ...errors import DataError
+from ..cells import parse_list
+from ..collecting import About, Collected, QuestionAnswers, describe, is_free_text, joined, span
+from ..content import Content, chosen_options
+from ..format import Export, Head, Kind, head_of
+from ..json_records import entries, records
+from ..sources import Source
+from ..tables import FOLDER, line_of_row, read_columns
+from .label_studio_tasks import MODEL
 
 _RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
 _LISTS = re.compile(r"\.responses(\.users|\.status)?$")

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import DataError
-from ..collecting import Collected
-from ..collecting import About, span
 from ..annotator_files import AnnotatorFile
+from ..collecting import About, Collected, span
 from ..format import Export, Head
 from ..sources import Source
 

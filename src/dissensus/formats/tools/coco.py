@@ -13,31 +13,25 @@ lengths, uncompressed, with their hulls as boxes. Annotations of a consensus hav
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Any
-import msgspec
-from msgspec import Struct
-from ...base.names import text
-from ...base.arrays import Integers
-from ...errors import DataError
-from ..collecting import Collected
-from ..collecting import About
-from ..collecting import box
-from ..shapes import checked_size
-from ..shapes import from_packed_counts
-from ..shapes import from_polygon
-from ..shapes import from_runs
-from ..annotator_files import AnnotatorFile
-from ..format import Export
-from ..format import Head
-from ..json_records import records
-from ..sources import Source
 import json
-from collections.abc import Iterator
-import numpy as np
-from ..writing import AnswerContent
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from ...base.arrays import Integers
+from ...base.names import text
+from ...errors import DataError
+from ..annotator_files import AnnotatorFile
+from ..collecting import About, Collected, box
+from ..format import Export, Head
+from ..json_records import records
+from ..shapes import checked_size, from_packed_counts, from_polygon, from_runs
+from ..sources import Source
+from ..writing import AnswerContent
 
 _KEYS = {"info", "licenses", "images", "annotations", "categories", "type", "videos"}
 # The lists may be longer than the beginning of a file, so one entry is enough.

@@ -20,22 +20,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from itertools import accumulate
-from itertools import pairwise
-from typing import NamedTuple
-from ..collecting import Collected
-from ..collecting import About
-from ..collecting import span
-from ..annotator_files import AnnotatorFile
-from ..format import Export
-from ..format import Head
-from ..sources import Source
-from collections.abc import Iterator
-from typing import Any
-from ...errors import DataError
-from ..writing import AnswerContent
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
+from ...errors import DataError
+from ..annotator_files import AnnotatorFile
+from ..collecting import About, Collected, span
+from ..format import Export, Head
+from ..sources import Source
+from ..writing import AnswerContent
 
 _TAG = re.compile(r"O|[BILUSEM]-\S+")
 _NONE = ("?", "_")  # no tag by this annotator

@@ -16,11 +16,10 @@ from xml.parsers import expat
 
 from ...base.names import text
 from ...errors import DataError
-from ..collecting import Collected, joined
-from ..collecting import About, box, point
-from ..shapes import checked_size, from_polygon, from_rows, rotated_hull
 from ..annotator_files import AnnotatorFile
+from ..collecting import About, Collected, box, joined, point
 from ..format import Export, Head
+from ..shapes import checked_size, from_polygon, from_rows, rotated_hull
 from ..sources import Source
 
 _CHUNK = 2**20

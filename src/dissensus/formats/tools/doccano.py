@@ -21,13 +21,11 @@ from typing import Any
 
 from ...base.names import text
 from ...errors import DataError
-from ..collecting import Collected, describe, joined
-from ..collecting import About, box, length_of, span
 from ..annotator_files import AnnotatorFile
+from ..collecting import About, Collected, box, describe, joined, length_of, span
 from ..format import Export, Head
 from ..json_records import decode, records
-from ..sources import DAMAGED, check_growth
-from ..sources import Source
+from ..sources import DAMAGED, Source, check_growth
 
 _ENDINGS = (".jsonl", ".json", ".csv")
 _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age

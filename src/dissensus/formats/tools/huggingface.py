@@ -16,30 +16,22 @@ Tables for Hugging Face `datasets`: a row for every item, lists of labels and an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
-import polars as pl
-from ...answers.left_out import LeftOut
-from . import doccano
-from ..platforms import as_label
-from ..platforms import named_by_inputs
-from ..platforms import question_of
-from ..columns import CARRIED
-from ..columns import NEEDED
-from ..columns import TRUTH
-from ..columns import plain_name
-from ..format import Export
-from ..format import Head
-from ..format import Question
-from ..frames import series_of
-from ..sources import Source
-from ..tables import read_columns
-from ..tables import rows_of
-from ..content import Content
 
+import polars as pl
+
+from ...answers.left_out import LeftOut
+from ..columns import CARRIED, NEEDED, TRUTH, plain_name
+from ..content import Content
+from ..format import Export, Head, Question
+from ..frames import series_of
+from ..platforms import as_label, named_by_inputs, question_of
+from ..sources import Source
+from ..tables import read_columns, rows_of
+from . import doccano
 
 _PEOPLE = {name + ending for name in NEEDED["annotator"] for ending in ("", "s", "_list")}
 _IDS = {*NEEDED["item"], "id", "uid", "idx", "index", "comment_id", "tweet_id", "post_id"}

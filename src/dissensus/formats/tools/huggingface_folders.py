@@ -13,24 +13,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from itertools import chain
-from itertools import count
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
-import polars as pl
-from ...base.files import atomic_folder
-from ...answers.annotations import Annotations
-from ..content import Content
-from ..content import chosen_options
-from .huggingface import answers
-from .huggingface import results
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-import numpy as np
-from ...base.files import printable
 
+import numpy as np
+import polars as pl
+
+from ...answers.annotations import Annotations
+from ...base.files import atomic_folder, printable
+from ..content import Content, chosen_options
+from .huggingface import answers, results
 
 _MOST = 100  # classes in the table
 _LONGEST = 80  # characters of a name in the text

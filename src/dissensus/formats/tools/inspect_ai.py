@@ -12,24 +12,19 @@ Scores of people, models and code, as tools that evaluate language models record
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
-from msgspec import Struct
-from ..collecting import Collected
-from ..annotator_files import Archive
-from ..annotator_files import opened
-from ..format import Export
-from ..format import Head
-from ..json_records import decode
-from ..json_records import records
-from ..sources import Source
-import math
-from typing import Literal
-from typing import NamedTuple
-from ..collecting import joined
+from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+
+from ..annotator_files import Archive, opened
+from ..collecting import Collected, joined
+from ..format import Export, Head
+from ..json_records import decode, records
+from ..sources import Source
 
 _UNSCORED = "without a value"
 _PARTS = "with parts in parts"

@@ -16,33 +16,28 @@ Coordinates of images are percents of their size, which every result has with it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-from msgspec import Struct
-from msgspec import field
+
+from msgspec import Struct, field
+
 from ...base.names import text
 from ...errors import DataError
-from ..collecting import Collected
-from ..collecting import QuestionAnswers
-from ..collecting import describe
-from ..collecting import joined
-from ..collecting import About
-from ..format import Export
-from ..format import Head
-from ..format import head_of
+from ..collecting import (
+    About,
+    Collected,
+    QuestionAnswers,
+    box,
+    describe,
+    joined,
+    length_of,
+    point,
+    span,
+)
+from ..format import Export, Head, Kind, head_of
 from ..json_records import records
+from ..shapes import checked_size, from_brush, from_polygon, rotated_hull
 from ..sources import Source
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-from ..collecting import box
-from ..collecting import length_of
-from ..collecting import point
-from ..collecting import span
-from ..shapes import checked_size
-from ..shapes import from_brush
-from ..shapes import from_polygon
-from ..shapes import rotated_hull
-from ..format import Kind
-
 
 _LABELS = (
     "labels",

@@ -17,9 +17,9 @@ from ...base.names import text
 from ..collecting import Collected, describe, joined
 from ..format import Export
 from ..json_records import records
-from .label_studio import FLAT, Value, is_local, options_of
 from ..sources import Source
 from ..tables import read_columns
+from .label_studio import FLAT, Value, is_local, options_of
 
 _OTHER = ("id", "created_at", "updated_at", "agreement", "history")
 _VALUES = ("choices", "rating", "number", "taxonomy", "selected", "text", "labels")

@@ -13,16 +13,14 @@ percents of their image.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
-from ..content import Content
-from ..content import chosen_options
-from ..content import is_id
-import json
-from ..writing import AnswerContent
 
+from ..content import Content, chosen_options, is_id
+from ..writing import AnswerContent
 
 MODEL = "model:"  # prefix of models among annotators
 
@@ -148,7 +146,7 @@ def body(content: AnswerContent, lost: list[str]) -> str:
         annotations: list[Any] = []
         predictions: list[Any] = []
         for annotator, value in answers:
-            result = _to_label_studio_marks_result(content, item, value)
+            result = _mark_result(content, item, value)
             if content.method or annotator.startswith(MODEL):
                 version = content.method or annotator.removeprefix(MODEL)
                 prediction = {"model_version": version, "result": result}
@@ -167,7 +165,7 @@ def _score(content: AnswerContent, item: str, result: list[dict[str, Any]]) -> d
     return {"score": sum(scores) / len(scores)} if scores else {}
 
 
-def _to_label_studio_marks_result(content: AnswerContent, item: str, value: Any) -> list[dict[str, Any]]:
+def _mark_result(content: AnswerContent, item: str, value: Any) -> list[dict[str, Any]]:
     kind = content.answers.kind
     control = _CONTROLS[kind]
     about = {"from_name": "label", "to_name": "item", "type": control}

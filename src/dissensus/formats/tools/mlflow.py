@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected, describe
-from .inspect_ai import Scorer, add_score, label_of
 from ..format import Export, Head
 from ..json_records import records
 from ..sources import Source
+from .inspect_ai import Scorer, add_score, label_of
 
 _KINDS: dict[str, Any] = {
     "HUMAN": "person",

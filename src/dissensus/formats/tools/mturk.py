@@ -12,32 +12,29 @@ Marks in answers of Mechanical Turk's form elements: boxes, key points and entit
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
 import polars as pl
+
 from ...errors import DataError
-from ..platforms import accepted
-from ..platforms import as_label
-from ..platforms import chosen
-from ..platforms import count_note
-from ..platforms import export_of
-from ..platforms import kind_question
-from ..platforms import named_by_inputs
-from ..platforms import options_of
-from ..platforms import question_of
-from ..platforms import texts_of
-from ..format import Export
-from ..format import Head
-from ..format import Question
+from ..cells import as_texts_of_times
+from ..collecting import box, point, span
+from ..format import Export, Head, Kind, Question
+from ..platforms import (
+    accepted,
+    as_label,
+    chosen,
+    count_note,
+    export_of,
+    kind_question,
+    named_by_inputs,
+    options_of,
+    question_of,
+    texts_of,
+)
 from ..sources import Source
 from ..tables import read_columns
-from ..cells import as_texts_of_times
-from ..collecting import box
-from ..collecting import point
-from ..collecting import span
-from ..format import Kind
-
 
 MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
 

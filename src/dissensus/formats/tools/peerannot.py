@@ -24,53 +24,33 @@ is a file's name; without files they are the number and the name of the item.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
+
 import numpy as np
 import polars as pl
-from ...answers.left_out import LeftOut
-from ...answers.left_out import with_left_out
-from ...base.names import Names
-from ...base.names import as_names
-from ...base.names import indices_of
-from ...base.names import numbered
-from ...base.names import text
-from ...base.arrays import Integers
+
+from ...answers.annotations import SCALES, Annotations
+from ...answers.left_out import LeftOut, with_left_out
+from ...base.arrays import Floats, Integers
+from ...base.files import atomic_file
+from ...base.names import Names, as_names, indices_of, numbered, text
 from ...base.storage import damage
-from ...answers.annotations import SCALES
-from ...answers.annotations import Annotations
-from ...errors import DataError
-from ..platforms import as_label
-from ..format import Export
-from ..format import Head
-from ..format import Question
+from ...errors import DataError, OptionError
+from ...result import Aggregation, gold_codes
+from ..content import Content
+from ..format import Export, Head, Question
 from ..frames import one_answer_each
 from ..json_records import load
-from ..sources import Source
-from ..sources import open_source
-from typing import TYPE_CHECKING
-from ...base.arrays import Floats
-from ...errors import OptionError
-from ...result import Aggregation
-from ...result import gold_codes
-from ..content import Content
-from ..writing import save_array
-from ..writing import write
-from ..writing import write_json
-from ..writing import write_truth
-from collections.abc import Sequence
-from dataclasses import dataclass
-from ...base.files import atomic_file
-from ..writing import write_columns
+from ..platforms import as_label
+from ..sources import Source, open_source
+from ..writing import save_array, write, write_columns, write_json, write_truth
 
 if TYPE_CHECKING:
     from ...datasets.simulation import Simulation
-    from ...deep.learning.hard_items import AumScores
-    from ...deep.learning.hard_items import WaumScores
-
+    from ...deep.learning.hard_items import AumScores, WaumScores
 
 
 _MOST_UNUSED = 10**6  # numbers that may be declared without being used

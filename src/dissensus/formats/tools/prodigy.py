@@ -16,11 +16,10 @@ from msgspec import Struct, field
 
 from ...base.names import text
 from ...errors import DataError
-from ..collecting import Collected, describe, joined
-from ..collecting import About, box, length_of, span
-from ..shapes import checked_size, from_polygon, hull
+from ..collecting import About, Collected, box, describe, joined, length_of, span
 from ..format import Export, Head, Kind
 from ..json_records import records
+from ..shapes import checked_size, from_polygon, hull
 from ..sources import Source
 
 _MARKS = ("_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id")

@@ -19,10 +19,10 @@ from msgspec import Struct, field
 
 from ...base.names import text
 from ..collecting import Collected, describe
-from .inspect_ai import Scorer, add_score
 from ..format import Export, Head
 from ..json_records import records
 from ..sources import Source
+from .inspect_ai import Scorer, add_score
 
 _PEOPLE = "human"
 # Assertions that ask a model, as promptfoo lists them; `similar` only compares embeddings.

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected
-from .inspect_ai import Scorer, add_score
 from ..format import Export, Head
 from ..json_records import records
 from ..sources import Source
+from .inspect_ai import Scorer, add_score
 
 _INVALID = "__invalid__"
 _META = "metascore"

@@ -12,6 +12,7 @@ from dataclasses import replace
 import polars as pl
 
 from ...answers.left_out import LeftOut
+from ..format import Export, Head
 from ..platforms import (
     count_note,
     durations,
@@ -21,7 +22,6 @@ from ..platforms import (
     texts_of,
     times_of,
 )
-from ..format import Export, Head
 from ..sources import Source
 from ..tables import read_columns
 

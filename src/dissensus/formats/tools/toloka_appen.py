@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from ..platforms import accepted, chosen, count_note, durations, export_of, question_of, texts_of
+from ..cells import as_texts_of_times
 from ..format import Export, Head, Question
+from ..platforms import accepted, chosen, count_note, durations, export_of, question_of, texts_of
 from ..sources import Source
 from ..tables import read_columns
-from ..cells import as_texts_of_times
 
 _UNIT, _WORKER = "_unit_id", "_worker_id"
 _TOTALS = ("_trusted_judgments", "_last_judgment_at")  # of the aggregated report

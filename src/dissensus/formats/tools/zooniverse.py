@@ -13,32 +13,27 @@ Marks that Zooniverse's drawing tools make: rectangles, circles, points and poly
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
 import polars as pl
-from ..platforms import as_label
-from ..platforms import count_note
-from ..platforms import durations
-from ..platforms import export_of
-from ..platforms import kind_question
-from ..platforms import question_of
-from ..platforms import times_of
-from ..format import Export
-from ..format import Head
-from ..format import Question
+
+from ...errors import DataError
+from ..collecting import box, point
+from ..format import Export, Head, Kind, Question
+from ..platforms import (
+    as_label,
+    count_note,
+    durations,
+    export_of,
+    kind_question,
+    question_of,
+    times_of,
+)
+from ..shapes import checked_size, from_polygon, runs_of, union
 from ..sources import Source
 from ..tables import read_columns
-from collections.abc import Mapping
-from collections.abc import Sequence
-from ...errors import DataError
-from ..collecting import box
-from ..collecting import point
-from ..shapes import checked_size
-from ..shapes import from_polygon
-from ..shapes import runs_of
-from ..shapes import union
-from ..format import Kind
 
 
 def are_marks(value: Any) -> bool:
