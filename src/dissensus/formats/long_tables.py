@@ -1,8 +1,4 @@
-"""Long tables, one row for each label, as annotations or numbers.
-
-The order of names is the one of `_names.code`, so that it does not matter where data came from.
-
-Long tables without a header: item, annotator, label; or annotator, item, label, gold.
+"""Long tables, also without a header: item, annotator, label; or annotator, item, label, gold.
 
 The first is how crowd-truth sets are published, the second is the active crowd toolkit's. A
 table has no header if its first line looks like those below. What is assumed about columns is in

@@ -4,8 +4,6 @@ cleanlab and MACE use them, and so do many published matrices of whole numbers w
 label", separated by commas, tabs or spaces. The first column may name the item, the first line
 the annotators. A table is taken for wide only if its columns share their labels; in a long table
 items, annotators and labels have names of their own.
-
-Wide tables, as cleanlab takes them: a row for every item, a column for every annotator.
 """
 
 from __future__ import annotations

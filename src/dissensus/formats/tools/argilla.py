@@ -6,9 +6,8 @@ submitted responses count. Suggestions are answers by `model:<agent>`. Labels, s
 ratings are classes; spans, rankings and texts are questions of their kinds. An empty list is an
 empty answer. In a CSV, lists are read as pandas writes them: `['pos', 'neg']`, or `['pos' 'neg']`.
 
-Records for Argilla 2, as `records.from_json` takes them.
-
-Annotations are responses, one for each user. A result is a suggestion with its score, and the
+Written are records for Argilla 2, as `records.from_json` takes them. Annotations are responses,
+one for each user. A result is a suggestion with its score, and the
 method is the agent.
 """
 

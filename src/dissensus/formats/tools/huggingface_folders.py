@@ -6,7 +6,7 @@
 Labels are classes with their names (`ClassLabel`), which card and files declare. Several options
 at once are a list of texts. A carried column `split` decides the file of an item.
 
-The card of a data set: what Hugging Face reads (YAML), then what people read (Markdown).
+The card is what Hugging Face reads (YAML), then what people read (Markdown).
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ the column `system`. Every scorer is an annotator: `model:<scorer>` if it is ins
 `score`, their numbers `number`; the entries of an object are questions of their own, and so are
 scores that a person has added. Edited scores are answers of the author of the edit, beside the
 scorer's. Scores without a value and samples that were invalidated are left out.
-
-Scores of people, models and code, as tools that evaluate language models record them.
 """
 
 from __future__ import annotations

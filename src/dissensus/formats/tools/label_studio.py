@@ -8,10 +8,6 @@ rankings; percents become pixels. A submitted annotation without a mark is an em
 annotator is an email address, or an id where the export has no more. Cancelled annotations are left
 out; those marked as ground truth are gold and also somebody's label. Predictions are answers by
 `model:<version>`; the column source distinguishes models from people.
-
-Label Studio's controls that are no classes: marks, masks, texts and rankings of one annotation.
-
-Coordinates of images are percents of their size, which every result has with it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 `Answer.taskAnswers`. Items are HITs; where the same inputs were published in several HITs, the
 inputs are the item. Rejected answers are kept: methods weigh them. Bounding boxes, key points and
 entities are questions of their kinds, and an empty list of them is an empty answer.
-
-Marks in answers of Mechanical Turk's form elements: boxes, key points and entities.
 """
 
 from __future__ import annotations

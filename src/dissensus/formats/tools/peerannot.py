@@ -4,12 +4,8 @@ In a folder (`answers.json`, `metadata.json`), items, annotators and classes are
 other names are kept in the metadata, and so is a scale. Some sets of peerannot are the other way
 round, `{annotator: {item: label}}`; content cannot show that, so it is read only on request.
 
-The folder layout of peerannot: `answers.json`, `metadata.json`, truth and label files.
-
-There, items, annotators and classes are numbers from 0. Other names are written as their codes,
-with the names in the metadata, and are restored when the folder is read; so is the scale.
-
-Scores of hard items as files, named and laid out as peerannot has them.
+Written, other names are their codes, with the names in the metadata, and scores of hard items are
+files, named and laid out as peerannot has them:
 
     aum/aum_values.csv           sample_id, filename, AUM_yang, AUM_pleiss
     aum/full_aum_records.csv     logits and probabilities of every item after every epoch

@@ -6,8 +6,6 @@ combined in one are one level deeper. Marks drawn on a picture are boxes (rectan
 their hulls), points or masks (polygons, where the metadata have the size of the picture); where
 others drew, an empty list is an empty answer. Texts people wrote are texts. Who was not logged in
 has a name made from the address; else the address or the session identifies the annotator.
-
-Marks that Zooniverse's drawing tools make: rectangles, circles, points and polygons.
 """
 
 from __future__ import annotations
