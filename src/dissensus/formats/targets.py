@@ -142,19 +142,19 @@ class AnswerTarget(NamedTuple):
 
 ANSWER_TARGETS = {
     "conll": AnswerTarget(
-        "to_conll",
+        "tools.conll",
         "tokens with tags: a column for each annotator, or a folder with a file of each",
         ("spans",),
         ".conll",
     ),
     "coco": AnswerTarget(
-        "to_coco",
+        "tools.coco",
         "images and annotations of one annotator, or a folder with a file of each",
         ("boxes", "masks"),
         ".json",
     ),
     "label-studio": AnswerTarget(
-        "to_label_studio_marks",
+        "tools.label_studio_tasks",
         "tasks with annotations, or with predictions for a consensus",
         ("spans", "boxes", "points", "sets", "texts"),
         ".json",

@@ -5,8 +5,8 @@ Boxes are the question `boxes`, segmentations the masks: polygons and run length
 united by category, one question for each. A single category `object` is none. An image without
 annotations is an empty answer. Key points are left out.
 
-Written, every image that the annotator answered is listed, also without an annotation. Masks are run
-lengths, uncompressed, with their hulls as boxes. Annotations of a consensus have a score.
+Written, every image that the annotator answered is listed, also without an annotation. Masks are
+run lengths, uncompressed, with their hulls as boxes. Annotations of a consensus have a score.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ differently, the text must be the same. An item is a sentence of the first file,
 characters of its tokens with one blank between them; `# sent_id = NAME` before a sentence names it.
 A sentence without tags is an empty answer.
 
-Written, tags are BIO, and a line `# sent_id = NAME` before a sentence names its item. Texts are cut at blanks and at the
-borders of spans; without texts, spans are taken to count tokens, which are then numbered. A file
-has the items of its annotators; where one of several did not answer, `?` stands instead of tags. Of
-overlapping spans the longest is kept.
+Written, tags are BIO, and a line `# sent_id = NAME` before a sentence names its item. Texts are cut
+at blanks and at the borders of spans; without texts, spans are taken to count tokens, which are
+then numbered. A file has the items of its annotators; where one of several did not answer, `?`
+stands instead of tags. Of overlapping spans the longest is kept.
 """
 
 from __future__ import annotations

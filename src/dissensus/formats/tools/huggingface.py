@@ -7,8 +7,9 @@ annotators in all rows is a question. Lists in lists are several labels at once.
 column, and an item that occurs in several of them is one for each. Classes have the names that
 the features declare, also in a Parquet file that `datasets` wrote.
 
-Written are tables for Hugging Face `datasets`, a row for every item: `labels` and `annotators` are parallel lists, and so is whatever is carried along. A result adds
-`label`, `confidence` and `soft_label`, a structure with the posterior probability of every class.
+Written are tables for Hugging Face `datasets`, a row for every item: `labels` and `annotators` are
+parallel lists, and so is whatever is carried along. A result adds `label`, `confidence` and
+`soft_label`, a structure with the posterior probability of every class.
 """
 
 from __future__ import annotations

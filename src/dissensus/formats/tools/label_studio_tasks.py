@@ -4,9 +4,9 @@ Annotations keep their annotator (`completed_by`), time and duration. A result b
 for every task: its label, its confidence, and the method as `model_version`. On import Label
 Studio gives tasks new ids, so the item's name is also in `data`.
 
-Of other kinds (spans, boxes, points, options, texts), answers are annotations with `completed_by`; a consensus is a prediction with its score, and so has
-every mark of it. An empty answer is an annotation with an empty result. Boxes and points are
-percents of their image.
+Of other kinds (spans, boxes, points, options, texts), answers are annotations with `completed_by`;
+a consensus is a prediction with its score, and so has every mark of it. An empty answer is an
+annotation with an empty result. Boxes and points are percents of their image.
 """
 
 from __future__ import annotations
