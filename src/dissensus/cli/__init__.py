@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import re
 import sys
 from contextlib import nullcontext, suppress
 from importlib import import_module
@@ -18,18 +17,20 @@ import click
 
 from .. import __version__
 from ..base.progress import progress_bar
+from ..pages.terminal import flags_of
 
 __all__ = ["cli", "main"]
 
 
-_OPTION = re.compile(r"(?<![\w-])--[a-z-]+")
+class SpelledError(Exception):
+    """An error of input, as the command line says it."""
 
 
 class Group(click.Group):
     """A group of verbs."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a verb; of an error, leave out advice to use options that it does not have."""
+        """Run a verb; an error names its flags."""
         from ..errors import DissensusError
 
         try:
@@ -37,14 +38,7 @@ class Group(click.Group):
         except DissensusError as problem:
             verb = self.get_command(ctx, ctx.invoked_subcommand or "")
             if verb is not None and not isinstance(verb, click.Group):
-                known = {flag for one in verb.params for flag in (*one.opts, *one.secondary_opts)}
-                first, *clauses = str(problem).split("; ")
-                kept = (
-                    one
-                    for one in clauses
-                    if known.issuperset(_OPTION.findall(one)) or "torchrun" in one
-                )
-                problem.args = ("; ".join([first, *kept]),)
+                raise SpelledError(problem.message.text(flags_of(verb))) from problem
             raise
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -165,7 +159,7 @@ def main(arguments: list[str] | None = None) -> Any:
         with progress_bar(verb) if reports else nullcontext():
             cli.main(arguments, prog_name="dissensus", standalone_mode=False)
         sys.stdout.flush()
-    except DissensusError as problem:
+    except (SpelledError, DissensusError) as problem:
         _end(str(problem), 2)
     except click.UsageError as problem:
         path = problem.ctx.command_path if problem.ctx else "dissensus"

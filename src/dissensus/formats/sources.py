@@ -21,7 +21,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import polars as pl
 
@@ -154,10 +154,11 @@ class Source:
         """The file's name without folders and endings."""
         return Path(self.name).name.split(".")[0] or self.name
 
-    def fail(self, message: str) -> DataError:
+    def fail(self, what: str, *, rows: int = 1, remedy: str = "", **instead: Any) -> DataError:
         """Return an error about this source, in one line and not too long."""
-        line = " ".join(message.splitlines())
-        return DataError(f"{self.name}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '…'}")
+        line = " ".join(what.splitlines())
+        short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+        return DataError(short, where=self.name, rows=rows, remedy=remedy, **instead)
 
     def lines(self, most: int | None = None) -> list[str]:
         """Return its lines as text, unpacked; the first ones are quickly read."""

@@ -14,6 +14,7 @@ import click
 from ..answers.left_out import LeftOut
 from ..base.files import printable
 from ..base.progress import hide_bar
+from ..errors import Note, Spell
 
 
 def is_first() -> bool:
@@ -24,7 +25,35 @@ def is_first() -> bool:
 def note(message: str) -> None:
     """Write a message to standard error; of several processes only the first does."""
     if is_first():
-        echo(message, err=True)
+        echo(with_flags(message), err=True)
+
+
+def with_flags(message: str) -> str:
+    """Return a message with the flags of the verb that runs, instead of keywords."""
+    context = click.get_current_context(silent=True)
+    if context is None or not isinstance(message, Note):
+        return message
+    return message.message.text(flags_of(context.command))
+
+
+def flags_of(verb: click.Command) -> Spell:
+    """Return how keywords are written as flags of a verb, nothing where it does not have them."""
+    flags = {one.name: one.opts[0] for one in verb.params if isinstance(one, click.Option)}
+    flags |= {_keyword(flag): flag for one in verb.params for flag in one.opts}
+
+    def spell(name: str, value: Any) -> str | None:
+        flag = flags.get(name)
+        if flag is None or value is True or value is ...:
+            return flag
+        if isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        return f"{flag} {value}"
+
+    return spell
+
+
+def _keyword(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")
 
 
 def echo(message: str, *, err: bool = False, end: str = "\n") -> None:
