@@ -337,7 +337,7 @@ def test_the_command_runs_it(name, tmp_path):
 @each_method
 def test_it_says_what_it_is(name):
     cls = aggregators.find(name)
-    assert cls.__module__.rpartition(".")[2].replace("_", "-") == name
+    assert cls.__name__ == name.title().replace("-", "")
     assert cls.__doc__
     for field in describe_fields(cls):
         assert field.doc, f"{name} does not explain {field.name}"
