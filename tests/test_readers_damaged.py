@@ -9,12 +9,14 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from dissensus import DataError
+from dissensus import Annotations, DataError, write
 from dissensus._panics import without_panics
 from dissensus.readers import examine
+from dissensus.readers._shapes import from_polygon
 from dissensus.readers.any_kind import examine_any
 from dissensus.readers.truth import read_truth
 from tests.test_readers_json import FIXTURES, OURS, READABLE, task, write_json
@@ -319,3 +321,19 @@ def test_boxes_of_one_name_may_be_numbers(tmp_path):
     (tmp_path / "t.csv").write_text(changed)
     classes = examine(tmp_path / "t.csv", question="sure", missing="drop").annotations.classes
     assert {"3", "4|5"} <= set(classes.tolist())
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_times_of_no_calendar_are_refused_when_written(ending, tmp_path, capfd):
+    time = np.array([2**63 - 1], dtype="datetime64[us]")
+    annotations = Annotations.from_columns(["a"], ["x"], ["1"], time=time)
+    with pytest.raises(DataError, match="a time is out of the years that can be written"):
+        write(annotations, tmp_path / f"answers.{ending}")
+    assert capfd.readouterr().err == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("points", [["1", "2", " 1, 5, 4", "3"], [None, 1, 2, 3], [{}, 1]])
+def test_corners_that_are_no_numbers_are_refused(points):
+    with pytest.raises(DataError, match="a polygon with a corner that is no number"):
+        from_polygon(points, (4, 4))

@@ -66,6 +66,8 @@ def from_polygon(points: Any, size: tuple[int, int]) -> Integers:
         corner: Floats = np.asarray(points, dtype=float).reshape(-1, 2)
     except OverflowError:
         raise DataError("a polygon with a corner that is out of all images") from None
+    except (TypeError, ValueError):
+        raise DataError("a polygon with a corner that is no number") from None
     if not np.isfinite(corner).all():
         raise DataError("a polygon with a corner that is no number")
     after = np.roll(corner, -1, axis=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from .._files import atomic_file, write_stdout
+from .._panics import without_panics
 from .._relation import Array
 from .._tables import Tabular
 from ..annotations import Annotations
@@ -160,20 +161,42 @@ def _save(body: Any, path: str | Path, kind: str, compression: Any) -> None:
     with atomic_file(path) if str(path) != "-" else nullcontext() as draft:
         file: Any = io.BytesIO() if draft is None else draft.open("wb")
         with file:
-            if frame is None or kind == "json":
-                records = body if frame is None else frame.iter_rows(named=True)
-                _save_json(records, file, kind, compression)
-            elif kind == "parquet":
-                frame.write_parquet(file, compression="zstd")
-            elif kind == "arrow":
-                frame.write_ipc(file)
-            elif kind == "jsonl":
-                frame.write_ndjson(file, compression=compression)
+            if frame is None:
+                _save_json(body, file, kind, compression)
             else:
-                separator = "\t" if kind == "tsv" else ","
-                frame.write_csv(file, separator=separator, compression=compression)
+                with _writable_times(frame, path):
+                    _save_frame(frame, file, kind, compression)
             if draft is None:
                 write_stdout(file.getvalue())
+
+
+def _save_frame(frame: pl.DataFrame, file: Any, kind: str, compression: Any) -> None:
+    """Write a table."""
+    match kind:
+        case "json":
+            _save_json(frame.iter_rows(named=True), file, kind, compression)
+        case "parquet":
+            frame.write_parquet(file, compression="zstd")
+        case "arrow":
+            frame.write_ipc(file)
+        case "jsonl":
+            frame.write_ndjson(file, compression=compression)
+        case _:
+            separator = "\t" if kind == "tsv" else ","
+            frame.write_csv(file, separator=separator, compression=compression)
+
+
+@contextmanager
+def _writable_times(frame: pl.DataFrame, path: str | Path) -> Iterator[None]:
+    """Refuse times that no calendar has, at which polars panics while it writes."""
+    if not any(dtype.is_temporal() for dtype in frame.dtypes):
+        yield
+        return
+    try:
+        with without_panics():
+            yield
+    except (pl.exceptions.ComputeError, ValueError, OverflowError):
+        raise DataError(f"{path}: a time is out of the years that can be written") from None
 
 
 def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:
