@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
@@ -118,10 +118,12 @@ def any_rows() -> Any:
     return st.lists(row, min_size=1, max_size=30)
 
 
-def _given(max_examples: int = 100, **strategies: Any) -> Any:
+def _given(
+    max_examples: int = 100, **strategies: Any
+) -> Callable[[Callable[..., None]], Callable[[], None]]:
     from hypothesis import given, settings
 
-    def decorated(promise: Any) -> Any:
+    def decorated(promise: Callable[..., None]) -> Callable[[], None]:
         return settings(deadline=None, max_examples=max_examples)(given(**strategies)(promise))
 
     return decorated
