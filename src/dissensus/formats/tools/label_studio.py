@@ -50,8 +50,8 @@ _SIDES = (("left", "right"), ("1", "2"), ("a", "b"), ("A", "B"), ("0", "1"))  # 
 class OtherResults:
     """The answers to questions of other kinds than classes, in one annotation."""
 
-    def __init__(self, collected: Collected, item: str, data: Any) -> None:
-        self.collected, self.item, self.data = collected, item, data
+    def __init__(self, collection: Collected, item: str, data: Any) -> None:
+        self.collected, self.item, self.data = collection, item, data
         self.found: dict[tuple[str, Kind], Any] = {}
 
     def take(self, result: Result) -> bool:
@@ -69,9 +69,9 @@ class OtherResults:
             if value.start is not None or value.x is not None:
                 return False  # a transcript of a region
             parts = value.text if isinstance(value.text, list) else [value.text]
-            before = self.found.get((name, "texts"))
+            earlier = self.found.get((name, "texts"))
             self.found[name, "texts"] = "\n".join(
-                [*([before] if before else []), *map(text, parts)]
+                [*([earlier] if earlier else []), *map(text, parts)]
             )
         else:
             return self._take_mark(name, result, value)
@@ -80,8 +80,10 @@ class OtherResults:
     def _take_mark(self, name: str, result: Result, value: Value) -> bool:
         if value.rating is not None or value.number is not None or value.taxonomy is not None:
             return False
-        given: Any = next((one for key in _LABELS if (one := getattr(value, key)) is not None), [])
-        labels: list[Any] = given if isinstance(given, list) else [given]
+        raw_labels: Any = next(
+            (candidate for key in _LABELS if (candidate := getattr(value, key)) is not None), []
+        )
+        labels: list[Any] = raw_labels if isinstance(raw_labels, list) else [raw_labels]
         label = text(labels[0]) if labels else None
         if len(labels) > 1:
             self.collected.left["further labels of one mark"] += len(labels) - 1
@@ -145,14 +147,14 @@ def _span(value: Value, label: str | None, data: Any) -> dict[str, Any]:
     start, end = value.start, value.end
     if isinstance(value.offsets, Mapping):
         return span(value.offsets.get("start"), value.offsets.get("end"), label)
-    shown = data.get("text") if isinstance(data, Mapping) else None
+    body = data.get("text") if isinstance(data, Mapping) else None
     whole = isinstance(start, int) and isinstance(end, int)
-    return span(start, end, label, length_of(shown) if whole else None)
+    return span(start, end, label, length_of(body) if whole else None)
 
 
 def _pairs(points: Any) -> list[tuple[Any, Any]]:
     if not isinstance(points, list) or not all(
-        isinstance(one, list) and len(one) == 2 for one in points
+        isinstance(pair, list) and len(pair) == 2 for pair in points
     ):
         raise DataError("the points of a polygon are pairs of x and y")
     return [(x, y) for x, y in points]
@@ -165,13 +167,15 @@ def _part(percent: Any, side: int) -> float:
         raise DataError(f"a coordinate is {percent!r:.20}, not a number") from None
 
 
-def _ranking(given: Any) -> list[Any]:
+def _ranking(ranking: Any) -> list[Any]:
     """Return the things that were ranked, best first: a list, or lists by bucket."""
-    if isinstance(given, Mapping):  # buckets: things within one are in order, too
-        given = [thing for bucket in given.values() if isinstance(bucket, list) for thing in bucket]
-    if not isinstance(given, list):
+    if isinstance(ranking, Mapping):  # buckets: things within one are in order, too
+        ranking = [
+            option for bucket in ranking.values() if isinstance(bucket, list) for option in bucket
+        ]
+    if not isinstance(ranking, list):
         raise DataError("a ranking is a list of things")
-    return [text(thing) for thing in given]
+    return [text(option) for option in ranking]
 
 
 def _compared(data: Any) -> tuple[str, str] | None:
@@ -182,11 +186,11 @@ def _compared(data: Any) -> tuple[str, str] | None:
     """
     if not isinstance(data, Mapping):
         return None
-    for one, other in _SIDES:
+    for ending, other_ending in _SIDES:
         for name in data:
-            if not str(name).endswith(one):
+            if not str(name).endswith(ending):
                 continue
-            left, right = data[name], data.get(str(name).removesuffix(one) + other)
+            left, right = data[name], data.get(str(name).removesuffix(ending) + other_ending)
             if isinstance(left, str) and isinstance(right, str) and left != right:
                 return left, right
     return None
@@ -296,7 +300,7 @@ def is_flat(head: Head) -> bool:
     """Return whether records or columns are those of a flat export."""
     if head.shape not in ("records", "table"):
         return False
-    rows = [head.names] if head.shape == "table" else [tuple(one) for one in head.records]
+    rows = [head.names] if head.shape == "table" else [tuple(record) for record in head.records]
     return bool(rows) and all(set(FLAT) <= set(row) for row in rows)
 
 
@@ -305,9 +309,12 @@ def _is_task(record: dict[str, Any]) -> bool:
         return False
     annotations = [record[name] for name in ("annotations", "completions") if name in record]
     return bool(annotations) and all(
-        isinstance(one, list)
-        and all(isinstance(given, dict) and "result" in given for given in one)
-        for one in annotations
+        isinstance(annotation_list, list)
+        and all(
+            isinstance(annotation, dict) and "result" in annotation
+            for annotation in annotation_list
+        )
+        for annotation_list in annotations
     )
 
 
@@ -318,49 +325,49 @@ def read(source: Source) -> Export:
         from .label_studio_flat import read as read_flat
 
         return read_flat(source)
-    collected = Collected()
+    collection = Collected()
     for number, task in records(source, Task):
-        item = collected.items.name(task.id, describe(task.data))
+        item = collection.items.name(task.id, describe(task.data))
         if item is None:
             raise source.fail(f"task {number}: neither an id nor any data")
         try:
             for annotation in task.annotations or task.completions or ():
-                _add(collected, item, task.data, annotation)
+                _add(collection, item, task.data, annotation)
             for prediction in task.predictions or ():
                 if isinstance(prediction, Prediction):  # some exports have only its number
-                    _add_prediction(collected, item, task.data, prediction)
+                    _add_prediction(collection, item, task.data, prediction)
         except DataError as problem:
             raise source.fail(f"task {number}: {problem}") from None
-    if not (collected.questions or collected.others) and collected.left_out[None, _NOBODY]:
+    if not (collection.questions or collection.others) and collection.left_out[None, _NOBODY]:
         raise source.fail("no annotation has an annotator; export it with completed_by")
-    return collected.export()
+    return collection.export()
 
 
-def _add(collected: Collected, item: str, data: Any, annotation: Annotation) -> None:
+def _add(collection: Collected, item: str, data: Any, annotation: Annotation) -> None:
     """Add the answers of one annotator to one task."""
     annotator = _name_of(annotation.completed_by)
     if annotation.was_cancelled or annotation.skipped:
-        collected.leave_out("cancelled", item, annotator)
+        collection.leave_out("cancelled", item, annotator)
         return
     if annotator is None:
-        collected.leave_out(_NOBODY, item)
+        collection.leave_out(_NOBODY, item)
         return
     about = About(annotation.created_at, annotation.lead_time)
-    collected.submitted[item, annotator] = about
+    collection.submitted[item, annotator] = about
     if not annotation.result:
-        collected.blank.add((item, annotator))
-    others = OtherResults(collected, item, data)
+        collection.blank.add((item, annotator))
+    other_results = OtherResults(collection, item, data)
     for result in annotation.result or ():
-        if others.take(result):
+        if other_results.take(result):
             continue
-        label = _label(collected, result)
+        label = _label(collection, result)
         if label is None:
             continue
-        answers: QuestionAnswers = collected[result.from_name or ""]
+        answers: QuestionAnswers = collection[result.from_name or ""]
         answers.add(item, annotator, label, annotation.created_at, annotation.lead_time)
         if annotation.ground_truth:
             answers.add_gold(item, label)
-    others.add(annotator, about, gold=bool(annotation.ground_truth))
+    other_results.add(annotator, about, gold=bool(annotation.ground_truth))
 
 
 def _name_of(by: int | str | Person | None) -> str | None:
@@ -372,42 +379,42 @@ def _name_of(by: int | str | Person | None) -> str | None:
     return by if type(by) is str else str(by)
 
 
-def _add_prediction(collected: Collected, item: str, data: Any, prediction: Prediction) -> None:
+def _add_prediction(collection: Collected, item: str, data: Any, prediction: Prediction) -> None:
     version = prediction.model_version
     name = "model" if version is None or version == "" else f"model:{text(version)}"
     about = About(confidence=prediction.score, model=True)
-    others = OtherResults(collected, item, data)
+    other_results = OtherResults(collection, item, data)
     for result in prediction.result or ():
-        if others.take(result):
+        if other_results.take(result):
             continue
-        label = _label(collected, result)
+        label = _label(collection, result)
         if label is not None:
-            collected[result.from_name or ""].add_model(item, version, label, prediction.score)
+            collection[result.from_name or ""].add_model(item, version, label, prediction.score)
     if prediction.result == []:
-        collected.submitted[item, name] = about
-    others.add(name, about)
+        collection.submitted[item, name] = about
+    other_results.add(name, about)
 
 
-def _label(collected: Collected, result: Result) -> str | None:
+def _label(collection: Collected, result: Result) -> str | None:
     """Return the label of one control for the whole task; anything else is counted."""
     value, name = result.value, result.from_name
     if name is None or value is None:
-        collected.left["relations and results without a control"] += 1
+        collection.left["relations and results without a control"] += 1
         return None
     options = options_of(value)
     if options is None:
-        collected.left["regions of other kinds"] += 1
+        collection.left["regions of other kinds"] += 1
         return None
     if result.item_index is not None or is_local(value):
-        collected.left["answers about regions"] += 1
+        collection.left["answers about regions"] += 1
         return None
     if value.choices is None:
         if value.rating is not None:
-            collected[name].kind = "ordinal"
+            collection[name].kind = "ordinal"
         elif value.number is not None:
-            collected[name].kind = "numeric"
+            collection[name].kind = "numeric"
     if len(options) != 1:
-        collected[name].kind = "multiple"
+        collection[name].kind = "multiple"
     return joined(options)
 
 
@@ -424,9 +431,9 @@ def options_of(value: Value) -> list[str] | None:
     """
     if value.choices is not None:
         return value.choices if isinstance(value.choices, list) else [value.choices]
-    for one in (value.rating, value.number, value.selected):
-        if one is not None:
-            return [text(one)]
+    for answer in (value.rating, value.number, value.selected):
+        if answer is not None:
+            return [text(answer)]
     if value.taxonomy is not None:
         return [
             _PATH.join(map(text, path)) if isinstance(path, list) else text(path)

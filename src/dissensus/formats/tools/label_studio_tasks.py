@@ -28,7 +28,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
     durations, times = content.column("duration"), content.column("time")
     confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
-        known = content.gold.get(item)
+        gold = content.gold.get(item)
         annotations: list[dict[str, Any]] = []
         predictions: list[dict[str, Any]] = []
         for position in positions:
@@ -38,19 +38,19 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
                 score = None if confidence is None else confidence[position]
                 predictions.append(_prediction(annotator.removeprefix(MODEL), score, result))
                 continue
-            one = {
+            annotation = {
                 "completed_by": int(annotator) if is_id(annotator) else {"email": annotator},
-                "ground_truth": answer == known,
+                "ground_truth": answer == gold,
                 "was_cancelled": False,
                 "result": result,
             }
-            if answer == known:
-                known = None  # one annotation marks it
+            if answer == gold:
+                gold = None  # one annotation marks it
             if durations is not None and _is_number(durations[position]):
-                one["lead_time"] = durations[position]
+                annotation["lead_time"] = durations[position]
             if times is not None and isinstance(times[position], datetime):
-                one["created_at"] = times[position].isoformat() + "Z"
-            annotations.append(one)
+                annotation["created_at"] = times[position].isoformat() + "Z"
+            annotations.append(annotation)
         yield task_of(item, content.texts.get(item), annotations, predictions)
 
 
@@ -74,13 +74,13 @@ def clashes(content: Content) -> list[str]:
             f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
             f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
         )
-    given = {
+    labelled = {
         (item, content.answers[position])
         for item, positions in content.items()
         for position in positions
         if item in content.gold
     }
-    lost = sum(pair not in given for pair in content.gold.items())
+    lost = sum(pair not in labelled for pair in content.gold.items())
     if lost:
         sentences.append(f"gold of {lost} items is left out: nobody gave that label")
     return sentences
@@ -159,7 +159,7 @@ def body(content: AnswerContent, lost: list[str]) -> str:
 def _score(content: AnswerContent, item: str, result: list[dict[str, Any]]) -> dict[str, float]:
     """Return the score of a prediction: that of its item, or the mean of its marks."""
     own = content.score(item)
-    scores = [one["score"] for one in result if "score" in one] if own is None else [own]
+    scores = [entry["score"] for entry in result if "score" in entry] if own is None else [own]
     return {"score": sum(scores) / len(scores)} if scores else {}
 
 
@@ -168,20 +168,20 @@ def _mark_result(content: AnswerContent, item: str, value: Any) -> list[dict[str
     control = _CONTROLS[kind]
     about = {"from_name": "label", "to_name": "item", "type": control}
     if kind in ("texts", "sets"):
-        given = {"text": [value]} if kind == "texts" else {"choices": value}
-        return [about | {"value": given}] if value else []
+        answer = {"text": [value]} if kind == "texts" else {"choices": value}
+        return [about | {"value": answer}] if value else []
     results = []
     for number, mark in enumerate(value, 1):
         labels = {control: [mark["label"]]} if "label" in mark else {}
-        one: dict[str, Any] = about | {"id": f"m{number}"}
-        one["value"] = _place(content, item, mark) | labels
+        entry: dict[str, Any] = about | {"id": f"m{number}"}
+        entry["value"] = _place(content, item, mark) | labels
         if not labels and kind != "spans":
-            one["type"] = control.removesuffix("labels")
+            entry["type"] = control.removesuffix("labels")
         if kind != "spans":
             height, width = content.size(item)
-            one |= {"original_width": width, "original_height": height, "image_rotation": 0}
+            entry |= {"original_width": width, "original_height": height, "image_rotation": 0}
         score = content.score(item, mark)
-        results.append(one if score is None else one | {"score": score})
+        results.append(entry if score is None else entry | {"score": score})
     return results
 
 
