@@ -37,6 +37,7 @@ _NAMED = re.compile(r"# sent_id = (.*\S)")
 _LEAST = 0.99  # share of lines whose last column is a tag
 
 Marks = list[tuple[int, int, str]]  # start, end and label, in characters without blanks
+Tokens = list[tuple[str, int, int]]  # token, start, end
 
 
 class Sentence(NamedTuple):
@@ -242,9 +243,6 @@ def _lines(source: Source) -> list[str]:
         return body.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
         raise source.fail("not UTF-8; save it again as UTF-8") from None
-
-
-Tokens = list[tuple[str, int, int]]  # token, start, end
 
 
 def body(content: AnswerContent, lost: list[str]) -> str:

@@ -24,8 +24,18 @@ import polars as pl
 
 from ...answers.annotations import Annotations
 from ...base.files import atomic_folder, printable
+from ...errors import Note
 from ..content import Content, chosen_options
 from .huggingface import answers, results
+
+FILES = ("README.md", "data")
+_ALONE = "train"  # the split of a data set without any
+_TYPES: dict[Any, str] = {
+    pl.String: "string",
+    pl.Float64: "float64",
+    pl.Boolean: "bool",
+    pl.Datetime: "timestamp[us]",
+}
 
 _MOST = 100  # classes in the table
 _LONGEST = 80  # characters of a name in the text
@@ -44,6 +54,8 @@ _MARKUP = re.compile(r"[*_`|\[\]\\~#$<>&]")
 _WORDS_OF_YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 # YAML takes these characters only as escapes.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+Feature = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -205,18 +217,6 @@ def _yaml_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
     return {"struct": _yaml_features(feature)}
 
 
-FILES = ("README.md", "data")
-_ALONE = "train"  # the split of a data set without any
-_TYPES: dict[Any, str] = {
-    pl.String: "string",
-    pl.Float64: "float64",
-    pl.Boolean: "bool",
-    pl.Datetime: "timestamp[us]",
-}
-
-Feature = Mapping[str, Any]
-
-
 def save(content: Content, folder: str | Path, card: Card | None = None) -> None:
     """Write the folder, which replaces one like it."""
     frame = results(content) if content.is_result else answers(content)
@@ -240,11 +240,15 @@ def save(content: Content, folder: str | Path, card: Card | None = None) -> None
 
 def clashes(content: Content) -> list[str]:
     """Return that annotators would be published by name, and which splits get other names."""
-    sentences = []
+    sentences: list[str] = []
     people = [name for name in content.people if "@" in name]
     if people:
         sentences.append(
-            f"{len(people)} annotators are e-mail addresses; --pseudonyms KEY replaces names"
+            Note(
+                f"{len(people)} annotators are e-mail addresses",
+                remedy="replaces names",
+                pseudonyms="KEY",
+            )
         )
     split = content.column("split")
     changed = [name for name in dict.fromkeys(split or ()) if name and _safe(str(name)) != name]

@@ -24,6 +24,12 @@ from ..format import Export, Head
 from ..json_records import decode, records
 from ..sources import Source
 
+_HEADERS = ("header.json", "_journal/start.json")  # of a finished and of a running evaluation
+_SAMPLES = "samples/"
+_UNCHANGED = "UNCHANGED"
+_GRADED = "model_graded_"  # inspect's own scorers that ask a model
+_MODELS = ("model", "models", "grader", "judge")  # options that name a model
+_ATTACHED = "attachment://"  # a text that is kept elsewhere in the log
 _UNSCORED = "without a value"
 _PARTS = "with parts in parts"
 
@@ -86,14 +92,6 @@ def label_of(value: Any) -> str | None:
         flat = all(isinstance(part, (str, int, float)) for part in value)
         return joined(value) if flat else None
     return joined([value])
-
-
-_HEADERS = ("header.json", "_journal/start.json")  # of a finished and of a running evaluation
-_SAMPLES = "samples/"
-_UNCHANGED = "UNCHANGED"
-_GRADED = "model_graded_"  # inspect's own scorers that ask a model
-_MODELS = ("model", "models", "grader", "judge")  # options that name a model
-_ATTACHED = "attachment://"  # a text that is kept elsewhere in the log
 
 
 class Provenance(Struct, gc=False):

@@ -35,6 +35,10 @@ from ..json_records import records
 from ..shapes import checked_size, from_brush, from_polygon, rotated_hull
 from ..sources import Source
 
+FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
+_PATH = " / "  # between the steps of a taxonomy
+_NOBODY = "without an annotator"
+_REGION = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 _LABELS = (
     "labels",
     "hypertextlabels",
@@ -51,8 +55,8 @@ class OtherResults:
     """The answers to questions of other kinds than classes, in one annotation."""
 
     def __init__(self, collection: Collected, item: str, data: Any) -> None:
-        self.collected, self.item, self.data = collection, item, data
-        self.found: dict[tuple[str, Kind], Any] = {}
+        self.collection, self.item, self.data = collection, item, data
+        self.by_question: dict[tuple[str, Kind], Any] = {}
 
     def take(self, result: Result) -> bool:
         """Take a result if it is of such a kind; return whether it is."""
@@ -62,15 +66,15 @@ class OtherResults:
         if result.item_index is not None:
             return False
         if value.ranker is not None:
-            self.found[name, "rankings"] = _ranking(value.ranker)
+            self.by_question[name, "rankings"] = _ranking(value.ranker)
         elif value.selected is not None and (pair := _compared(self.data)) is not None:
-            self.found[name, "rankings"] = _comparison(value.selected, pair)
+            self.by_question[name, "rankings"] = _comparison(value.selected, pair)
         elif value.text is not None and result.type in ("textarea", "text"):
             if value.start is not None or value.x is not None:
                 return False  # a transcript of a region
             parts = value.text if isinstance(value.text, list) else [value.text]
-            earlier = self.found.get((name, "texts"))
-            self.found[name, "texts"] = "\n".join(
+            earlier = self.by_question.get((name, "texts"))
+            self.by_question[name, "texts"] = "\n".join(
                 [*([earlier] if earlier else []), *map(text, parts)]
             )
         else:
@@ -86,7 +90,7 @@ class OtherResults:
         labels: list[Any] = raw_labels if isinstance(raw_labels, list) else [raw_labels]
         label = text(labels[0]) if labels else None
         if len(labels) > 1:
-            self.collected.left["further labels of one mark"] += len(labels) - 1
+            self.collection.left["further labels of one mark"] += len(labels) - 1
         if value.paragraph is not None and value.offsets is None:
             return False
         if value.start is not None or value.offsets is not None:
@@ -116,7 +120,7 @@ class OtherResults:
             return "points", point(x, y, label, size)
         w, h = _part(value.width, width), _part(value.height, height)
         if value.rotation:
-            self.collected.left["rotations of boxes, which are read as upright hulls"] += 1
+            self.collection.left["rotations of boxes, which are read as upright hulls"] += 1
             try:
                 turned = rotated_hull((x, y, w, h), float(value.rotation))
             except (TypeError, ValueError, OverflowError):
@@ -128,16 +132,16 @@ class OtherResults:
         if result.original_width is None or result.original_height is None:
             raise DataError("a mark in percents without original_width and original_height")
         size = checked_size(result.original_height, result.original_width)
-        self.collected.add_size(self.item, size)
+        self.collection.add_size(self.item, size)
         return size
 
     def _append(self, name: str, kind: Kind, mark: Any) -> None:
-        self.found.setdefault((name, kind), []).append(mark)
+        self.by_question.setdefault((name, kind), []).append(mark)
 
     def add(self, annotator: str, about: About, *, gold: bool = False) -> None:
         """Add what was taken as answers of an annotator."""
-        for (name, kind), value in self.found.items():
-            answers = self.collected.of_kind(name, kind)
+        for (name, kind), value in self.by_question.items():
+            answers = self.collection.of_kind(name, kind)
             answers.add(self.item, annotator, value, about)
             if gold:
                 answers.gold[self.item] = value
@@ -201,12 +205,6 @@ def _comparison(selected: str, pair: tuple[str, str]) -> list[dict[str, Any]]:
         raise DataError(f"a comparison selects left or right, not {selected!r:.20}")
     better = selected == "left"
     return [{"value": pair[0], "rank": 2 - better}, {"value": pair[1], "rank": 1 + better}]
-
-
-FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
-_PATH = " / "  # between the steps of a taxonomy
-_NOBODY = "without an annotator"
-_REGION = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 
 
 class Value(Struct, gc=False):

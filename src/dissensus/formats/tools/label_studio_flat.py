@@ -73,7 +73,7 @@ def read(source: Source) -> Export:
         if all(columns[name][row] in _EMPTY for name in questions):
             collection.leave_out("without an answer", item, by)
         for name in questions:
-            _add(collection, name, columns[name][row], item, by, columns, row)
+            _add(collection, columns, name=name, row=row, item=item, by=by)
     return collection.export(texts=True)
 
 
@@ -108,9 +108,10 @@ def _is_value(value: Any) -> bool:
 
 
 def _add(
-    collection: Collected, name: str, value: Any, item: str, by: str, columns: Columns, row: int
+    collection: Collected, columns: Columns, *, name: str, row: int, item: str, by: str
 ) -> None:
     """Add one control's answer."""
+    value = columns[name][row]
     if value in _EMPTY:
         return
     parts = value if isinstance(value, list) else [value]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,8 @@ from ..content import Content, chosen_options, is_id
 from ..writing import AnswerContent
 
 MODEL = "model:"  # prefix of models among annotators
+_CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
+_CONTROLS |= {"sets": "choices", "texts": "textarea"}
 
 
 def answers(content: Content) -> Iterator[dict[str, Any]]:
@@ -67,13 +69,7 @@ def clashes(content: Content) -> list[str]:
     """Return how many annotators Label Studio does not know, and how much gold is lost."""
     if content.is_result:
         return []
-    sentences = []
-    unknown = [name for name in content.people if not (is_id(name) or "@" in name)]
-    if unknown:
-        sentences.append(
-            f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
-            f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
-        )
+    sentences = _unknown_members(content.people)
     labelled = {
         (item, content.answers[position])
         for item, positions in content.items()
@@ -84,6 +80,17 @@ def clashes(content: Content) -> list[str]:
     if lost:
         sentences.append(f"gold of {lost} items is left out: nobody gave that label")
     return sentences
+
+
+def _unknown_members(people: Iterable[str]) -> list[str]:
+    """Return how many annotators Label Studio does not know, if there are any."""
+    unknown = [name for name in people if not (is_id(name) or "@" in name)]
+    if not unknown:
+        return []
+    return [
+        f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
+        f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
+    ]
 
 
 def task_of(
@@ -126,19 +133,11 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-_CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
-_CONTROLS |= {"sets": "choices", "texts": "textarea"}
-
-
 def body(content: AnswerContent, lost: list[str]) -> str:
     """Return the tasks of all items."""
     people = [n for n in content.answers.annotators.tolist() if not n.startswith(MODEL)]
-    unknown = [name for name in people if not (is_id(name) or "@" in name)]
-    if unknown and not content.method:
-        lost.append(
-            f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
-            f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
-        )
+    if not content.method:
+        lost += _unknown_members(people)
     tasks = []
     for item, answers in content.by_item():
         annotations: list[Any] = []

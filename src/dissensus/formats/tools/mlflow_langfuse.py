@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ...base.names import text
+from ...errors import Note
 from ..collecting import Collected
 from ..format import Export, Head
 from ..json_records import records
@@ -75,7 +76,12 @@ def read(source: Source) -> Export:
             unknown += _add(collection, score, source, number)
     if unknown:
         collection.notes.append(
-            f"scores by api: {unknown}, of unknown kind; --models api or --people api decides"
+            Note(
+                f"scores by {_API}: {unknown}, of unknown kind",
+                remedy="decides",
+                models=_API,
+                people=_API,
+            )
         )
     return collection.export(texts=True)
 

@@ -35,6 +35,14 @@ from ..sources import Source
 from ..tables import read_columns
 
 MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
+_NEEDED = ("HITId", "WorkerId")
+_JSON = "Answer.taskAnswers"
+_TRUTH = {"true", "false"}
+_SIZE = ".inputImageProperties"
+_HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
+
+Marked = dict[str, dict[int, dict[str, Any]]]  # question → row → answer with marks
+Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
 
 
 def shape_of(value: Any) -> str | None:
@@ -68,19 +76,6 @@ def marks_of(entries: list[Any], shape: str, size: tuple[int, int] | None) -> li
         else:
             marks.append(span(entry.get("startOffset"), entry.get("endOffset"), label))
     return marks
-
-
-_NEEDED = ("HITId", "WorkerId")
-_JSON = "Answer.taskAnswers"
-_TRUTH = {"true", "false"}
-
-Marked = dict[str, dict[int, dict[str, Any]]]  # question → row → answer with marks
-
-_SIZE = ".inputImageProperties"
-
-Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
-
-_HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
 
 
 def recognises(head: Head) -> bool:

@@ -34,7 +34,7 @@ from ...base.arrays import Floats, Integers
 from ...base.files import atomic_file
 from ...base.names import Names, as_names, indices_of, numbered, text
 from ...base.storage import damage
-from ...errors import DataError, OptionError
+from ...errors import DataError, Note, OptionError
 from ...result import Aggregation, gold_codes
 from ..content import Content
 from ..format import Export, Head, Question
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _MOST_UNUSED = 10**6  # numbers that may be declared without being used
 _MOST_CLASSES = 10**6
+_NAMED = ("items", "annotators", "classes")
 _PEOPLE = ("worker", "annotator", "user", "rater", "performer", "coder")
 
 
@@ -205,7 +206,8 @@ def orientation_note(
         inverted = counted and len(outer) <= n_workers < len(inner) <= n_items
     if not inverted:
         return ()
-    return ("the outer names look like annotators; --format peerannot-inverted turns them",)
+    note = "the outer names look like annotators"
+    return (Note(note, remedy="turns them", format="peerannot-inverted"),)
 
 
 def _declared(names: Names, count: Any) -> Names:
@@ -367,9 +369,6 @@ def _records(logits: Floats, label: Integers) -> dict[str, Any]:
     }
 
 
-_NAMED = ("items", "annotators", "classes")
-
-
 def write_folder(
     folder: str | Path,
     annotations: Annotations,
@@ -467,7 +466,8 @@ def write_simulation(
         arrays["matrices"] = simulation.crowd.confusion
     if kind == "peerannot":
         if not isinstance(annotations, Annotations):
-            raise OptionError("peerannot's layout holds no numbers; use --format table")
+            problem = "peerannot's layout holds no numbers"
+            raise OptionError(problem, remedy="use {}", format="table")
         arrays["ground_truth"] = simulation.truth
         write_folder(target, annotations, metadata=metadata, arrays=arrays)
         return

@@ -33,6 +33,11 @@ from ..shapes import checked_size, from_polygon, runs_of, union
 from ..sources import Source
 from ..tables import read_columns
 
+_NEEDED = ("classification_id", "annotations", "subject_ids")
+_SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
+
+ByTask = dict[str, dict[int, Any]]  # task → row → answer
+
 
 def are_marks(value: Any) -> bool:
     """Return whether an answer is a list of marks drawn on a picture."""
@@ -108,10 +113,6 @@ def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
     return {"size": list(size), "counts": runs_of(union(shapes), size)}
 
 
-_NEEDED = ("classification_id", "annotations", "subject_ids")
-_SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
-
-
 def recognises(head: Head) -> bool:
     """Return whether a table has classifications of subjects."""
     return head.shape == "table" and {*_NEEDED} <= {*head.names}
@@ -183,9 +184,6 @@ def _gold(answers: pl.DataFrame) -> dict[str, str]:
     """Return the labels of classifications made as gold standard."""
     gold = answers.filter(pl.col("expert")).unique("item", maintain_order=True)
     return dict(zip(gold["item"].to_list(), gold["label"].to_list(), strict=True))
-
-
-ByTask = dict[str, dict[int, Any]]  # task → row → answer
 
 
 def _answers(
