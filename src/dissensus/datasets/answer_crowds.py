@@ -79,9 +79,9 @@ class Comparisons(AnswerStrategy):
         answers = Rankings.from_comparisons(
             names["items"][assignment.item],
             names["annotators"][assignment.annotator],
-            thing_names[left[assignment.item]],
-            thing_names[right[assignment.item]],
-            np.array(["left", "right", "tie"])[outcome],
+            left=thing_names[left[assignment.item]],
+            right=thing_names[right[assignment.item]],
+            winner=np.array(["left", "right", "tie"])[outcome],
             **names,
         )
         truth = dict(zip(thing_names.tolist(), score.round(6).tolist(), strict=True))

@@ -58,7 +58,7 @@ def fetch(
         with part.open("ab") as file:
             if not try_lock(file.fileno()):
                 raise DataError(f"{url}: another process is fetching it")
-            _fetch_rest(url, part, file, most, progress)
+            _fetch_rest(url, part, file=file, most=most, progress=progress)
         note = _compare(part, url, md5)
         part.replace(path)
         _validator(part).unlink(missing_ok=True)
@@ -149,9 +149,9 @@ def _fetch_rest(url: str, part: Path, file: Any, most: int, progress: Progress |
             n_bytes = _copy(
                 answer.read,
                 file,
-                n_bytes,
-                lambda size: _limit(url, size, most),
-                lambda size: progress(size, total) if progress else None,
+                n_bytes=n_bytes,
+                limit=lambda size: _limit(url, size, most),
+                report=lambda size: progress(size, total) if progress else None,
             )
     except (URLError, HTTPException, OSError, ValueError) as problem:
         file.flush()

@@ -19,10 +19,15 @@ from ..base.files import atomic_folder
 from ..base.progress import Progress
 from ..errors import DataError, MethodError, OptionError
 from ..formats.reading import examine
-from ..formats.tools.peerannot import read_folder, write_folder
+from ..formats.tools.peerannot import read_folder, write_folder, write_simulation
+from ..formats.writing import write_truth
+from ..registry import simulators
 from .archives import is_archive, names_in, unpack
 from .data_set import ImageFolders, Installed, Layout, read_answers, write_data_set
+from .demo import demo
+from .fetching import install_public
 from .recipes import RECIPES, find_recipe
+from .simulation import simulate
 
 __all__ = ["SIMULATED", "Installed", "install"]
 
@@ -91,8 +96,6 @@ def install(
         return _run(path, Path(folder or "."), trust_code)
     recipe = None if _is_path(source) else find_recipe(str(source))
     if recipe:
-        from .fetching import install_public
-
         target = Path(folder or recipe)
         _refuse_full(target)
         return install_public(recipe, target, archives, images=not answers_only, progress=progress)
@@ -125,8 +128,6 @@ def _is_path(source: str | Path) -> bool:
 
 def _is_name(source: str | Path) -> bool:
     """Return whether a source is a known name that needs no file."""
-    from ..registry import simulators
-
     if _is_path(source):
         return False
     try:
@@ -137,12 +138,6 @@ def _is_name(source: str | Path) -> bool:
 
 def _by_name(name: str, folder: Path, seed: int) -> Installed:
     """Prepare a data set that needs no file."""
-    from ..formats.tools.peerannot import write_simulation
-    from ..formats.writing import write_truth
-    from ..registry import simulators
-    from .demo import demo
-    from .simulation import simulate
-
     _refuse_full(folder)
     if name == "demo":
         annotations, truth = demo()

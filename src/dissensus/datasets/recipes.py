@@ -111,7 +111,9 @@ def _labelme(folders: Mapping[str, Path]) -> Prepared:
                     yield _picture(target, files[name], number)
                 number += 1
 
-    return Prepared(annotations, names, tuple(items), renumbered[truth], pictures())
+    return Prepared(
+        annotations, names, item_names=tuple(items), truth=renumbered[truth], pictures=pictures()
+    )
 
 
 _GENRES = (
@@ -148,7 +150,7 @@ def _music(folders: Mapping[str, Path]) -> Prepared:
                 if file is not None:
                     yield _picture(part, file, number)
 
-    return Prepared(annotations, _GENRES, tuple(gold), truth, pictures())
+    return Prepared(annotations, _GENRES, item_names=tuple(gold), truth=truth, pictures=pictures())
 
 
 _CIFAR = (

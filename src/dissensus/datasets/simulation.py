@@ -204,9 +204,13 @@ def simulate_labels(
     truth = model.truth(design, rng)
     crowd = model.crowd(design, rng)
     if fast:
-        starts, annotator, answer = all_at_once(model, design, crowd, truth, progress)
+        starts, annotator, answer = all_at_once(
+            model, design, crowd=crowd, truth=truth, progress=progress
+        )
     else:
-        starts, annotator, answer = one_by_one(model, design, crowd, truth, rng, progress)
+        starts, annotator, answer = one_by_one(
+            model, design, crowd=crowd, truth=truth, rng=rng, progress=progress
+        )
     # Rows are sorted already; `from_codes` would need memory to check it.
     columns: dict[str, Any] = {
         "index": starts,

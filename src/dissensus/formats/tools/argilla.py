@@ -88,10 +88,23 @@ def read(source: Source) -> Export:
             elif by is None or by == "":
                 collection.leave_out("without a user", item, question=question)
             else:
-                answers.append(Answer(question, item, text(by), value, About(), where))
+                answers.append(
+                    Answer(
+                        question=question,
+                        item=item,
+                        by=text(by),
+                        value=value,
+                        about=About(),
+                        where=where,
+                    )
+                )
         for question, value, agent, score in suggestions:
             about = About(confidence=score if isinstance(score, (int, float)) else None, model=True)
-            answers.append(Answer(question, item, agent, value, about, where))
+            answers.append(
+                Answer(
+                    question=question, item=item, by=agent, value=value, about=about, where=where
+                )
+            )
     kinds = _kinds(answers)
     for answer in answers:
         try:

@@ -57,7 +57,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
         if item in collection.items.conflicts:
             raise file.source.fail(f"annotators have different texts of {item!r}")
         collection.submitted[item, by] = About()
-        _add(collection, file.source, item, by, body)
+        _add(collection, file.source, item=item, by=by, body=body)
     collection.of_kind("spans", "spans")
     return collection.export_of_files()
 

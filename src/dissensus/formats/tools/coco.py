@@ -122,7 +122,7 @@ def _add(collection: Collected, content: File, by: str, source: Source) -> None:
                 raise source.fail(f"image {image.id!r}: {problem}") from None
     for number, annotation in enumerate(content.annotations, 1):
         try:
-            _add_object(collection, annotation, by, items, names)
+            _add_object(collection, annotation, by=by, items=items, names=names)
         except DataError as problem:
             raise source.fail(f"annotation {number}: {problem}") from None
 

@@ -96,7 +96,13 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
                 numbered = f"{document}:{at + 1}" if document else str(at + 1)
                 name = sentence.name or numbered
                 collection.items.name(name, " ".join(reference[at].tokens))
-                _add(collection, name, sentence, reference[at].tokens, file.annotator)
+                _add(
+                    collection,
+                    name,
+                    sentence=sentence,
+                    tokens=reference[at].tokens,
+                    by=file.annotator,
+                )
     return collection.export_of_files()
 
 

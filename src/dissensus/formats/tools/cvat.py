@@ -70,7 +70,7 @@ def _add(collection: Collected, image: ET.Element, item: str, by: str) -> None:
     tags: list[str] = []
     for number, shape in enumerate(image, 1):
         try:
-            _add_shape(collection, shape, item, by, size, tags)
+            _add_shape(collection, shape, item=item, by=by, size=size, tags=tags)
         except DataError as problem:
             raise DataError(f"shape {number}: {problem}") from None
     collection["tags"].kind = "multiple"

@@ -83,10 +83,10 @@ def read(source: Source) -> Export:
                 raise source.fail(
                     f"{annotator}, record {number}: no id or label as doccano has; unpack the zip"
                 )
-            _add(collection, record, annotator, number, source)
+            _add(collection, record, annotator=annotator, number=number, source=source)
     else:
         for number, record in records(source, Record):
-            _add(collection, record, None, number, source)
+            _add(collection, record, annotator=None, number=number, source=source)
     return _export(collection)
 
 
@@ -102,7 +102,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
     for file in files:
         opened = file.opened()
         for number, record in () if opened is None else records(opened, Record):
-            _add(collection, record, file.annotator, number, file.source)
+            _add(collection, record, annotator=file.annotator, number=number, source=file.source)
     return _export(collection)
 
 
@@ -131,7 +131,7 @@ def _add(
             "zip one file for each annotator, named after them"
         )
     try:
-        _add_marks(collection, record, item, text(by), body)
+        _add_marks(collection, record, item=item, by=text(by), body=body)
     except DataError as problem:
         raise source.fail(f"record {number}: {problem}") from None
     for name in _LABELS:

@@ -106,7 +106,7 @@ def card_text(
     head = "\n".join(_yaml(front))
     return (
         f"---\n{head}\n---\n\n"
-        + "\n\n".join(_sections(content, card, name, features, sizes))
+        + "\n\n".join(_sections(content, card, name=name, features=features, sizes=sizes))
         + "\n"
     )
 
@@ -234,7 +234,13 @@ def save(content: Content, folder: str | Path, card: Card | None = None) -> None
             file = draft / "data" / f"{split}-00000-of-00001.parquet"
             part.write_parquet(file, compression="zstd", metadata=metadata)
             sizes[split] = part.height, int(part.estimated_size())
-        text = card_text(content, card or Card(), Path(folder).resolve().name, features, sizes)
+        text = card_text(
+            content,
+            card or Card(),
+            name=Path(folder).resolve().name,
+            features=features,
+            sizes=sizes,
+        )
         (draft / "README.md").write_text(text, encoding="utf-8")
 
 

@@ -62,7 +62,13 @@ def add_score(
                 whole = False
             else:
                 whole &= add_score(
-                    collection, f"{question}.{name}", scorer, item, part, time, **further
+                    collection,
+                    f"{question}.{name}",
+                    scorer=scorer,
+                    item=item,
+                    value=part,
+                    time=time,
+                    **further,
                 )
         return whole
     label = label_of(value)
@@ -74,7 +80,7 @@ def add_score(
     answers = collection[question]
     if isinstance(value, list):
         answers.kind = "multiple"
-    answers.add_by(scorer.kind, scorer.name, item, label, time, **further)
+    answers.add_by(scorer.kind, scorer.name, item=item, label=label, time=time, **further)
     return True
 
 
@@ -168,13 +174,13 @@ def read(source: Source) -> Export:
             scorers = _scorers(spec)
             for name in filter(_is_sample, archive.members):
                 sample = _decoded(source, archive, name, Sample)
-                _add(collection, source, spec.model, scorers, sample)
+                _add(collection, source, system=spec.model, scorers=scorers, sample=sample)
     else:
         for _, log in records(source, Log):
             spec = log.eval or Spec()
             scorers = _scorers(spec)
             for sample in log.samples or ():
-                _add(collection, source, spec.model, scorers, sample)
+                _add(collection, source, system=spec.model, scorers=scorers, sample=sample)
     return collection.export()
 
 
@@ -213,7 +219,9 @@ def _add(
             when = sample.completed_at if time is None else time
             about: Any = {"epoch": sample.epoch, "system": system}
             for question, part in _questions(value, name if added else None):
-                add_score(collection, question, scorer, item, part, when, **about)
+                add_score(
+                    collection, question, scorer=scorer, item=item, value=part, time=when, **about
+                )
 
 
 def _answers(

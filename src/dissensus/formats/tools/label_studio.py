@@ -362,7 +362,9 @@ def _add(collection: Collected, item: str, data: Any, annotation: Annotation) ->
         if label is None:
             continue
         answers: QuestionAnswers = collection[result.from_name or ""]
-        answers.add(item, annotator, label, annotation.created_at, annotation.lead_time)
+        answers.add(
+            item, annotator, label=label, time=annotation.created_at, duration=annotation.lead_time
+        )
         if annotation.ground_truth:
             answers.add_gold(item, label)
     other_results.add(annotator, about, gold=bool(annotation.ground_truth))

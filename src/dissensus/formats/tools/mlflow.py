@@ -139,9 +139,21 @@ def read(source: Source) -> Export:
     gold: list[tuple[str, str, str]] = []
     for _, record in records(source, Record):
         for trace in record.traces or ():
-            _add_trace(collection, trace.info, trace.trace_id, trace.assessments, gold)
+            _add_trace(
+                collection,
+                trace.info,
+                trace_id=trace.trace_id,
+                assessments=trace.assessments,
+                gold=gold,
+            )
         if record.info is not None or record.assessments is not None:
-            _add_trace(collection, record.info, record.trace_id, record.assessments, gold)
+            _add_trace(
+                collection,
+                record.info,
+                trace_id=record.trace_id,
+                assessments=record.assessments,
+                gold=gold,
+            )
         elif record.feedback is not None or record.expectation is not None:
             _add(collection, record, None, gold)
     for question, item, label in gold:
@@ -212,4 +224,12 @@ def _add(
         if assessment.create_time_ms is not None:
             when = assessment.create_time_ms / 1000
         scorer = Scorer(kind, name)
-        add_score(collection, question, scorer, item, assessment.feedback.value, when, trace=trace)
+        add_score(
+            collection,
+            question,
+            scorer=scorer,
+            item=item,
+            value=assessment.feedback.value,
+            time=when,
+            trace=trace,
+        )

@@ -101,7 +101,9 @@ def _add(collection: Collected, score: Score, source: Source, number: int) -> bo
     about: Any = {"trace": text(trace) if trace else None, "environment": score.environment}
     scorer = _scorer(score, question)
     value = _value(score)
-    if not add_score(collection, question, scorer, item, value, score.timestamp, **about):
+    if not add_score(
+        collection, question, scorer=scorer, item=item, value=value, time=score.timestamp, **about
+    ):
         return False
     if score.data_type == "NUMERIC" and question in collection.questions:
         collection[question].kind = "numeric"

@@ -209,7 +209,14 @@ def _of_state(source: Source, folder: str | None, texts: Mapping[str, str]) -> I
     for item, labels in state.get(_LABELS, {}).items():
         seconds = _seconds(behaviour.get(item))
         schemes = _schemes(labels, source, item)
-        yield Answer(text(user), _is_model(kind), item, texts.get(item), schemes, seconds)
+        yield Answer(
+            user=text(user),
+            is_model=_is_model(kind),
+            item=item,
+            text=texts.get(item),
+            schemes=schemes,
+            seconds=seconds,
+        )
 
 
 def _schemes(labels: Any, source: Source, item: str) -> dict[str, dict[str, Any]]:
@@ -245,7 +252,14 @@ def _of_records(source: Source, folder: str | None) -> Iterator[Answer]:
         )
         seconds = _seconds(record.get("behavioral_data"))
         body = displayed if isinstance(displayed, str) else None
-        yield Answer(text(user), _is_model(kind), text(item), body, schemes, seconds)
+        yield Answer(
+            user=text(user),
+            is_model=_is_model(kind),
+            item=text(item),
+            text=body,
+            schemes=schemes,
+            seconds=seconds,
+        )
 
 
 def _of_table(source: Source) -> Iterator[Answer]:
@@ -271,7 +285,14 @@ def _of_table(source: Source) -> Iterator[Answer]:
                 schemes.setdefault(scheme, {})[option] = row[name]
         body = row.get("displayed_text")
         model = _is_model(row.get(_ORIGIN))
-        yield Answer(text(row[user_column]), model, text(row["instance_id"]), body, schemes, None)
+        yield Answer(
+            user=text(row[user_column]),
+            is_model=model,
+            item=text(row["instance_id"]),
+            text=body,
+            schemes=schemes,
+            seconds=None,
+        )
 
 
 def _is_model(kind: Any) -> bool:

@@ -128,7 +128,7 @@ def read(source: Source) -> Export:
             _add(collection, result, number, scores)
     if any(score not in (0, 1) for _, _, score, _ in scores):
         for scorer, item, score, about in scores:
-            add_score(collection, "score", scorer, item, score, **about)
+            add_score(collection, "score", scorer=scorer, item=item, value=score, **about)
     return collection.export()
 
 
@@ -159,7 +159,7 @@ def _add(
             collection.leave_out("whose grader failed", item)
             continue
         outcome = None if component.passed is None else "pass" if component.passed else "fail"
-        add_score(collection, "pass", scorer, item, outcome, **about)
+        add_score(collection, "pass", scorer=scorer, item=item, value=outcome, **about)
         if component.score is not None:
             scores.append((scorer, item, component.score, about))
 

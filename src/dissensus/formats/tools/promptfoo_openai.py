@@ -89,4 +89,12 @@ def _add(collection: Collected, event: Event, data: dict[str, Any], spec: Spec) 
         if value == _INVALID:
             collection.leave_out("with an invalid choice", item, question=question)
         else:
-            add_score(collection, question, scorer, item, value, event.created_at, system=system)
+            add_score(
+                collection,
+                question,
+                scorer=scorer,
+                item=item,
+                value=value,
+                time=event.created_at,
+                system=system,
+            )
