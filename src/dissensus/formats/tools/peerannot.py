@@ -467,7 +467,7 @@ def write_simulation(
     if kind == "peerannot":
         if not isinstance(annotations, Annotations):
             problem = "peerannot's layout holds no numbers"
-            raise OptionError(problem, remedy="use {}", format="table")
+            raise OptionError(problem, remedy="use {}", to="table")
         arrays["ground_truth"] = simulation.truth
         write_folder(target, annotations, metadata=metadata, arrays=arrays)
         return
