@@ -151,11 +151,6 @@ def _kind(values: Sequence[Any]) -> Kind:
     return "texts" if is_free_text([text(value) for value in values]) else "single"
 
 
-def are_read_as_texts(labels: Sequence[str]) -> bool:
-    """Return whether labels of a question come back as texts rather than classes."""
-    return is_free_text(labels)
-
-
 def _add(collection: Collected, answer: Answer, kind: Kind) -> None:
     """Add one answer to its question; what cannot be one is counted."""
     question, item, _, value, about, _ = answer
@@ -362,7 +357,7 @@ def clashes(content: Content) -> list[str]:
     if content.is_result:
         return []
     sentences, by_model = [], content.by_model
-    if content.kind == "single" and are_read_as_texts([*map(str, content.answers)]):
+    if content.kind == "single" and is_free_text([*map(str, content.answers)]):
         sentences.append("the labels look like free text: they are read back as texts, not classes")
     unknown = [name for name in content.people if not _is_uuid(name)]
     if unknown:

@@ -51,7 +51,242 @@ _LABELS = (
 _SIDES = (("left", "right"), ("1", "2"), ("a", "b"), ("A", "B"), ("0", "1"))  # ends of names
 
 
-class OtherResults:
+class Value(Struct, gc=False):
+    """The value of a control, and the region of the item if only a part of it is meant."""
+
+    choices: list[Any] | str | None = None
+    rating: float | int | str | None = None
+    number: float | int | str | None = None
+    taxonomy: list[Any] | None = None
+    selected: str | None = None
+    start: Any = None
+    x: Any = None
+    points: Any = None
+    vertices: Any = None
+    rle: Any = None
+    ranges: Any = None
+    sequence: Any = None
+    end: Any = None
+    offsets: Any = field(default=None, name="globalOffsets")
+    paragraph: Any = field(default=None, name="startOffset")
+    y: Any = None
+    width: Any = None
+    height: Any = None
+    rotation: Any = None
+    radius: Any = field(default=None, name="radiusX")
+    labels: Any = None
+    hypertextlabels: Any = None
+    timeserieslabels: Any = None
+    rectanglelabels: Any = None
+    keypointlabels: Any = None
+    polygonlabels: Any = None
+    brushlabels: Any = None
+    ranker: Any = None
+    text: Any = None
+
+
+class Result(Struct, gc=False):
+    """One control's answer."""
+
+    from_name: str | None = None
+    type: str | None = None
+    value: Value | None = None
+    item_index: Any = None
+    original_width: Any = None
+    original_height: Any = None
+
+
+class Person(Struct, gc=False):
+    """An annotator, where the export has more than the id."""
+
+    id: int | str | None = None
+    email: str | None = None
+
+
+class Annotation(Struct, gc=False):
+    """The answers of one annotator to a task."""
+
+    result: list[Result] | None = None
+    completed_by: int | str | Person | None = None
+    was_cancelled: bool | None = False
+    skipped: bool | None = False
+    ground_truth: bool | None = False
+    lead_time: float | None = None
+    created_at: str | int | float | None = None
+
+
+class Prediction(Struct, gc=False):
+    """The answers of one model to a task."""
+
+    result: list[Result] | None = None
+    model_version: str | int | float | None = None
+    score: float | None = None
+
+
+class Task(Struct, gc=False):
+    """An item with its annotations and predictions."""
+
+    id: int | str | float | None = None
+    data: Any = None
+    annotations: list[Annotation] | None = None
+    completions: list[Annotation] | None = None
+    predictions: list[Prediction | int] | None = None
+
+
+def recognises(head: Head) -> bool:
+    """Return whether records have data and annotations with results, or a flat export's columns."""
+    return _is_flat(head) or head.all_records(_is_task)
+
+
+def _is_flat(head: Head) -> bool:
+    """Return whether records or columns are those of a flat export."""
+    if head.shape not in ("records", "table"):
+        return False
+    rows = [head.names] if head.shape == "table" else [tuple(record) for record in head.records]
+    return bool(rows) and all(set(FLAT) <= set(row) for row in rows)
+
+
+def _is_task(record: dict[str, Any]) -> bool:
+    if not isinstance(record.get("data"), dict):
+        return False
+    annotations = [record[name] for name in ("annotations", "completions") if name in record]
+    return bool(annotations) and all(
+        isinstance(annotation_list, list)
+        and all(
+            isinstance(annotation, dict) and "result" in annotation
+            for annotation in annotation_list
+        )
+        for annotation_list in annotations
+    )
+
+
+def read(source: Source) -> Export:
+    """Return every question of an export."""
+    head = head_of(source)
+    if head is not None and _is_flat(head):
+        from .label_studio_flat import read as read_flat
+
+        return read_flat(source)
+    collection = Collected()
+    for number, task in records(source, Task):
+        item = collection.items.name(task.id, describe(task.data))
+        if item is None:
+            raise source.fail(f"task {number}: neither an id nor any data")
+        try:
+            for annotation in task.annotations or task.completions or ():
+                _add(collection, item, task.data, annotation)
+            for prediction in task.predictions or ():
+                if isinstance(prediction, Prediction):  # some exports have only its number
+                    _add_prediction(collection, item, task.data, prediction)
+        except DataError as problem:
+            raise source.fail(f"task {number}: {problem}") from None
+    if not (collection.questions or collection.others) and collection.left_out[None, _NOBODY]:
+        raise source.fail("no annotation has an annotator; export it with completed_by")
+    return collection.export()
+
+
+def _add(collection: Collected, item: str, data: Any, annotation: Annotation) -> None:
+    """Add the answers of one annotator to one task."""
+    annotator = _name_of(annotation.completed_by)
+    if annotation.was_cancelled or annotation.skipped:
+        collection.leave_out("cancelled", item, annotator)
+        return
+    if annotator is None:
+        collection.leave_out(_NOBODY, item)
+        return
+    about = About(annotation.created_at, annotation.lead_time)
+    collection.submitted[item, annotator] = about
+    if not annotation.result:
+        collection.blank.add((item, annotator))
+    other_results = _OtherResults(collection, item, data)
+    for result in annotation.result or ():
+        if other_results.take(result):
+            continue
+        label = _label(collection, result)
+        if label is None:
+            continue
+        answers: QuestionAnswers = collection[result.from_name or ""]
+        answers.add(
+            item, annotator, label=label, time=annotation.created_at, duration=annotation.lead_time
+        )
+        if annotation.ground_truth:
+            answers.add_gold(item, label)
+    other_results.add(annotator, about, gold=bool(annotation.ground_truth))
+
+
+def _name_of(by: int | str | Person | None) -> str | None:
+    """Return the name of an annotator, if there is one."""
+    if isinstance(by, Person):
+        by = by.email or by.id
+    if by is None or by == "":
+        return None
+    return by if type(by) is str else str(by)
+
+
+def _add_prediction(collection: Collected, item: str, data: Any, prediction: Prediction) -> None:
+    version = prediction.model_version
+    name = "model" if version is None or version == "" else f"model:{text(version)}"
+    about = About(confidence=prediction.score, model=True)
+    other_results = _OtherResults(collection, item, data)
+    for result in prediction.result or ():
+        if other_results.take(result):
+            continue
+        label = _label(collection, result)
+        if label is not None:
+            collection[result.from_name or ""].add_model(item, version, label, prediction.score)
+    if prediction.result == []:
+        collection.submitted[item, name] = about
+    other_results.add(name, about)
+
+
+def _label(collection: Collected, result: Result) -> str | None:
+    """Return the label of one control for the whole task; anything else is counted."""
+    value, name = result.value, result.from_name
+    if name is None or value is None:
+        collection.left["relations and results without a control"] += 1
+        return None
+    options = options_of(value)
+    if options is None:
+        collection.left["regions of other kinds"] += 1
+        return None
+    if result.item_index is not None or is_local(value):
+        collection.left["answers about regions"] += 1
+        return None
+    if value.choices is None:
+        if value.rating is not None:
+            collection[name].kind = "ordinal"
+        elif value.number is not None:
+            collection[name].kind = "numeric"
+    if len(options) != 1:
+        collection[name].kind = "multiple"
+    return joined(options)
+
+
+def is_local(value: Value) -> bool:
+    """Return whether this is about a span, a box or another part of the item."""
+    return any(getattr(value, name) is not None for name in _REGION)
+
+
+def options_of(value: Value) -> list[str] | None:
+    """Return the chosen options, or nothing if this is no choice.
+
+    >>> options_of(Value(choices=["b", "a"])), options_of(Value(taxonomy=[["x", "y"], ["z"]]))
+    (['b', 'a'], ['x / y', 'z'])
+    """
+    if value.choices is not None:
+        return value.choices if isinstance(value.choices, list) else [value.choices]
+    for answer in (value.rating, value.number, value.selected):
+        if answer is not None:
+            return [text(answer)]
+    if value.taxonomy is not None:
+        return [
+            _PATH.join(map(text, path)) if isinstance(path, list) else text(path)
+            for path in value.taxonomy
+        ]
+    return None
+
+
+class _OtherResults:
     """The answers to questions of other kinds than classes, in one annotation."""
 
     def __init__(self, collection: Collected, item: str, data: Any) -> None:
@@ -205,238 +440,3 @@ def _comparison(selected: str, pair: tuple[str, str]) -> list[dict[str, Any]]:
         raise DataError(f"a comparison selects left or right, not {selected!r:.20}")
     better = selected == "left"
     return [{"value": pair[0], "rank": 2 - better}, {"value": pair[1], "rank": 1 + better}]
-
-
-class Value(Struct, gc=False):
-    """The value of a control, and the region of the item if only a part of it is meant."""
-
-    choices: list[Any] | str | None = None
-    rating: float | int | str | None = None
-    number: float | int | str | None = None
-    taxonomy: list[Any] | None = None
-    selected: str | None = None
-    start: Any = None
-    x: Any = None
-    points: Any = None
-    vertices: Any = None
-    rle: Any = None
-    ranges: Any = None
-    sequence: Any = None
-    end: Any = None
-    offsets: Any = field(default=None, name="globalOffsets")
-    paragraph: Any = field(default=None, name="startOffset")
-    y: Any = None
-    width: Any = None
-    height: Any = None
-    rotation: Any = None
-    radius: Any = field(default=None, name="radiusX")
-    labels: Any = None
-    hypertextlabels: Any = None
-    timeserieslabels: Any = None
-    rectanglelabels: Any = None
-    keypointlabels: Any = None
-    polygonlabels: Any = None
-    brushlabels: Any = None
-    ranker: Any = None
-    text: Any = None
-
-
-class Result(Struct, gc=False):
-    """One control's answer."""
-
-    from_name: str | None = None
-    type: str | None = None
-    value: Value | None = None
-    item_index: Any = None
-    original_width: Any = None
-    original_height: Any = None
-
-
-class Person(Struct, gc=False):
-    """An annotator, where the export has more than the id."""
-
-    id: int | str | None = None
-    email: str | None = None
-
-
-class Annotation(Struct, gc=False):
-    """The answers of one annotator to a task."""
-
-    result: list[Result] | None = None
-    completed_by: int | str | Person | None = None
-    was_cancelled: bool | None = False
-    skipped: bool | None = False
-    ground_truth: bool | None = False
-    lead_time: float | None = None
-    created_at: str | int | float | None = None
-
-
-class Prediction(Struct, gc=False):
-    """The answers of one model to a task."""
-
-    result: list[Result] | None = None
-    model_version: str | int | float | None = None
-    score: float | None = None
-
-
-class Task(Struct, gc=False):
-    """An item with its annotations and predictions."""
-
-    id: int | str | float | None = None
-    data: Any = None
-    annotations: list[Annotation] | None = None
-    completions: list[Annotation] | None = None
-    predictions: list[Prediction | int] | None = None
-
-
-def recognises(head: Head) -> bool:
-    """Return whether records have data and annotations with results, or a flat export's columns."""
-    return is_flat(head) or head.all_records(_is_task)
-
-
-def is_flat(head: Head) -> bool:
-    """Return whether records or columns are those of a flat export."""
-    if head.shape not in ("records", "table"):
-        return False
-    rows = [head.names] if head.shape == "table" else [tuple(record) for record in head.records]
-    return bool(rows) and all(set(FLAT) <= set(row) for row in rows)
-
-
-def _is_task(record: dict[str, Any]) -> bool:
-    if not isinstance(record.get("data"), dict):
-        return False
-    annotations = [record[name] for name in ("annotations", "completions") if name in record]
-    return bool(annotations) and all(
-        isinstance(annotation_list, list)
-        and all(
-            isinstance(annotation, dict) and "result" in annotation
-            for annotation in annotation_list
-        )
-        for annotation_list in annotations
-    )
-
-
-def read(source: Source) -> Export:
-    """Return every question of an export."""
-    head = head_of(source)
-    if head is not None and is_flat(head):
-        from .label_studio_flat import read as read_flat
-
-        return read_flat(source)
-    collection = Collected()
-    for number, task in records(source, Task):
-        item = collection.items.name(task.id, describe(task.data))
-        if item is None:
-            raise source.fail(f"task {number}: neither an id nor any data")
-        try:
-            for annotation in task.annotations or task.completions or ():
-                _add(collection, item, task.data, annotation)
-            for prediction in task.predictions or ():
-                if isinstance(prediction, Prediction):  # some exports have only its number
-                    _add_prediction(collection, item, task.data, prediction)
-        except DataError as problem:
-            raise source.fail(f"task {number}: {problem}") from None
-    if not (collection.questions or collection.others) and collection.left_out[None, _NOBODY]:
-        raise source.fail("no annotation has an annotator; export it with completed_by")
-    return collection.export()
-
-
-def _add(collection: Collected, item: str, data: Any, annotation: Annotation) -> None:
-    """Add the answers of one annotator to one task."""
-    annotator = _name_of(annotation.completed_by)
-    if annotation.was_cancelled or annotation.skipped:
-        collection.leave_out("cancelled", item, annotator)
-        return
-    if annotator is None:
-        collection.leave_out(_NOBODY, item)
-        return
-    about = About(annotation.created_at, annotation.lead_time)
-    collection.submitted[item, annotator] = about
-    if not annotation.result:
-        collection.blank.add((item, annotator))
-    other_results = OtherResults(collection, item, data)
-    for result in annotation.result or ():
-        if other_results.take(result):
-            continue
-        label = _label(collection, result)
-        if label is None:
-            continue
-        answers: QuestionAnswers = collection[result.from_name or ""]
-        answers.add(
-            item, annotator, label=label, time=annotation.created_at, duration=annotation.lead_time
-        )
-        if annotation.ground_truth:
-            answers.add_gold(item, label)
-    other_results.add(annotator, about, gold=bool(annotation.ground_truth))
-
-
-def _name_of(by: int | str | Person | None) -> str | None:
-    """Return the name of an annotator, if there is one."""
-    if isinstance(by, Person):
-        by = by.email or by.id
-    if by is None or by == "":
-        return None
-    return by if type(by) is str else str(by)
-
-
-def _add_prediction(collection: Collected, item: str, data: Any, prediction: Prediction) -> None:
-    version = prediction.model_version
-    name = "model" if version is None or version == "" else f"model:{text(version)}"
-    about = About(confidence=prediction.score, model=True)
-    other_results = OtherResults(collection, item, data)
-    for result in prediction.result or ():
-        if other_results.take(result):
-            continue
-        label = _label(collection, result)
-        if label is not None:
-            collection[result.from_name or ""].add_model(item, version, label, prediction.score)
-    if prediction.result == []:
-        collection.submitted[item, name] = about
-    other_results.add(name, about)
-
-
-def _label(collection: Collected, result: Result) -> str | None:
-    """Return the label of one control for the whole task; anything else is counted."""
-    value, name = result.value, result.from_name
-    if name is None or value is None:
-        collection.left["relations and results without a control"] += 1
-        return None
-    options = options_of(value)
-    if options is None:
-        collection.left["regions of other kinds"] += 1
-        return None
-    if result.item_index is not None or is_local(value):
-        collection.left["answers about regions"] += 1
-        return None
-    if value.choices is None:
-        if value.rating is not None:
-            collection[name].kind = "ordinal"
-        elif value.number is not None:
-            collection[name].kind = "numeric"
-    if len(options) != 1:
-        collection[name].kind = "multiple"
-    return joined(options)
-
-
-def is_local(value: Value) -> bool:
-    """Return whether this is about a span, a box or another part of the item."""
-    return any(getattr(value, name) is not None for name in _REGION)
-
-
-def options_of(value: Value) -> list[str] | None:
-    """Return the chosen options, or nothing if this is no choice.
-
-    >>> options_of(Value(choices=["b", "a"])), options_of(Value(taxonomy=[["x", "y"], ["z"]]))
-    (['b', 'a'], ['x / y', 'z'])
-    """
-    if value.choices is not None:
-        return value.choices if isinstance(value.choices, list) else [value.choices]
-    for answer in (value.rating, value.number, value.selected):
-        if answer is not None:
-            return [text(answer)]
-    if value.taxonomy is not None:
-        return [
-            _PATH.join(map(text, path)) if isinstance(path, list) else text(path)
-            for path in value.taxonomy
-        ]
-    return None

@@ -53,7 +53,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
             if times is not None and isinstance(times[position], datetime):
                 annotation["created_at"] = times[position].isoformat() + "Z"
             annotations.append(annotation)
-        yield task_of(item, content.texts.get(item), annotations, predictions)
+        yield _task(item, content.texts.get(item), annotations, predictions)
 
 
 def results(content: Content) -> Iterator[dict[str, Any]]:
@@ -62,7 +62,7 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
         predictions = []
         if label is not None:
             predictions = [_prediction(content.method, score, _result(content, label))]
-        yield task_of(item, content.texts.get(item), [], predictions)
+        yield _task(item, content.texts.get(item), [], predictions)
 
 
 def clashes(content: Content) -> list[str]:
@@ -93,7 +93,7 @@ def _unknown_members(people: Iterable[str]) -> list[str]:
     ]
 
 
-def task_of(
+def _task(
     item: str, text_of: str | None, annotations: list[Any], predictions: list[Any]
 ) -> dict[str, Any]:
     """Return a task for an item."""
@@ -151,7 +151,7 @@ def body(content: AnswerContent, lost: list[str]) -> str:
                 continue
             by = int(annotator) if is_id(annotator) else {"email": annotator}
             annotations.append({"completed_by": by, "was_cancelled": False, "result": result})
-        tasks.append(task_of(item, content.texts.get(item), annotations, predictions))
+        tasks.append(_task(item, content.texts.get(item), annotations, predictions))
     return json.dumps(tasks, ensure_ascii=False)
 
 

@@ -34,7 +34,7 @@ from ..platforms import (
 from ..sources import Source
 from ..tables import read_columns
 
-MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
+_MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
 _TRUTH = {"true", "false"}
@@ -43,39 +43,6 @@ _HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
 
 Marked = dict[str, dict[int, dict[str, Any]]]  # question → row → answer with marks
 Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
-
-
-def shape_of(value: Any) -> str | None:
-    """Return which of the marks an answer holds; nothing for other answers."""
-    if not isinstance(value, dict):
-        return None
-    return next((name for name in MARKED if isinstance(value.get(name), list)), None)
-
-
-def size_of(value: Any) -> tuple[int, int] | None:
-    """Return height and width of the image that an answer is about, where it has them."""
-    about = value.get("inputImageProperties")
-    if not isinstance(about, dict):
-        return None
-    height, width = about.get("height"), about.get("width")
-    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
-
-
-def marks_of(entries: list[Any], shape: str, size: tuple[int, int] | None) -> list[dict[str, Any]]:
-    """Return marks as plain values."""
-    marks = []
-    for entry in entries:
-        if not isinstance(entry, dict):
-            raise DataError(f"{shape} should be a list of objects")
-        label = entry.get("label")
-        if shape == "boundingBoxes":
-            place = [entry.get(side) for side in ("left", "top", "width", "height")]
-            marks.append(box(place, label, size))
-        elif shape == "keypoints":
-            marks.append(point(entry.get("x"), entry.get("y"), label, size))
-        else:
-            marks.append(span(entry.get("startOffset"), entry.get("endOffset"), label))
-    return marks
 
 
 def recognises(head: Head) -> bool:
@@ -151,51 +118,6 @@ def _times(column: pl.Series) -> pl.Series:
     return column if times.null_count() > column.null_count() else times
 
 
-def _marks(
-    source: Source, rows: pl.DataFrame, by_row: dict[int, Any], was_asked: Sequence[bool] | None
-) -> Question:
-    """Return the marks of one question."""
-    shape = next(filter(None, map(shape_of, by_row.values())), "boundingBoxes")
-    values: list[Any] = [None] * rows.height
-    sizes: dict[str, tuple[int, int]] = {}
-    for row, value in by_row.items():
-        size = size_of(value)
-        if size is not None and rows["item"][row] is not None:
-            sizes[rows["item"][row]] = size
-        try:
-            values[row] = marks_of(value.get(shape) or [], shape, size)
-        except DataError as problem:
-            raise source.fail(f"row {row + 1}: {problem}") from None
-    return kind_question(rows, values, MARKED[shape], sizes, was_asked)
-
-
-def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:
-    """Take a column of marks, or of the size of their images; return whether it is one."""
-    name, _, shape = column.name.removeprefix("Answer.").rpartition(".")
-    if shape in MARKED:
-        for row, body in enumerate(column.to_list()):
-            if body:
-                marks = _loads(source, body, row, column.name)
-                if not isinstance(marks, list):
-                    raise source.fail(f"row {row + 1}: {column.name} should be a list")
-                marked.setdefault(name, {}).setdefault(row, {})[shape] = marks
-        return True
-    if name.endswith(_SIZE):
-        for row, side in enumerate(column.to_list()):
-            about = marked.setdefault(name.removesuffix(_SIZE), {}).setdefault(row, {})
-            if side is not None and str(side).isdecimal():
-                about.setdefault(_SIZE[1:], {})[shape] = int(side)
-        return True
-    return False
-
-
-def _loads(source: Source, body: Any, row: int, name: str) -> Any:
-    try:
-        return json.loads(body)
-    except (TypeError, ValueError, RecursionError):
-        raise source.fail(f"row {row + 1}: {name} is not JSON") from None
-
-
 def _from_columns(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str, Answered]:
     """Return question → answers, from columns; marks are added to `marked`."""
     spread: dict[str, list[str]] = {}
@@ -232,7 +154,7 @@ def _from_json(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str,
             if not isinstance(answers, dict):
                 raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
             for name, value in answers.items():
-                if shape_of(value):
+                if _shape_of(value):
                     marked.setdefault(name, {})[row] = value
                     continue
                 if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
@@ -278,3 +200,81 @@ def _split(answers: Sequence[Any]) -> Answered:
         return list(answers), None
     labels = map(as_label, answers)
     return [chosen(label.split("|")) if label else None for label in labels], True
+
+
+def _loads(source: Source, body: Any, row: int, name: str) -> Any:
+    try:
+        return json.loads(body)
+    except (TypeError, ValueError, RecursionError):
+        raise source.fail(f"row {row + 1}: {name} is not JSON") from None
+
+
+def _marks(
+    source: Source, rows: pl.DataFrame, by_row: dict[int, Any], was_asked: Sequence[bool] | None
+) -> Question:
+    """Return the marks of one question."""
+    shape = next(filter(None, map(_shape_of, by_row.values())), "boundingBoxes")
+    values: list[Any] = [None] * rows.height
+    sizes: dict[str, tuple[int, int]] = {}
+    for row, value in by_row.items():
+        size = _size_of(value)
+        if size is not None and rows["item"][row] is not None:
+            sizes[rows["item"][row]] = size
+        try:
+            values[row] = _as_marks(value.get(shape) or [], shape, size)
+        except DataError as problem:
+            raise source.fail(f"row {row + 1}: {problem}") from None
+    return kind_question(rows, values, _MARKED[shape], sizes, was_asked)
+
+
+def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:
+    """Take a column of marks, or of the size of their images; return whether it is one."""
+    name, _, shape = column.name.removeprefix("Answer.").rpartition(".")
+    if shape in _MARKED:
+        for row, body in enumerate(column.to_list()):
+            if body:
+                marks = _loads(source, body, row, column.name)
+                if not isinstance(marks, list):
+                    raise source.fail(f"row {row + 1}: {column.name} should be a list")
+                marked.setdefault(name, {}).setdefault(row, {})[shape] = marks
+        return True
+    if name.endswith(_SIZE):
+        for row, side in enumerate(column.to_list()):
+            about = marked.setdefault(name.removesuffix(_SIZE), {}).setdefault(row, {})
+            if side is not None and str(side).isdecimal():
+                about.setdefault(_SIZE[1:], {})[shape] = int(side)
+        return True
+    return False
+
+
+def _shape_of(value: Any) -> str | None:
+    """Return which of the marks an answer holds; nothing for other answers."""
+    if not isinstance(value, dict):
+        return None
+    return next((name for name in _MARKED if isinstance(value.get(name), list)), None)
+
+
+def _size_of(value: Any) -> tuple[int, int] | None:
+    """Return height and width of the image that an answer is about, where it has them."""
+    about = value.get("inputImageProperties")
+    if not isinstance(about, dict):
+        return None
+    height, width = about.get("height"), about.get("width")
+    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
+
+
+def _as_marks(entries: list[Any], shape: str, size: tuple[int, int] | None) -> list[dict[str, Any]]:
+    """Return marks as plain values."""
+    marks = []
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise DataError(f"{shape} should be a list of objects")
+        label = entry.get("label")
+        if shape == "boundingBoxes":
+            place = [entry.get(side) for side in ("left", "top", "width", "height")]
+            marks.append(box(place, label, size))
+        elif shape == "keypoints":
+            marks.append(point(entry.get("x"), entry.get("y"), label, size))
+        else:
+            marks.append(span(entry.get("startOffset"), entry.get("endOffset"), label))
+    return marks

@@ -39,80 +39,6 @@ _SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
 ByTask = dict[str, dict[int, Any]]  # task → row → answer
 
 
-def are_marks(value: Any) -> bool:
-    """Return whether an answer is a list of marks drawn on a picture."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(mark, dict) and ("tool" in mark or "x" in mark) for mark in value)
-    )
-
-
-def size_of(metadata: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return height and width of the first picture of a subject, where they are known."""
-    dimensions = metadata.get("subject_dimensions")
-    picture = dimensions[0] if isinstance(dimensions, list) and dimensions else None
-    if not isinstance(picture, dict):
-        return None
-    try:
-        return checked_size(picture.get("naturalHeight"), picture.get("naturalWidth"))
-    except DataError:
-        return None
-
-
-def marks_of_task(
-    source: Source,
-    by_row: Mapping[int, list[Any]],
-    items: Sequence[str],
-    sizes: Mapping[str, tuple[int, int]],
-) -> tuple[dict[Kind, dict[int, Any]], int]:
-    """Return kind → row → marks, and how many marks have other shapes."""
-    marks: dict[Kind, dict[int, Any]] = {}
-    unread = 0
-    for row, drawings in by_row.items():
-        size = sizes.get(items[row])
-        for drawing in drawings:
-            try:
-                kind, mark = _mark(drawing, size)
-            except DataError as problem:
-                raise source.fail(f"row {row + 1}: {problem}") from None
-            if kind is None:
-                unread += 1
-            else:
-                marks.setdefault(kind, {}).setdefault(row, []).append(mark)
-    for kind, by_kind in marks.items():
-        for row in by_row:
-            by_kind.setdefault(row, [])
-        if kind == "masks":
-            sized = {row: shapes for row, shapes in by_kind.items() if items[row] in sizes}
-            marks[kind] = {r: _mask(shapes, sizes[items[r]]) for r, shapes in sized.items()}
-    return marks, unread
-
-
-def _mark(drawing: Mapping[str, Any], size: tuple[int, int] | None) -> tuple[Kind | None, Any]:
-    label = drawing.get("tool_label", drawing.get("tool"))
-    place = [drawing.get(name) for name in ("x", "y", "width", "height")]
-    if None not in place:
-        return "boxes", box(place, label, size)
-    if isinstance(drawing.get("points"), list) and size is not None:
-        corners = [(p.get("x"), p.get("y")) for p in drawing["points"] if isinstance(p, dict)]
-        if len(corners) < 3 or not all(isinstance(v, (int, float)) for c in corners for v in c):
-            raise DataError("a polygon whose points are not at least three of x and y")
-        return "masks", from_polygon(corners, size)
-    x, y, r = drawing.get("x"), drawing.get("y"), drawing.get("r")
-    if x is None or y is None or "points" in drawing:
-        return None, None
-    if r is not None:
-        around = point(x, y) | {"r": box((0, 0, r, r))["w"]}
-        left_side, top, r = around["x"] - around["r"], around["y"] - around["r"], around["r"]
-        return "boxes", box((left_side, top, 2 * r, 2 * r), label)
-    return "points", point(x, y, label, size)
-
-
-def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
-    return {"size": list(size), "counts": runs_of(union(shapes), size)}
-
-
 def recognises(head: Head) -> bool:
     """Return whether a table has classifications of subjects."""
     return head.shape == "table" and {*_NEEDED} <= {*head.names}
@@ -138,11 +64,11 @@ def read(source: Source) -> Export:
     sizes = {
         item: size
         for item, about in zip(rows["item"].to_list(), metadata, strict=True)
-        if (size := size_of(about)) is not None and item is not None
+        if (size := _size_of(about)) is not None and item is not None
     }
     for name, by_task in marked.items():
         values = {row: value for row, value in answered.pop(name, {}).items() if value == []}
-        marks, unread = marks_of_task(source, {**values, **by_task}, rows["item"].to_list(), sizes)
+        marks, unread = _marks_of_task(source, {**values, **by_task}, rows["item"].to_list(), sizes)
         drawn += unread
         for kind, by_kind in marks.items():
             free = name if len(marks) == 1 else f"{name} ({kind})"
@@ -202,7 +128,7 @@ def _answers(
         for task, value in _tasks(tasks):
             name = f"{flows[row]}:{task}" if many else task
             answer = _answer(value)
-            if answer is None and are_marks(value):
+            if answer is None and _are_marks(value):
                 marked.setdefault(name, {})[row] = value
             elif answer is None and value in (None, ""):
                 blank.setdefault(name, set()).add(row)
@@ -285,3 +211,77 @@ def _parsed(source: Source, column: pl.Series) -> Iterator[Any]:
             yield json.loads(body) if body else []
         except (ValueError, RecursionError):
             raise source.fail(f"row {row + 1}: {column.name} is not JSON") from None
+
+
+def _are_marks(value: Any) -> bool:
+    """Return whether an answer is a list of marks drawn on a picture."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(mark, dict) and ("tool" in mark or "x" in mark) for mark in value)
+    )
+
+
+def _size_of(metadata: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return height and width of the first picture of a subject, where they are known."""
+    dimensions = metadata.get("subject_dimensions")
+    picture = dimensions[0] if isinstance(dimensions, list) and dimensions else None
+    if not isinstance(picture, dict):
+        return None
+    try:
+        return checked_size(picture.get("naturalHeight"), picture.get("naturalWidth"))
+    except DataError:
+        return None
+
+
+def _marks_of_task(
+    source: Source,
+    by_row: Mapping[int, list[Any]],
+    items: Sequence[str],
+    sizes: Mapping[str, tuple[int, int]],
+) -> tuple[dict[Kind, dict[int, Any]], int]:
+    """Return kind → row → marks, and how many marks have other shapes."""
+    marks: dict[Kind, dict[int, Any]] = {}
+    unread = 0
+    for row, drawings in by_row.items():
+        size = sizes.get(items[row])
+        for drawing in drawings:
+            try:
+                kind, mark = _mark(drawing, size)
+            except DataError as problem:
+                raise source.fail(f"row {row + 1}: {problem}") from None
+            if kind is None:
+                unread += 1
+            else:
+                marks.setdefault(kind, {}).setdefault(row, []).append(mark)
+    for kind, by_kind in marks.items():
+        for row in by_row:
+            by_kind.setdefault(row, [])
+        if kind == "masks":
+            sized = {row: shapes for row, shapes in by_kind.items() if items[row] in sizes}
+            marks[kind] = {r: _mask(shapes, sizes[items[r]]) for r, shapes in sized.items()}
+    return marks, unread
+
+
+def _mark(drawing: Mapping[str, Any], size: tuple[int, int] | None) -> tuple[Kind | None, Any]:
+    label = drawing.get("tool_label", drawing.get("tool"))
+    place = [drawing.get(name) for name in ("x", "y", "width", "height")]
+    if None not in place:
+        return "boxes", box(place, label, size)
+    if isinstance(drawing.get("points"), list) and size is not None:
+        corners = [(p.get("x"), p.get("y")) for p in drawing["points"] if isinstance(p, dict)]
+        if len(corners) < 3 or not all(isinstance(v, (int, float)) for c in corners for v in c):
+            raise DataError("a polygon whose points are not at least three of x and y")
+        return "masks", from_polygon(corners, size)
+    x, y, r = drawing.get("x"), drawing.get("y"), drawing.get("r")
+    if x is None or y is None or "points" in drawing:
+        return None, None
+    if r is not None:
+        around = point(x, y) | {"r": box((0, 0, r, r))["w"]}
+        left_side, top, r = around["x"] - around["r"], around["y"] - around["r"], around["r"]
+        return "boxes", box((left_side, top, 2 * r, 2 * r), label)
+    return "points", point(x, y, label, size)
+
+
+def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
+    return {"size": list(size), "counts": runs_of(union(shapes), size)}
