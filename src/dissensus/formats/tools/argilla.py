@@ -38,6 +38,7 @@ _WHOLE = re.compile(r"(-?\d{1,15})\.0")
 _ABOUT = ("id", "status", "_server_id", "inserted_at", "updated_at", "external_id")
 
 Record = dict[str, Any]
+Response = tuple[str, Any, Any, Any]  # question, value, user, status; or value, agent, score
 
 
 def recognises(head: Head) -> bool:
@@ -205,9 +206,6 @@ def _are_rankings(lists: set[tuple[str, ...]]) -> bool:
         and len({frozenset(options) for options in lists}) == 1
         and len(min(lists)) > 1
     )
-
-
-Response = tuple[str, Any, Any, Any]  # question, value, user, status; or value, agent, score
 
 
 def _nested(record: Record, where: str, source: Source) -> tuple[list[Response], list[Response]]:

@@ -23,11 +23,12 @@ from .label_studio import FLAT, Value, is_local, options_of
 
 _OTHER = ("id", "created_at", "updated_at", "agreement", "history")
 _VALUES = ("choices", "rating", "number", "taxonomy", "selected", "text", "labels")
-
 _MANY = 20
 _EMPTY: tuple[Any, ...] = (None, "", [])
 
 Columns = dict[str, list[Any]]
+
+_decode: Callable[[str], Any] = msgspec.json.Decoder(Any).decode
 
 
 def read(source: Source) -> Export:
@@ -193,9 +194,6 @@ def _between(names: Sequence[str]) -> list[str]:
     if "id" not in names or "annotator" not in names:
         return []
     return list(names[names.index("id") + 1 : names.index("annotator")])
-
-
-_decode: Callable[[str], Any] = msgspec.json.Decoder(Any).decode
 
 
 def _parsed(column: pl.Series) -> list[Any]:
