@@ -40,10 +40,6 @@ class TableError(DataError, KeyError, AssertionError):
     crowd-kit raises a `KeyError` or an `AssertionError` there; this is all three.
     """
 
-    def __str__(self) -> str:
-        """Return the message without the quotes of a `KeyError`."""
-        return " ".join(str(self.args[0]).splitlines())
-
 
 @dataclass
 class Names:
