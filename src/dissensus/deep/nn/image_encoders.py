@@ -1,30 +1,8 @@
-"""Four blocks of convolution, the small network of few-shot learning.
+"""The networks behind the names of `encoders`, but for transformers: of images, and of features.
 
-O. Vinyals et al. Matching networks for one shot learning. NeurIPS 2016. arXiv:1606.04080
-
-EfficientNet-Lite0 with the weights that come inside a package: 7 × 7 patches of 1280.
-
-M. Tan, Q. Le. EfficientNet: rethinking model scaling for convolutional neural networks.
-ICML 2019. arXiv:1905.11946
-
-Small encoders: features or pixels as they are, or a few layers.
-
-Residual networks of transformers, trained here or with torchvision's published weights.
-
-    K. He, X. Zhang, S. Ren, J. Sun. Deep residual learning for image recognition. CVPR 2016.
-    arXiv:1512.03385
-
-Images of up to 64 pixels skip the first two halvings.
-
-Image networks of timm, where that package is installed.
-
-VGG networks (Simonyan & Zisserman 2015) and peerannot's two small networks on top of one.
-
-    K. Simonyan, A. Zisserman. Very deep convolutional networks for large-scale image recognition.
-    ICLR 2015. arXiv:1409.1556
-
-`modellabelme` and `modelmusic` are the same network: the frozen trunk of VGG-16 with batch
-normalisation, its 7 × 7 patches through one hidden layer of 128. Weights have torchvision's names.
+Residual and VGG networks, also peerannot's two, and four blocks of convolution are trained here or
+begin with published weights; EfficientNet-Lite0 and timm's networks come with theirs. Images may
+also be cut into squares, pixel by pixel. Features are taken as they are, or through a few layers.
 """
 
 from __future__ import annotations
@@ -42,6 +20,11 @@ from ...errors import OptionError, install_command
 from ...params import Count, Probability, Settings
 from .encoders import Encoder, ImageEncoder, Tokens, load_encoder, load_weights
 from .inputs import Arrays, Inputs
+
+_SMALL = 64  # pixels: smaller images skip the first two halvings of a residual network
+_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+_LAYER = re.compile(r"encoder\.stages\.(\d+)\.layers\.(\d+)\.(?:shortcut|layer\.(\d+))\.(\w+)(.*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +53,10 @@ class Conv4Settings(Settings):
 
 
 class Conv4(ImageEncoder):
-    """Four blocks of convolution; the vector is all patches concatenated."""
+    """Four blocks of convolution; the vector is all patches concatenated.
+
+    O. Vinyals et al. Matching networks for one shot learning. NeurIPS 2016. arXiv:1606.04080
+    """
 
     def __init__(self, settings: Conv4Settings) -> None:
         half = (0.5,) * settings.channels
@@ -103,7 +89,11 @@ class EfficientNetSettings(Settings):
 
 
 class EfficientNet(ImageEncoder):
-    """EfficientNet-Lite0 without its last layer."""
+    """EfficientNet-Lite0 without its last layer: 7 × 7 patches of 1280.
+
+    M. Tan, Q. Le. EfficientNet: rethinking model scaling for convolutional neural networks.
+    ICML 2019. arXiv:1905.11946
+    """
 
     name = "efficientnet-lite0"
     width = 1280
@@ -124,38 +114,6 @@ class EfficientNet(ImageEncoder):
     def patches(self, x: Tensor) -> Tensor:
         """Return the last feature map: (item, feature, row, column)."""
         return self.body.extract_features(x)
-
-
-@dataclass(frozen=True, kw_only=True)
-class IdentitySettings(Settings):
-    """Features as they are."""
-
-    def build(self, inputs: Inputs | None) -> Identity:
-        """Return the encoder."""
-        return Identity(n_features_of(inputs, "identity"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class MlpSettings(Settings):
-    """A few layers over features.
-
-    Parameters
-    ----------
-    hidden
-        Width of every layer.
-    layers
-        Number of layers.
-    dropout
-        Dropout after every layer.
-    """
-
-    hidden: Count = 128
-    layers: Count = 1
-    dropout: Probability = 0.0
-
-    def build(self, inputs: Inputs | None) -> Mlp:
-        """Return the encoder."""
-        return Mlp(n_features_of(inputs, "mlp"), self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,50 +138,6 @@ class PatchesSettings(Settings):
         return Patches(self.size, self.side)
 
 
-class Identity(Encoder):
-    """Features as they are."""
-
-    name = "identity"
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.n_features = self.width = width
-
-    def prepare(self, inputs: Inputs) -> Tensor:
-        """Return one row of numbers per item."""
-        width = n_features_of(inputs, self.name)
-        if width != self.n_features:
-            raise OptionError(f"{width} features per item, but the encoder takes {self.n_features}")
-        assert isinstance(inputs, Arrays)
-        return inputs.values.flatten(1)
-
-    def tokens(self, x: Tensor) -> Tokens:
-        """Return the features as those of a single token."""
-        return Tokens(self(x)[:, None], torch.ones(len(x), 1, dtype=torch.bool, device=x.device))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features: (item, feature)."""
-        return x
-
-
-class Mlp(Identity):
-    """A few layers over features."""
-
-    name = "mlp"
-
-    def __init__(self, n_features: int, settings: MlpSettings) -> None:
-        super().__init__(n_features)
-        layers: list[nn.Module] = []
-        for width in [n_features, *[settings.hidden] * (settings.layers - 1)]:
-            layers += [nn.Linear(width, settings.hidden), nn.ReLU(), nn.Dropout(settings.dropout)]
-        self.body = nn.Sequential(*layers)
-        self.width = settings.hidden
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the last layer: (item, feature)."""
-        return self.body(x)
-
-
 class Patches(ImageEncoder):
     """Squares of an image, pixel by pixel; it has no weights."""
 
@@ -239,19 +153,6 @@ class Patches(ImageEncoder):
         across = self.size // self.side
         flat = nn.functional.unfold(x, self.side, stride=self.side)  # (item, feature, square)
         return flat.reshape(len(x), self.width, across, across)
-
-
-def n_features_of(inputs: Inputs | None, name: str) -> int:
-    """Return how many numbers an item has."""
-    if not isinstance(inputs, Arrays):
-        kind = "nothing" if inputs is None else inputs.kind
-        raise OptionError(f"{name} takes features, but it was given {kind}; name an encoder")
-    return inputs.values[:1].numel() if len(inputs) else 0
-
-
-_SMALL = 64
-_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
-_LAYER = re.compile(r"encoder\.stages\.(\d+)\.layers\.(\d+)\.(?:shortcut|layer\.(\d+))\.(\w+)(.*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +181,13 @@ class ResNetSettings(Settings):
 
 
 class ResNet(ImageEncoder):
-    """A residual network without its last layer."""
+    """A residual network without its last layer.
+
+    K. He, X. Zhang, S. Ren, J. Sun. Deep residual learning for image recognition. CVPR 2016.
+    arXiv:1512.03385
+
+    Images of up to 64 pixels skip the first two halvings.
+    """
 
     def __init__(self, depth: int, size: int) -> None:
         from transformers import ResNetConfig, ResNetModel
@@ -315,10 +222,10 @@ def torchvision_name(name: str) -> str:
     match = _LAYER.match(name)
     if match is None:
         return name
-    stage, block, layer, kind, rest = match.groups()
+    stage, block, layer, kind, suffix = match.groups()
     norm = kind == "normalization"
     part = f"{'bn' if norm else 'conv'}{int(layer) + 1}" if layer else f"downsample.{int(norm)}"
-    return f"layer{int(stage) + 1}.{block}.{part}{rest}"
+    return f"layer{int(stage) + 1}.{block}.{part}{suffix}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,8 +261,8 @@ class Timm(ImageEncoder):
         try:
             body = timm.create_model(model, pretrained=pretrained, num_classes=0)
         except (OSError, RuntimeError, ValueError) as problem:
-            first = str(problem).splitlines()[0]
-            raise OptionError(f"timm:{model}: cannot be loaded ({first})") from None
+            reason = str(problem).splitlines()[0]
+            raise OptionError(f"timm:{model}: cannot be loaded ({reason})") from None
         config = body.pretrained_cfg
         super().__init__(config["input_size"][-1], tuple(config["mean"]), tuple(config["std"]))
         self.name, self.body, self.pretrained = f"timm:{model}", body, pretrained
@@ -365,9 +272,6 @@ class Timm(ImageEncoder):
         """Return the last feature map: (item, feature, row, column)."""
         maps = self.body.forward_features(x)
         return maps if maps.ndim == 4 else maps.transpose(1, 2)[..., None]
-
-
-_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,7 +328,11 @@ class PeerannotSettings(Settings):
 
 
 class Vgg(ImageEncoder):
-    """The convolutions of a VGG network."""
+    """The convolutions of a VGG network.
+
+    K. Simonyan, A. Zisserman. Very deep convolutional networks for large-scale image recognition.
+    ICLR 2015. arXiv:1409.1556
+    """
 
     width = 512
 
@@ -451,7 +359,11 @@ class Vgg(ImageEncoder):
 
 
 class _Hidden(ImageEncoder):
-    """A frozen trunk, its patches concatenated, and one hidden layer."""
+    """A frozen trunk, its patches concatenated, and one hidden layer.
+
+    Both `modellabelme` and `modelmusic` of peerannot: the trunk is VGG-16 with batch normalisation,
+    and its 7 × 7 patches go through one hidden layer of 128.
+    """
 
     def __init__(self, trunk: Vgg, hidden: int, dropout: float) -> None:
         super().__init__(trunk.size)
@@ -466,3 +378,87 @@ class _Hidden(ImageEncoder):
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer: (item, feature)."""
         return self.head(self.patches((x - self.mean) / self.std).flatten(1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentitySettings(Settings):
+    """Features as they are."""
+
+    def build(self, inputs: Inputs | None) -> Identity:
+        """Return the encoder."""
+        return Identity(n_features_of(inputs, "identity"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlpSettings(Settings):
+    """A few layers over features.
+
+    Parameters
+    ----------
+    hidden
+        Width of every layer.
+    layers
+        Number of layers.
+    dropout
+        Dropout after every layer.
+    """
+
+    hidden: Count = 128
+    layers: Count = 1
+    dropout: Probability = 0.0
+
+    def build(self, inputs: Inputs | None) -> Mlp:
+        """Return the encoder."""
+        return Mlp(n_features_of(inputs, "mlp"), self)
+
+
+class Identity(Encoder):
+    """Features as they are."""
+
+    name = "identity"
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.n_features = self.width = width
+
+    def prepare(self, inputs: Inputs) -> Tensor:
+        """Return one row of numbers per item."""
+        width = n_features_of(inputs, self.name)
+        if width != self.n_features:
+            raise OptionError(f"{width} features per item, but the encoder takes {self.n_features}")
+        assert isinstance(inputs, Arrays)
+        return inputs.values.flatten(1)
+
+    def tokens(self, x: Tensor) -> Tokens:
+        """Return the features as those of a single token."""
+        return Tokens(self(x)[:, None], torch.ones(len(x), 1, dtype=torch.bool, device=x.device))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features: (item, feature)."""
+        return x
+
+
+class Mlp(Identity):
+    """A few layers over features."""
+
+    name = "mlp"
+
+    def __init__(self, n_features: int, settings: MlpSettings) -> None:
+        super().__init__(n_features)
+        layers: list[nn.Module] = []
+        for width in [n_features, *[settings.hidden] * (settings.layers - 1)]:
+            layers += [nn.Linear(width, settings.hidden), nn.ReLU(), nn.Dropout(settings.dropout)]
+        self.body = nn.Sequential(*layers)
+        self.width = settings.hidden
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the last layer: (item, feature)."""
+        return self.body(x)
+
+
+def n_features_of(inputs: Inputs | None, name: str) -> int:
+    """Return how many numbers an item has."""
+    if not isinstance(inputs, Arrays):
+        kind = "nothing" if inputs is None else inputs.kind
+        raise OptionError(f"{name} takes features, but it was given {kind}; name an encoder")
+    return inputs.values[:1].numel() if len(inputs) else 0
