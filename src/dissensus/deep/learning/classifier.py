@@ -150,9 +150,9 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         data = {"inputs": inputs, "soft labels": posterior, "features of annotators": features}
         validation = None
         if valid is not None:
-            known, truth = as_inputs(valid[0]), _class_codes(valid[1], annotations.classes)
-            validation = LabelledInputs(self.encoding_.prepare(known), truth)
-            data |= {"validation items": known, "known labels": truth}
+            valid_inputs, truth = as_inputs(valid[0]), _class_codes(valid[1], annotations.classes)
+            validation = LabelledInputs(self.encoding_.prepare(valid_inputs), truth)
+            data |= {"validation items": valid_inputs, "known labels": truth}
         vectors = self.encoding_.vectors(x)
         model, self.history_ = build_and_train(
             lambda learned: self._build(vectors, learned, features, posterior),

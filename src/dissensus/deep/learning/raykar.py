@@ -1,6 +1,7 @@
-"""Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior.
+"""A classifier learns posteriors of the items: those of EM, or those of an aggregator.
 
-Aggregate first, then train as if the labels were true.
+In Raykar's EM the classifier is every item's own prior, so posteriors change while it learns them.
+In two stages, labels are aggregated first, and then learned as if they were true.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class RaykarModel(CrowdModel):
         own = super().log_class(vector)
         if self.training or not len(self.others):
             return own
-        every = torch.stack([own, *(other.log_truth(vector) for other in self.classifiers)])
-        return every.logsumexp(dim=0) - np.log(len(every))
+        log = torch.stack([own, *(model.log_truth(vector) for model in self.classifiers)])
+        return log.logsumexp(dim=0) - np.log(len(log))
 
     def begin(self, examples: Examples, epoch: int) -> None:
         super().begin(examples, epoch)
@@ -102,13 +103,13 @@ class RaykarModel(CrowdModel):
     def _out_of_fold(self, batch: Batch) -> Tensor:
         if not len(self.others):
             return self.log_truth(batch.x)
-        every = torch.stack([other(batch.x).log_softmax(dim=-1) for other in self.others])
-        return every[self.fold[batch.item], torch.arange(len(batch.item))]
+        log = torch.stack([model(batch.x).log_softmax(dim=-1) for model in self.others])
+        return log[self.fold[batch.item], torch.arange(len(batch.item))]
 
     def loss(self, batch: Batch) -> Tensor:
         own = super().loss(batch)
-        for number, other in enumerate(self.others):
-            own = own + self._learned(other(batch.x).log_softmax(dim=-1), batch, number)
+        for fold, model in enumerate(self.others):
+            own = own + self._learned(model(batch.x).log_softmax(dim=-1), batch, fold)
         return own
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
