@@ -189,7 +189,13 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         network = Network(
             hidden=self.hidden, dropout=self.dropout, input_dropout=self.input_dropout
         )
-        classifier = partial(Classifier.of, self.encoding_, vectors, annotations.n_classes, network)
+        classifier = partial(
+            Classifier.of,
+            self.encoding_,
+            vectors=vectors,
+            n_classes=annotations.n_classes,
+            network=network,
+        )
         method = learners.create(self.method)
         if posterior is not None and not isinstance(method, TwoStage):
             raise OptionError(f"{self.method} learns from annotations; posterior= is for two-stage")

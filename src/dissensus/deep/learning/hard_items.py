@@ -84,7 +84,9 @@ class Aum(Margins):
         epochs = trainer.n_epochs(single, run)
         if self.cut == "fake":
             n_classes, scores = annotations.n_classes, None
-            values, cut, learned = self._against_fakes(trainer, label, n_classes, epochs, run)
+            values, cut, learned = self._against_fakes(
+                trainer, label, n_classes=n_classes, epochs=epochs, run=run
+            )
         else:
             record = trainer.record_margins(single, epochs, run, self, keep=keep)
             values = {kind: _by_item(value, label) for kind, value in record.aum.items()}
@@ -108,7 +110,7 @@ class Aum(Margins):
         )
 
     def _against_fakes(
-        self, trainer: Trainer, label: Integers, n_classes: int, epochs: int, run: Run
+        self, trainer: Trainer, label: Integers, *, n_classes: int, epochs: int, run: Run
     ) -> tuple[dict[str, Floats], Floats, tuple[float, float]]:
         """Return AUM by kind and cut of every item, and how much the first network has learned."""
         labelled = np.flatnonzero(label >= 0)

@@ -366,7 +366,9 @@ class Trainer:
         with torch_seed(self.training.seed):
             classifier = self.classifier(annotations.n_classes)
             top, scale = margins.top, margins.scale
-            learner = MarginRecorder(classifier, len(annotations), top, scale, shape)
+            learner = MarginRecorder(
+                classifier, len(annotations), top=top, scale=scale, shape=shape
+            )
             examples = Examples(self.x, annotations, self.augment)
             about = f"margins with top {top} of {scale} on {self.encoding.name} ({self.network})"
             train(learner, examples, training, about=about, **run._asdict())
@@ -400,11 +402,18 @@ def prepare(
     """Return a method with its settings, a trainer for inputs of any kind, and its run."""
     method_settings, network, training = split_settings((method, Network, Training), settings)
     inputs = as_inputs(X)
-    changes = augment_for(inputs) if augment else None
+    augmentation = augment_for(inputs) if augment else None
     encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, augmented=augment)
     x = encoding.prepare(inputs)
     annotations.check_inputs(x)
-    trainer = Trainer(x, encoding, encoding.vectors(x), network, training, changes)
+    trainer = Trainer(
+        x=x,
+        encoding=encoding,
+        vectors=encoding.vectors(x),
+        network=network,
+        training=training,
+        augment=augmentation,
+    )
     data = None if folder is None else digests({"inputs": inputs})
     return method_settings, trainer, Run(folder, resume, progress, data)
 

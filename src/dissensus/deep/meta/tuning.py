@@ -7,15 +7,11 @@ steps would not get far in them, so there is a grid search over their range firs
 
 All this is on episodes of equally frequent classes. Only the weight of class frequencies in
 predictions is searched for on uneven ones, last: on these, EM would learn to follow the votes into
-one class.
+one class. The adapter that is most accurate on other episodes is chosen.
 
-Scores of an adapter on episodes: accuracy with its interval, log-loss and calibration.
-
-The validation split of the source: for early stopping, tuning and choosing adapters.
-
-Whole tasks are held out where there are at least four, otherwise whole classes of every task, where
-enough are left on both sides; otherwise some items of every class. Without a trainable embedding
-nothing is held out.
+The validation split is for early stopping, tuning and choosing. Whole tasks are held out where
+there are at least four, otherwise whole classes of every task, where enough are left on both sides;
+otherwise some items of every class. Without a trainable embedding nothing is held out.
 """
 
 from __future__ import annotations
@@ -40,6 +36,13 @@ from .episodes import Episodes, EpisodeSource, Sizes
 from .tasks import Tasks
 
 _QUERY_BATCH = 512  # inputs embedded at a time
+_SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
+_TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # in items
+_BS = [1, 10, 100]
+_WEIGHTS = [0.01, 0.25, 0.5, 1, 1.5, 2, 3]  # of class frequencies
+_BATCH, _LR = 64, 0.01
+_ITEMS = 3200  # in the supports of a batch, at most
+_LEAST_TASKS = 4  # of which whole ones are held out
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +94,10 @@ def _scores_of(log_truth: Tensor, truth: Tensor) -> Scores:
     best = log_truth.max(dim=2)
     right = (best.indices == truth).double()
     return Scores(
-        right.mean(dim=1).numpy(),
-        log_loss.mean(dim=1).numpy(),
-        best.values.double().exp().flatten().numpy(),
-        right.flatten().numpy(),
+        accuracy=right.mean(dim=1).numpy(),
+        log_loss=log_loss.mean(dim=1).numpy(),
+        confidence=best.values.double().exp().flatten().numpy(),
+        right=right.flatten().numpy(),
     )
 
 
@@ -104,14 +107,6 @@ def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
     embedding.eval()
     vectors = [embedding(x).float() for x in chunks(tasks.x, _QUERY_BATCH)]
     return Tasks(torch.cat(vectors), tasks.label, tasks.task, annotations=tasks.annotations)
-
-
-_SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
-_TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # in items
-_BS = [1, 10, 100]
-_WEIGHTS = [0.01, 0.25, 0.5, 1, 1.5, 2, 3]  # of class frequencies
-_BATCH, _LR = 64, 0.01
-_ITEMS = 3200  # in the supports of a batch, at most
 
 
 class Choice(NamedTuple):
@@ -225,9 +220,6 @@ def choose(
     return Choice(best, dict(adapters), scores)
 
 
-_LEAST_TASKS = 4
-
-
 class Split(NamedTuple):
     """Source tasks for training, and those held out."""
 
@@ -284,8 +276,6 @@ def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -
             count = len(items) // 2
         held_out[rng.permutation(items)[:count]] = True
     description = f"{held_out.sum()} of {len(held_out)} items"
-    train, validation = (
-        tasks.items(np.flatnonzero(~held_out)),
-        tasks.items(np.flatnonzero(held_out)),
-    )
+    train = tasks.items(np.flatnonzero(~held_out))
+    validation = tasks.items(np.flatnonzero(held_out))
     return Split(train, validation.unrotated(), description)

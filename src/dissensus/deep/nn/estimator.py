@@ -260,8 +260,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError("written by another version; fit it again", where=str(folder))
         digest = model.pop("digest", None)  # earlier ones have none
         if digest not in (None, digest_of(folder / _WEIGHTS, model)):
-            what = f"a damaged {cls.__name__}, changed since; save it again"
-            raise DataError(what, where=str(folder))
+            message = f"a damaged {cls.__name__}, changed since; save it again"
+            raise DataError(message, where=str(folder))
         try:
             estimator = cls(**{k: cls._setting(k, v) for k, v in model["settings"].items()})
             estimator.classes_ = restored_classes(model)

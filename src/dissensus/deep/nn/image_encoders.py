@@ -177,7 +177,9 @@ class ResNetSettings(Settings):
     def build(self, inputs: Inputs | None) -> ResNet:
         """Return the encoder."""
         encoder = ResNet(self.depth, self.size)
-        return load_encoder(encoder, encoder.body, self.weights, "fc.", torchvision_name)
+        return load_encoder(
+            encoder, encoder.body, self.weights, without="fc.", rename=torchvision_name
+        )
 
 
 class ResNet(ImageEncoder):
@@ -296,7 +298,7 @@ class VggSettings(Settings):
     def build(self, inputs: Inputs | None) -> Vgg:
         """Return the encoder."""
         encoder = Vgg(self.depth, self.size)
-        return load_encoder(encoder, encoder, self.weights, "classifier.")
+        return load_encoder(encoder, encoder, self.weights, without="classifier.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,8 +172,8 @@ def input_files(folder: Path) -> list[Path]:
         if files:
             return files
     all_endings = ", ".join(sorted(set().union(*_ENDINGS.values())))
-    what = f"no images, videos or sounds in it; they end in {all_endings}"
-    raise DataError(what, where=str(folder))
+    message = f"no images, videos or sounds in it; they end in {all_endings}"
+    raise DataError(message, where=str(folder))
 
 
 def _file_index(folder: Path, items: Names, build: Callable[[list[Path]], Inputs]) -> InputIndex:
@@ -226,8 +226,8 @@ def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     names_key = next((key for key in arrays if key in _ITEMS and key != column), "")
     names = arrays.pop(names_key) if names_key else None
     if column is None and len(arrays) > 1:
-        what = f"holds {', '.join(arrays)}; name one of them as the column"
-        raise DataError(what, where=str(path))
+        message = f"holds {', '.join(arrays)}; name one of them as the column"
+        raise DataError(message, where=str(path))
     if column is not None and column not in arrays:
         raise DataError(f"holds no {column!r}; there are {', '.join(arrays)}", where=str(path))
     values = arrays[column] if column is not None else next(iter(arrays.values()))
@@ -250,8 +250,8 @@ def _row_names(path: Path, n_rows: int, items: list[str]) -> list[str]:
     count = (
         f", but {len(items)} items" if n_rows != len(items) else f" for items such as {items[0]}"
     )
-    what = f"{n_rows} rows{count}; name the rows in an array 'items'"
-    raise DataError(what, where=str(path))
+    message = f"{n_rows} rows{count}; name the rows in an array 'items'"
+    raise DataError(message, where=str(path))
 
 
 def _table(path: Path, column: str | None, files: Callable[[list[Path]], Inputs]) -> InputIndex:

@@ -129,8 +129,8 @@ class Run:
                     "name a new folder"
                 )
 
-    def _refusal(self, what: str) -> OptionError:
-        return OptionError(what, where=str(self.folder))
+    def _refusal(self, message: str) -> OptionError:
+        return OptionError(message, where=str(self.folder))
 
     def _write_json(self, file: str, content: dict[str, Any]) -> None:
         with self.writing(file) as draft:
