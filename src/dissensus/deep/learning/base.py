@@ -317,9 +317,9 @@ class CrowdModel(Learner):
 
     def confusion(self) -> Tensor:
         """Return confusion matrices on an average item: (annotator, true, given)."""
-        everyone = torch.arange(self.n_annotators, device=self.count.device)
+        annotators = torch.arange(self.n_annotators, device=self.count.device)
         average = self.classifier.mean.new_zeros(self.n_annotators, self.classifier.width)
-        return self.log_confusion(everyone, average).exp()
+        return self.log_confusion(annotators, average).exp()
 
 
 def at_label(log: Tensor, label: Tensor) -> Tensor:
@@ -410,8 +410,8 @@ def count_confusion(
 
 def log_count_confusion(annotations: Annotations, posterior: Floats, common: float) -> Tensor:
     """Return the log of `count_confusion` as a tensor."""
-    counted = count_confusion(annotations, posterior, common=common)
-    return torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
+    confusion = count_confusion(annotations, posterior, common=common)
+    return torch.tensor(np.log(confusion), dtype=torch.get_default_dtype())
 
 
 def vote_shares(annotations: Annotations) -> Floats:

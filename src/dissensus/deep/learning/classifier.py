@@ -176,8 +176,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _about(self) -> str:
         settings = {"hidden": self.hidden, "dropout": self.dropout, "augment": self.augment}
         settings |= {"input dropout": self.input_dropout}
-        words = ", ".join(f"{name} {value}" for name, value in settings.items())
-        return f"{self.method} on {self.encoding_.name} ({words})"
+        network = ", ".join(f"{name} {value}" for name, value in settings.items())
+        return f"{self.method} on {self.encoding_.name} ({network})"
 
     def _build(
         self,
@@ -242,11 +242,13 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self._by_pairs(X, annotators, CrowdModel.performance)
 
     @torch.no_grad()
-    def _by_pairs(self, x: ArrayLike | Inputs, annotators: ArrayLike | None, work: Any) -> Floats:
+    def _by_pairs(
+        self, x: ArrayLike | Inputs, annotators: ArrayLike | None, predict: Any
+    ) -> Floats:
         codes = self.annotator_codes(annotators).astype(np.int64)
         annotator = torch.from_numpy(codes).to(self.model_.count.device)
         size = max(_CHUNK // max(len(annotator), 1), 1)
-        values = [work(self.model_, x, annotator).double().cpu() for x in self._chunks(x, size)]
+        values = [predict(self.model_, x, annotator).double().cpu() for x in self._chunks(x, size)]
         return torch.cat(values).numpy()
 
     @torch.no_grad()

@@ -529,9 +529,9 @@ class UnionNetModel(ConfusionModel):
         Its columns are distributions over all annotators: the one place where a step costs more
         the more of them there are.
         """
-        everyone = self.matrices.common + self.matrices.own.all + self.rate[:, None, None]
-        total = everyone.logsumexp(dim=(0, 2))  # (true)
-        return everyone[annotator] - total[:, None]
+        logits = self.matrices.common + self.matrices.own.all + self.rate[:, None, None]
+        total = logits.logsumexp(dim=(0, 2))  # (true)
+        return logits[annotator] - total[:, None]
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.log_union(annotator).log_softmax(dim=-1)

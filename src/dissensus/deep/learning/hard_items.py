@@ -115,21 +115,21 @@ class Aum(Margins):
         """Return AUM by kind and cut of every item, and how much the first network has learned."""
         labelled = np.flatnonzero(label >= 0)
         size = max(round(len(labelled) / (n_classes + 1)), 1)
-        drawn = np.random.default_rng([trainer.training.seed, 0xFA4E]).permutation(labelled)
+        order = np.random.default_rng([trainer.training.seed, 0xFA4E]).permutation(labelled)
         values = {kind: np.full(len(label), np.nan) for kind in ("top2", "pleiss")}
         cut = np.full(len(label), np.nan)
         learned = np.nan, np.nan
-        for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
-            moved = label.copy()
-            moved[fakes] = n_classes
-            annotations = Annotations.from_labels(moved, n_classes + 1)
+        for number, fakes in enumerate((order[:size], order[size : 2 * size])):
+            fake_label = label.copy()
+            fake_label[fakes] = n_classes
+            annotations = Annotations.from_labels(fake_label, n_classes + 1)
             inside = run.inside(f"fake-{number}", run.progress)
             record = trainer.record_margins(annotations, epochs, inside, self)
-            areas = {kind: _by_item(value, moved) for kind, value in record.aum.items()}
+            areas = {kind: _by_item(value, fake_label) for kind, value in record.aum.items()}
             if number == 0:
-                learned = share_learned(record.probability[labelled], moved[labelled])
+                learned = share_learned(record.probability[labelled], fake_label[labelled])
             level = np.quantile(areas[self.margin][fakes], self.percentile)
-            items = np.setdiff1d(labelled, fakes) if number == 0 else drawn[:size]
+            items = np.setdiff1d(labelled, fakes) if number == 0 else order[:size]
             cut[items] = level
             for kind, area in areas.items():
                 values[kind][items] = area[items]
@@ -212,9 +212,9 @@ def aumc(x: Any, annotations: Annotations, **options: Any) -> AumScores:
     **options
         As for `aum`.
     """
-    voted = majority(annotations, options.get("seed", 0))
+    label = majority(annotations, options.get("seed", 0))
     return replace(
-        aum(x, Annotations.from_labels(voted, annotations.classes), **options),
+        aum(x, Annotations.from_labels(label, annotations.classes), **options),
         annotations=annotations,
     )
 

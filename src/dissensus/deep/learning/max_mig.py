@@ -174,8 +174,9 @@ class DoctorNetModel(CrowdModel):
         super().begin(examples, epoch)
         if not self.warming:
             posterior = self.log_classes(examples).double().exp().cpu().numpy()
-            counted = log_count_confusion(examples.annotations, posterior, self.settings.pooled)
-            self.log_counted.copy_(counted)
+            pooled = self.settings.pooled
+            log_confusion = log_count_confusion(examples.annotations, posterior, pooled)
+            self.log_counted.copy_(log_confusion)
 
     def log_given(self, pairs: PairBatch) -> Tensor:
         return self.log_head(self.classifier.body(pairs.vector), pairs.annotator)

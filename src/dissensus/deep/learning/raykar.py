@@ -58,7 +58,7 @@ class RaykarModel(CrowdModel):
         self.register_buffer("target", torch.zeros(posterior.shape))
         self.register_buffer("log_counted", torch.zeros(self.n_annotators, *[self.n_classes] * 2))
         self.register_buffer("fold", torch.arange(self.n_items) % max(settings.folds, 1))
-        self._keep(posterior, context.annotations)
+        self._store(posterior, context.annotations)
 
     def networks(self) -> Iterator[nn.Parameter]:
         return chain(super().networks(), self.others.parameters())
@@ -68,11 +68,13 @@ class RaykarModel(CrowdModel):
         """Those that each miss a part of the items."""
         return list(self.others)  # type: ignore[arg-type]
 
-    def _keep(self, posterior: Floats, annotations: Annotations) -> None:
+    def _store(self, posterior: Floats, annotations: Annotations) -> None:
         settings = self.settings
-        counted = count_confusion(annotations, posterior, settings.smoothing, settings.pooled)
+        confusion = count_confusion(
+            annotations, posterior, own=settings.smoothing, common=settings.pooled
+        )
         self.target.copy_(torch.from_numpy(posterior))
-        self.log_counted.copy_(torch.from_numpy(np.log(counted)))
+        self.log_counted.copy_(torch.from_numpy(np.log(confusion)))
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.log_counted[annotator]
@@ -90,8 +92,8 @@ class RaykarModel(CrowdModel):
             return
         prior = self.settings.damping * self.prior(examples).double().cpu().numpy()
         for _ in range(self.settings.rounds):
-            counted = np.exp(self.log_counted.double().cpu().numpy())
-            self._keep(expect(examples.annotations, prior, counted), examples.annotations)
+            confusion = np.exp(self.log_counted.double().cpu().numpy())
+            self._store(expect(examples.annotations, prior, confusion), examples.annotations)
 
     def prior(self, examples: Examples) -> Tensor:
         """Return what the classifiers say of every item that they have not seen: (item, class)."""
@@ -257,8 +259,8 @@ class TwoStage(Method):
         aggregator, annotations = aggregators.create(self.labels), context.annotations
         if context.posterior is not None:
             posterior = context.posterior.double().numpy()
-            counted = log_count_confusion(annotations, posterior, self.pooled)
-            return PosteriorModel(context, self, context.posterior, counted)
+            log_counted = log_count_confusion(annotations, posterior, self.pooled)
+            return PosteriorModel(context, self, context.posterior, log_counted)
         target = posterior = np.zeros((annotations.n_items, annotations.n_classes))
         if len(annotations):
             result = aggregator.fit(annotations)
@@ -268,5 +270,7 @@ class TwoStage(Method):
             target = posterior ** (1 / self.temperature)
             target = target / target.sum(axis=1, keepdims=True)
         target = target * (annotations.labels_per_item > 0)[:, None]
-        counted = log_count_confusion(annotations, posterior, self.pooled)
-        return TwoStageModel(context, self, torch.tensor(target, dtype=counted.dtype), counted)
+        log_counted = log_count_confusion(annotations, posterior, self.pooled)
+        return TwoStageModel(
+            context, self, torch.tensor(target, dtype=log_counted.dtype), log_counted
+        )

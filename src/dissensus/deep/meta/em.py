@@ -185,8 +185,8 @@ class Em(Adapter):
         self.leave_one_out = settings.leave_one_out
         weight = settings.share_weight
         self.log_share_weight = None if weight is None else log_parameter(weight)
-        everyone = self.starts == "everyone"
-        self.log_evidence = log_parameter(settings.evidence) if everyone else None
+        many_starts = self.starts == "everyone"
+        self.log_evidence = log_parameter(settings.evidence) if many_starts else None
 
     def adapt(self, support: Items) -> EmTasks:
         return self.adapt_in(support, self.steps)

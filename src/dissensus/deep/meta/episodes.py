@@ -176,11 +176,11 @@ class EpisodeSource:
         shots, n_annotators = int(rng.choice(sizes.shots)), int(rng.choice(sizes.annotators))
         pool = rng.permutation(classes)[: max(sizes.pool_classes, ways)]
         positions, items, x = self._pool(rng, pool)  # (class of the pool, item), or -1
-        among = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]
-        selection = _Selection(rng, positions[among], shots, sizes)
+        rows = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]  # (episode, class)
+        selection = _Selection(rng, positions[rows], shots, sizes)
         if self.annotators is None:
             episode_items = items[np.concatenate([selection.support, selection.query], axis=1)]
-            annotations = self.tasks.labels_in_episodes(episode_items, pool[among])
+            annotations = self.tasks.labels_in_episodes(episode_items, pool[rows])
             label, query_label = np.split(annotations, [selection.support.shape[1]], axis=1)
             confusion = np.full((n_episodes, annotations.shape[2], ways, ways), np.nan)
         else:
@@ -194,7 +194,7 @@ class EpisodeSource:
             "query": selection.query,
             "truth": selection.truth,
             "query_label": query_label,
-            "classes": pool[among],
+            "classes": pool[rows],
             "confusion": confusion.astype(np.float32),
         }
         tensors = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}

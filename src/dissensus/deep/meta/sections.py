@@ -159,12 +159,12 @@ def embedding_figure(view: EmbeddingView) -> Figure:
     facet = {"field": "panel", "type": "nominal", "sort": titles, "title": None, "header": header}
     spec = chart(rows, columns=3, facet=facet, spec=points)
     del spec["width"]
-    words = (
+    caption = (
         f"{len(view.items)} items, neighbours in the embedding next to each other (t-SNE; axes and "
         "far distances mean nothing). Fainter: less probable"
     )
-    words += "; ringed: wrong; right: of the items with labels." if has_truth else "."
-    return Figure("Classes in the embedding", words, spec)
+    caption += "; ringed: wrong; right: of the items with labels." if has_truth else "."
+    return Figure("Classes in the embedding", caption, spec)
 
 
 def _rows(

@@ -134,21 +134,30 @@ def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int
     if not list(adapter.parameters()):
         return
     size = _size(source)
-    small = max(size // 8, 1)  # many pools, so many tasks
-    even = replace(source, sizes=replace(source.sizes, uneven=0.0))
+    episodes_per_batch = max(size // 8, 1)  # many pools, so many tasks
+    even_source = replace(source, sizes=replace(source.sizes, uneven=0.0))
     weight = adapter.log_share_weight if isinstance(adapter, Em) else None
     if weight is not None:
         weight.requires_grad_(False).fill_(log(_WEIGHTS[0]))
     if isinstance(adapter, Em):
-        _grid_search(adapter, list(_resized(even, 16 * small).batches(small, seed, 10**6)))
+        _grid_search(
+            adapter,
+            list(
+                _resized(even_source, 16 * episodes_per_batch).batches(
+                    episodes_per_batch, seed, 10**6
+                )
+            ),
+        )
     width = source.tasks.x.shape[1]  # type: ignore[union-attr]
     learner = EpisodeLearner(Embedding(nn.Identity(), width), adapter, lr=_LR)
     settings = Training(
         epochs=1, batch=size, lr=_LR, scheduler="cosine", held_out=0.0, clip=5.0, seed=seed
     )
-    train(learner, _resized(even, steps * size), settings)
+    train(learner, _resized(even_source, steps * size), settings)
     if weight is not None and source.sizes.uneven:
-        batches = _resized(source, 32 * small).batches(small, seed, 10**6 + 2)
+        batches = _resized(source, 32 * episodes_per_batch).batches(
+            episodes_per_batch, seed, 10**6 + 2
+        )
         _search(adapter, weight, _WEIGHTS, list(batches))
 
 

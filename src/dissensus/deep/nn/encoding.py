@@ -122,8 +122,8 @@ class Several(Inputs):
 
 def encoder_of(part: Inputs, encoder: Any) -> Any:
     """Return the encoder of one kind: features are taken as they are."""
-    numbers = isinstance(part, Arrays) and part.values.ndim == 2
-    return "identity" if numbers else encoder
+    is_features = isinstance(part, Arrays) and part.values.ndim == 2
+    return "identity" if is_features else encoder
 
 
 def side_by_side(parts: list[Features]) -> Features:

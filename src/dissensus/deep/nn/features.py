@@ -38,7 +38,7 @@ from ...base.progress import Progress
 from ...errors import DataError, OptionError
 from .batches import Source
 from .encoders import Encoder, encoder_for
-from .inputs import Arrays, Inputs, as_inputs
+from .inputs import Arrays, Inputs, as_inputs, check_finite
 from .media import Videos
 
 _SHARD = 2048  # items that are kept together; what was encoded before an interruption stays
@@ -176,11 +176,7 @@ class Features:
         vectors = np.ascontiguousarray(self.vectors, dtype=np.float32)
         if vectors.ndim != 2:
             raise DataError(f"one vector per item is (item, feature), not {vectors.shape}")
-        if not np.isfinite(vectors).all():
-            item = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise DataError(
-                f"input {item}: a number is missing or infinite; fill it or leave it out"
-            )
+        check_finite(vectors)
         object.__setattr__(self, "vectors", vectors)
 
     def __len__(self) -> int:
@@ -378,10 +374,10 @@ def cached_features(
     if tokens and type(encoder).forward is Encoder.forward:
         kinds.append("vectors")
     if len(missing):
-        todo = inputs.take(missing)
+        unencoded = inputs.take(missing)
         size = max(batch // _n_frames(inputs), 1)
         targets = {kind: stores[kind] for kind in kinds}
-        _encode(encoder, todo, keys[missing], targets, batch=size, progress=progress)
+        _encode(encoder, unencoded, keys[missing], targets, batch=size, progress=progress)
     rows = stores[kinds[0]].find(keys)
     if tokens:
         return CachedFeatures(rows, rows.mask)

@@ -119,11 +119,11 @@ class ImageTransformer(ImageEncoder):
     pretrained = True
 
     def __init__(self, name: str, body: Any, notes: dict[str, Any]) -> None:
-        half = [0.5, 0.5, 0.5]
+        default = [0.5, 0.5, 0.5]
         super().__init__(
             int(getattr(body.config, "image_size", 224)),
-            tuple(notes.get("image_mean", half)),
-            tuple(notes.get("image_std", half)),
+            tuple(notes.get("image_mean", default)),
+            tuple(notes.get("image_std", default)),
         )
         self.name, self.body = name, body
         self.width = getattr(body.config, "hidden_size", None) or body.config.hidden_sizes[-1]

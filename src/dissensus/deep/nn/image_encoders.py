@@ -197,8 +197,8 @@ class ResNet(ImageEncoder):
 
         super().__init__(size)
         self.name = f"resnet{depth}[size={size}]"
-        wider, kind = (4, "bottleneck") if depth >= 50 else (1, "basic")
-        widths = [64 * 2**stage * wider for stage in range(4)]
+        expansion, kind = (4, "bottleneck") if depth >= 50 else (1, "basic")
+        widths = [64 * 2**stage * expansion for stage in range(4)]
         self.width = widths[-1]
         config = ResNetConfig(depths=list(_BLOCKS[depth]), hidden_sizes=widths, layer_type=kind)
         self.body: Any = ResNetModel(config)

@@ -152,10 +152,10 @@ class Images(Files):
         errors = (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError)
         try:
             with Image.open(path) as image:
-                small = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+                square = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
         except errors as problem:
             raise DataError(f"{path}: not a readable image ({problem})") from None
-        return as_pixels(np.array(small))
+        return as_pixels(np.array(square))
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,10 +273,15 @@ def _numbers(values: Tensor) -> Tensor:
     """Return values as 32-bit floats; bytes are the brightness of pixels, from 0 to 1."""
     values = values.detach().cpu()
     scaled = values.to(torch.float32) / (255 if values.dtype == torch.uint8 else 1)
-    if not bool(torch.isfinite(scaled).all()):
-        item = int(torch.nonzero(~torch.isfinite(scaled.reshape(len(scaled), -1)).all(1))[0])
-        raise DataError(f"input {item}: a number is missing or infinite; fill it or leave it out")
+    check_finite(scaled.numpy())
     return scaled
+
+
+def check_finite(values: Array) -> None:
+    """Fail where a number of an input is missing or infinite: (item, …)."""
+    if not np.isfinite(values).all():
+        item = int(np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))[0])
+        raise DataError(f"input {item}: a number is missing or infinite; fill it or leave it out")
 
 
 def content_of(path: Path) -> bytes:

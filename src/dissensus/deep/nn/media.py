@@ -88,8 +88,8 @@ def frames_of(path: Path, count: int, size: int) -> Tensor:
             last = None
             for number, frame in enumerate(file.decode(video=0)):
                 if number in numbers:
-                    small = frame.reformat(width=size, height=size, format="rgb24")
-                    last = frames[number] = as_pixels(np.array(small.to_ndarray()))
+                    square = frame.reformat(width=size, height=size, format="rgb24")
+                    last = frames[number] = as_pixels(np.array(square.to_ndarray()))
                 if number >= numbers[-1]:
                     break
     except (av.FFmpegError, OSError, ValueError) as problem:

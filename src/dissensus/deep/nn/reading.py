@@ -153,15 +153,15 @@ def class_folders(path: str | Path) -> tuple[InputIndex, dict[str, str]]:
     peerannot does, and otherwise by their paths.
     """
     folder = Path(path)
-    files = {file.relative_to(folder).as_posix(): file for file in input_files(folder)}
-    numbers = {_number(position): file for position, file in files.items()}
-    if len(numbers) < len(files) or not all(name.isdigit() for name in numbers):
-        numbers = files
-    for file in files.values():
+    by_path = {file.relative_to(folder).as_posix(): file for file in input_files(folder)}
+    by_name = {_number(place): file for place, file in by_path.items()}
+    if len(by_name) < len(by_path) or not all(name.isdigit() for name in by_name):
+        by_name = by_path
+    for file in by_path.values():
         if file.parent == folder:
             raise DataError("is in no subfolder of a class", where=str(file))
-    index = InputIndex(str(folder), numbers, files_of, "no image for item")
-    return index, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
+    index = InputIndex(str(folder), by_name, files_of, "no image for item")
+    return index, {name: file.relative_to(folder).parts[0] for name, file in by_name.items()}
 
 
 def input_files(folder: Path) -> list[Path]:
@@ -264,8 +264,8 @@ def _table(path: Path, column: str | None, files: Callable[[list[Path]], Inputs]
     inputs = [name for name in present if plain_name(name) in INPUT_COLUMNS]
     if column is None and len(inputs) != 1:
         count = "several columns" if inputs else "no column"
-        among = ", ".join(inputs or present)
-        raise source.fail(f"{count} of texts or files among {among}; name the column")
+        candidates = ", ".join(inputs or present)
+        raise source.fail(f"{count} of texts or files among {candidates}; name the column")
     needed = {"item": [*NEEDED["item"], "id"]}
     roles = find_columns(present, needed, {"input": column or inputs[0]}, source.name)
     frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
