@@ -134,20 +134,12 @@ def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int
     if not list(adapter.parameters()):
         return
     size = _size(source)
-    episodes_per_batch = max(size // 8, 1)  # many pools, so many tasks
     even_source = replace(source, sizes=replace(source.sizes, uneven=0.0))
     weight = adapter.log_share_weight if isinstance(adapter, Em) else None
     if weight is not None:
         weight.requires_grad_(False).fill_(log(_WEIGHTS[0]))
     if isinstance(adapter, Em):
-        _grid_search(
-            adapter,
-            list(
-                _resized(even_source, 16 * episodes_per_batch).batches(
-                    episodes_per_batch, seed, 10**6
-                )
-            ),
-        )
+        _grid_search(adapter, _small_batches(even_source, 16, seed, 10**6))
     width = source.tasks.x.shape[1]  # type: ignore[union-attr]
     learner = EpisodeLearner(Embedding(nn.Identity(), width), adapter, lr=_LR)
     settings = Training(
@@ -155,16 +147,20 @@ def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int
     )
     train(learner, _resized(even_source, steps * size), settings)
     if weight is not None and source.sizes.uneven:
-        batches = _resized(source, 32 * episodes_per_batch).batches(
-            episodes_per_batch, seed, 10**6 + 2
-        )
-        _search(adapter, weight, _WEIGHTS, list(batches))
+        batches = _small_batches(source, 32, seed, 10**6 + 2)
+        _search(adapter, weight, _WEIGHTS, batches)
 
 
 def _size(source: EpisodeSource) -> int:
     """Return the number of episodes in a batch."""
     largest = max(source.sizes.ways) * (max(source.sizes.shots) + source.sizes.unlabelled)
     return min(max(_ITEMS // largest, 4), _BATCH)
+
+
+def _small_batches(source: EpisodeSource, count: int, seed: int, epoch: int) -> list[Episodes]:
+    """Return batches an eighth as large: many pools, so many tasks."""
+    size = max(_size(source) // 8, 1)
+    return list(_resized(source, count * size).batches(size, seed, epoch))
 
 
 def _resized(source: EpisodeSource, n_episodes: int) -> EpisodeSource:
