@@ -1,6 +1,6 @@
-"""Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less.
+"""Networks that say how annotators err, from an embedding of the annotator and, if asked, the item.
 
-The annotator network of MaDL: how an annotator errs, and with `instance` on which items.
+Methods with a `PerformanceModel` (MaDL, annot-mix) turn the embeddings into confusion matrices:
 
     e = embedding of the annotator, c = e, or (e, embedding of the item)
     logits = W relu(e + relu(V c)) + b,   confusion = softmax over the label given
@@ -10,9 +10,7 @@ and spreads the errors evenly, `scalar` a single one. At the start b makes every
 with probability `trust`. An annotator has a row of a table or, where features of annotators are
 given, a linear map of these, which also works for new annotators.
 
-Herde et al. (2024), annot-mix: items, annotators and labels mixed in pairs.
-
-Cao et al. (2023), CrowdAR: every label has a reliability, by annotator and item.
+CrowdAR is a crowd layer whose labels have a reliability, by annotator and item.
 """
 
 from __future__ import annotations
@@ -29,6 +27,10 @@ from ...params import Count, Positive, Probability
 from ..nn.batches import Batch, Table
 from .base import BuildParts, CrowdModel, Method, PairBatch, at_label, linear, squares, trusting
 from .confusion_layers import CrowdLayer, MatrixModel, Trust
+
+_ALPHA, _BETA = 1.25, 0.25  # of the Gamma prior of MaDL's γ
+_MODE = (_ALPHA - 1) / _BETA
+_LEAST = 1e-5  # of γ
 
 
 class PerformanceModel(CrowdModel):
@@ -120,11 +122,6 @@ class PerformanceMethod(Method):
     spread: Positive | None = 2.0
 
 
-_ALPHA, _BETA = 1.25, 0.25
-_MODE = (_ALPHA - 1) / _BETA
-_LEAST = 1e-5
-
-
 class MadlModel(PerformanceModel):
     """An annotator network, and weights against copied labels."""
 
@@ -136,8 +133,8 @@ class MadlModel(PerformanceModel):
         if self.gamma is None:
             return super().crowd_loss(log_truth, vector, batch)
         log = at_label(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
-        here, position = torch.unique(batch.annotator, return_inverse=True)
-        weight = weights(self.embedding(here).detach(), self.gamma)[position]
+        annotators, position = torch.unique(batch.annotator, return_inverse=True)
+        weight = weights(self.embedding(annotators).detach(), self.gamma)[position]
         prior = (_ALPHA - 1) * (self.gamma / _MODE).log() - _BETA * (self.gamma - _MODE)
         return -(weight * log).mean() - prior
 
@@ -152,9 +149,9 @@ def weights(embedding: Tensor, gamma: Tensor) -> Tensor:
     >>> weights(torch.tensor([[0.0], [0.0], [9.0]]), torch.tensor(1.0)).tolist()
     [0.75, 0.75, 1.5]
     """
-    apart = (embedding[:, None] - embedding[None]).square().sum(dim=2)
-    rare = 1 / torch.exp(-gamma * apart).sum(dim=1)
-    return len(embedding) * rare / rare.sum()
+    distance = (embedding[:, None] - embedding[None]).square().sum(dim=2)
+    rarity = 1 / torch.exp(-gamma * distance).sum(dim=1)
+    return len(embedding) * rarity / rarity.sum()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,18 +198,18 @@ class AnnotMixModel(PerformanceModel):
         pair = torch._sample_dirichlet(vector.new_full((size, 2), alpha))
         return self.mixed_loss(vector, batch, pair[:, :1], torch.randperm(size))
 
-    def mixed_loss(self, vector: Tensor, batch: Batch, share: Tensor, other: Tensor) -> Tensor:
-        """Return the loss of annotations mixed with others: shares (annotation, 1)."""
+    def mixed_loss(self, vector: Tensor, batch: Batch, share: Tensor, partner: Tensor) -> Tensor:
+        """Return the loss of annotations mixed with their partners: shares (annotation, 1)."""
 
         def mix(rows: Tensor) -> Tensor:
-            return share * rows + (1 - share) * rows[other]
+            return share * rows + (1 - share) * rows[partner]
 
         mixed = mix(vector[batch.row])
         log_errors = self.log_errors(mix(self.embedding(batch.annotator)), mixed.detach())
         log_truth = self.log_class(mixed)
         log_given = torch.logsumexp(log_truth[:, :, None] + log_errors, dim=1)
-        annotations = torch.nn.functional.one_hot(batch.label, self.n_classes).to(log_given.dtype)
-        return -(mix(annotations) * log_given).sum(dim=1).mean()
+        one_hot = torch.nn.functional.one_hot(batch.label, self.n_classes).to(log_given.dtype)
+        return -(mix(one_hot) * log_given).sum(dim=1).mean()
 
 
 @dataclass(frozen=True, kw_only=True)

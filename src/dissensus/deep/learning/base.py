@@ -19,22 +19,6 @@ with the classifier; where annotators err, they do not.
 
 In the first epochs (`warm_up`) the classifier learns the labels as they are, all with the same
 weight. The annotators keep their start, so class k of the network is class k of the crowd.
-
-Confusion matrices of annotators who gave few labels each.
-
-Logits are a shared matrix plus the annotator's own,
-
-    log_confusion[j, k, l] = log_softmax_l( common[k, l] + own[j, k, l] ),
-
-with a Gaussian prior of spread `spread` on every entry of `own`. An annotator with forty labels on
-eight classes cannot fill sixty-four cells; the prior shrinks them towards the shared matrix. It
-enters the loss divided by the number of annotations, as in the posterior.
-
-The classifier that every method trains: an encoder, one hidden layer, one linear head.
-
-The encoder turns an input into a vector; for features it is the identity. Vectors are standardized
-by the training items, so that one learning rate and one dropout fit all data. Methods that depend
-on the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the encoder.
 """
 
 from __future__ import annotations
@@ -57,60 +41,7 @@ from ..nn.batches import Table
 from ..nn.encoding import Encoding
 from ..nn.estimator import standardization
 
-
-class AnnotatorMatrices(nn.Module):
-    """One matrix for every annotator: what all share and what is their own."""
-
-    def __init__(self, start: Tensor, n_annotators: int) -> None:
-        super().__init__()
-        self.common = nn.Parameter(start.clone())  # (true, given)
-        self.own = Table(torch.zeros(n_annotators, *start.shape))  # (annotator, true, given)
-
-    def forward(self, annotator: Tensor) -> Tensor:
-        return self.common + self.own(annotator)
-
-
-def squares(rows: Tensor) -> Tensor:
-    """Return the sum of the squares in every row of a table."""
-    return rows.flatten(1).square().sum(dim=1)
-
-
-def trusting(accuracy: float, n_classes: int) -> Tensor:
-    """Return logits under which every class is labelled correctly this often: (true, given).
-
-    >>> trusting(0.8, 3).softmax(dim=1).diagonal().tolist()
-    [0.800..., 0.800..., 0.800...]
-    """
-    others = max(n_classes - 1, 1)
-    return math.log(accuracy * others / (1 - accuracy)) * torch.eye(n_classes)
-
-
-def count_confusion(
-    annotations: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
-) -> Floats:
-    """Return confusion matrices counted under a posterior: (annotator, true, given).
-
-    Every cell gets `own`, and every row the weight `common`, shared out as all annotators
-    together fill that row.
-    """
-    n_classes = annotations.n_classes
-    labels = annotations.part(0, annotations.n_items).labels
-    counts = (labels.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
-    pooled = counts.sum(axis=0) + own + np.eye(n_classes)
-    counts = counts + own + common * pooled / pooled.sum(axis=1, keepdims=True)
-    return counts / counts.sum(axis=2, keepdims=True)
-
-
-def log_count_confusion(annotations: Annotations, posterior: Floats, common: float) -> Tensor:
-    """Return the log of `count_confusion` as a tensor."""
-    counted = count_confusion(annotations, posterior, common=common)
-    return torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
-
-
-def vote_shares(annotations: Annotations) -> Floats:
-    """Return the share of the labels of an item that each class has; zeros without labels."""
-    votes = annotations.votes()
-    return votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+Epochs = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +64,12 @@ class Network(Settings):
 
 
 class Classifier(nn.Module):
-    """x → logits of the classes.
+    """x → logits of the classes, by an encoder, one hidden layer and one linear head.
+
+    The encoder turns an input into a vector; for features it is the identity. Vectors are
+    standardized by the training items, so that one learning rate and one dropout fit all data.
+    Methods that depend on the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into
+    the encoder.
 
     Parameters
     ----------
@@ -198,17 +134,6 @@ class Classifier(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.body(self.encode(x)))
-
-
-def linear(width: int, out: int, spread: float) -> nn.Linear:
-    """Return a linear layer whose weights begin small and whose bias begins at zero."""
-    layer = nn.Linear(width, out)
-    nn.init.normal_(layer.weight, std=spread)
-    nn.init.zeros_(layer.bias)
-    return layer
-
-
-Epochs = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,10 +223,10 @@ class CrowdModel(Learner):
 
     def groups(self) -> list[dict[str, Any]]:
         networks = set(self.networks())
-        rest = [each for each in self.parameters() if each not in networks]
+        crowd = [parameter for parameter in self.parameters() if parameter not in networks]
         return [
             {"params": list(self.networks())},
-            {"params": rest, "lr": self.settings.crowd_lr, "weight_decay": 0.0},
+            {"params": crowd, "lr": self.settings.crowd_lr, "weight_decay": 0.0},
         ]
 
     def networks(self) -> Iterator[nn.Parameter]:
@@ -392,9 +317,9 @@ class CrowdModel(Learner):
 
     def confusion(self) -> Tensor:
         """Return confusion matrices on an average item: (annotator, true, given)."""
-        everyone = torch.arange(self.n_annotators, device=self.count.device)
+        annotators = torch.arange(self.n_annotators, device=self.count.device)
         average = self.classifier.mean.new_zeros(self.n_annotators, self.classifier.width)
-        return self.log_confusion(everyone, average).exp()
+        return self.log_confusion(annotators, average).exp()
 
 
 def at_label(log: Tensor, label: Tensor) -> Tensor:
@@ -407,10 +332,10 @@ def sequential_log_probability(log_truth: Tensor, log_label: Tensor, row: Tensor
 
     Labels of one item are consecutive, as in every batch.
     """
-    total = log_label.double().cumsum(dim=0)
-    before = total - log_label
+    after = log_label.double().cumsum(dim=0)
+    before = after - log_label
     log_truth = log_truth - before[torch.searchsorted(row, row)]  # without other items
-    log = torch.logsumexp(log_truth + total, 1) - torch.logsumexp(log_truth + before, 1)
+    log = torch.logsumexp(log_truth + after, 1) - torch.logsumexp(log_truth + before, 1)
     return log.to(log_label.dtype)
 
 
@@ -421,3 +346,75 @@ def without_unlabelled(batch: Batch) -> Batch:
         return batch
     row = (labelled.cumsum(dim=0) - 1)[batch.row]
     return batch._replace(x=batch.x[labelled], item=batch.item[labelled], row=row)
+
+
+def linear(width: int, out: int, spread: float) -> nn.Linear:
+    """Return a linear layer whose weights begin small and whose bias begins at zero."""
+    layer = nn.Linear(width, out)
+    nn.init.normal_(layer.weight, std=spread)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class AnnotatorMatrices(nn.Module):
+    """One matrix for every annotator: what all share and what is their own.
+
+    As logits of confusion matrices,
+
+        log_confusion[j, k, l] = log_softmax_l( common[k, l] + own[j, k, l] ),
+
+    with a Gaussian prior of spread `spread` on every entry of `own`. An annotator with forty labels
+    on eight classes cannot fill sixty-four cells; the prior shrinks them towards the shared matrix.
+    It enters the loss divided by the number of annotations, as in the posterior.
+    """
+
+    def __init__(self, start: Tensor, n_annotators: int) -> None:
+        super().__init__()
+        self.common = nn.Parameter(start.clone())  # (true, given)
+        self.own = Table(torch.zeros(n_annotators, *start.shape))  # (annotator, true, given)
+
+    def forward(self, annotator: Tensor) -> Tensor:
+        return self.common + self.own(annotator)
+
+
+def squares(rows: Tensor) -> Tensor:
+    """Return the sum of the squares in every row of a table."""
+    return rows.flatten(1).square().sum(dim=1)
+
+
+def trusting(accuracy: float, n_classes: int) -> Tensor:
+    """Return logits under which every class is labelled correctly this often: (true, given).
+
+    >>> trusting(0.8, 3).softmax(dim=1).diagonal().tolist()
+    [0.800..., 0.800..., 0.800...]
+    """
+    n_wrong = max(n_classes - 1, 1)
+    return math.log(accuracy * n_wrong / (1 - accuracy)) * torch.eye(n_classes)
+
+
+def count_confusion(
+    annotations: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
+) -> Floats:
+    """Return confusion matrices counted under a posterior: (annotator, true, given).
+
+    Every cell gets `own`, and every row the weight `common`, shared out as all annotators
+    together fill that row.
+    """
+    n_classes = annotations.n_classes
+    labels = annotations.part(0, annotations.n_items).labels
+    counts = (labels.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+    pooled = counts.sum(axis=0) + own + np.eye(n_classes)
+    counts = counts + own + common * pooled / pooled.sum(axis=1, keepdims=True)
+    return counts / counts.sum(axis=2, keepdims=True)
+
+
+def log_count_confusion(annotations: Annotations, posterior: Floats, common: float) -> Tensor:
+    """Return the log of `count_confusion` as a tensor."""
+    confusion = count_confusion(annotations, posterior, common=common)
+    return torch.tensor(np.log(confusion), dtype=torch.get_default_dtype())
+
+
+def vote_shares(annotations: Annotations) -> Floats:
+    """Return the share of the labels of an item that each class has; zeros without labels."""
+    votes = annotations.votes()
+    return votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)

@@ -150,9 +150,9 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         data = {"inputs": inputs, "soft labels": posterior, "features of annotators": features}
         validation = None
         if valid is not None:
-            known, truth = as_inputs(valid[0]), _class_codes(valid[1], annotations.classes)
-            validation = LabelledInputs(self.encoding_.prepare(known), truth)
-            data |= {"validation items": known, "known labels": truth}
+            valid_inputs, truth = as_inputs(valid[0]), _class_codes(valid[1], annotations.classes)
+            validation = LabelledInputs(self.encoding_.prepare(valid_inputs), truth)
+            data |= {"validation items": valid_inputs, "known labels": truth}
         vectors = self.encoding_.vectors(x)
         model, self.history_ = build_and_train(
             lambda learned: self._build(vectors, learned, features, posterior),
@@ -176,8 +176,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _about(self) -> str:
         settings = {"hidden": self.hidden, "dropout": self.dropout, "augment": self.augment}
         settings |= {"input dropout": self.input_dropout}
-        words = ", ".join(f"{name} {value}" for name, value in settings.items())
-        return f"{self.method} on {self.encoding_.name} ({words})"
+        network = ", ".join(f"{name} {value}" for name, value in settings.items())
+        return f"{self.method} on {self.encoding_.name} ({network})"
 
     def _build(
         self,
@@ -189,7 +189,13 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         network = Network(
             hidden=self.hidden, dropout=self.dropout, input_dropout=self.input_dropout
         )
-        classifier = partial(Classifier.of, self.encoding_, vectors, annotations.n_classes, network)
+        classifier = partial(
+            Classifier.of,
+            self.encoding_,
+            vectors=vectors,
+            n_classes=annotations.n_classes,
+            network=network,
+        )
         method = learners.create(self.method)
         if posterior is not None and not isinstance(method, TwoStage):
             raise OptionError(f"{self.method} learns from annotations; posterior= is for two-stage")
@@ -236,11 +242,13 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self._by_pairs(X, annotators, CrowdModel.performance)
 
     @torch.no_grad()
-    def _by_pairs(self, x: ArrayLike | Inputs, annotators: ArrayLike | None, work: Any) -> Floats:
+    def _by_pairs(
+        self, x: ArrayLike | Inputs, annotators: ArrayLike | None, predict: Any
+    ) -> Floats:
         codes = self.annotator_codes(annotators).astype(np.int64)
         annotator = torch.from_numpy(codes).to(self.model_.count.device)
         size = max(_CHUNK // max(len(annotator), 1), 1)
-        values = [work(self.model_, x, annotator).double().cpu() for x in self._chunks(x, size)]
+        values = [predict(self.model_, x, annotator).double().cpu() for x in self._chunks(x, size)]
         return torch.cat(values).numpy()
 
     @torch.no_grad()

@@ -28,6 +28,9 @@ from .base import (
     trusting,
 )
 
+_RIDGE = 1e-6  # a classifier that says the same of all items spans nothing
+_MOST = 100.0  # of a log-volume; beyond, a matrix is singular
+
 Trust = Annotated[float, Interval(gt=0, lt=1)]
 
 
@@ -144,9 +147,9 @@ class ConalModel(CrowdModel):
         return self.matrices(annotator, vector).log_softmax(dim=-1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        apart = self.start + self.own(annotator) - self.common
-        gain = self.over_all((squares(apart) + 1e-12).sqrt(), annotator)
-        prior = self.gaussian_prior(apart, annotator, self.settings.spread)
+        difference = self.start + self.own(annotator) - self.common
+        gain = self.over_all((squares(difference) + 1e-12).sqrt(), annotator)
+        prior = self.gaussian_prior(difference, annotator, self.settings.spread)
         return prior - self.settings.scale * gain
 
 
@@ -214,9 +217,9 @@ class LayerModel(CrowdModel):
         return self.logits(pairs.log_truth.exp(), pairs.annotator).log_softmax(dim=-1)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
-        sure = torch.eye(self.n_classes, dtype=self.count.dtype, device=self.count.device)
-        each = [self.logits(one.expand(len(annotator), -1), annotator) for one in sure]
-        return torch.stack(each, dim=1).log_softmax(dim=-1)
+        eye = torch.eye(self.n_classes, dtype=self.count.dtype, device=self.count.device)
+        rows = [self.logits(true.expand(len(annotator), -1), annotator) for true in eye]
+        return torch.stack(rows, dim=1).log_softmax(dim=-1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
         return self.gaussian_prior(self.own(annotator), annotator, self.settings.spread)
@@ -359,10 +362,6 @@ class CrowdLayerSw(CrowdLayer):
     model = ScaleModel
 
 
-_RIDGE = 1e-6  # a classifier that says the same of all items spans nothing
-_MOST = 100.0
-
-
 class GeoCrowdnetFModel(ConfusionModel):
     """Confusion matrices under a classifier of large volume."""
 
@@ -379,10 +378,10 @@ class GeoCrowdnetWModel(ConfusionModel):
     settings: GeoCrowdnetW
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        here = torch.unique(annotator)  # those of the batch alone: a step stays cheap
-        confusion = self.matrices(here).softmax(dim=-1)  # (annotator, true, given)
+        annotators = torch.unique(annotator)  # those of the batch alone: a step stays cheap
+        confusion = self.matrices(annotators).softmax(dim=-1)  # (annotator, true, given)
         stacked = confusion.swapaxes(1, 2).reshape(-1, self.n_classes)  # (annotator, given; true)
-        scale = (self.n_annotators / len(here)) ** 0.5
+        scale = (self.n_annotators / len(annotators)) ** 0.5
         return super().penalty(annotator) - self.settings.weight * log_volume(scale * stacked)
 
 
@@ -530,9 +529,9 @@ class UnionNetModel(ConfusionModel):
         Its columns are distributions over all annotators: the one place where a step costs more
         the more of them there are.
         """
-        everyone = self.matrices.common + self.matrices.own.all + self.rate[:, None, None]
-        total = everyone.logsumexp(dim=(0, 2))  # (true)
-        return everyone[annotator] - total[:, None]
+        logits = self.matrices.common + self.matrices.own.all + self.rate[:, None, None]
+        total = logits.logsumexp(dim=(0, 2))  # (true)
+        return logits[annotator] - total[:, None]
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.log_union(annotator).log_softmax(dim=-1)

@@ -86,30 +86,29 @@ def open_data_set(
     valid, test
         Known classes by item; these items are not learned from.
     """
-    given = {"valid": valid, "test": test}
-    held = {
+    splits = {
         name: _split_of(name, truth, index, annotations.classes)
-        for name, truth in given.items()
+        for name, truth in (("valid", valid), ("test", test))
         if truth is not None
     }
-    held_items = {item for split in held.values() for item in split.items.tolist()}
-    free = ~np.isin(annotations.items, as_names(held_items)) & (annotations.labels_per_item > 0)
-    known = index.knows(annotations.items)
+    split_items = {item for split in splits.values() for item in split.items.tolist()}
+    free = ~np.isin(annotations.items, as_names(split_items)) & (annotations.labels_per_item > 0)
+    has_input = index.knows(annotations.items)
     if not free.any():
         raise DataError("no annotations are left: all labelled items are held for valid and test")
-    if not (free & known).any():
+    if not (free & has_input).any():
         index.take(annotations.items[free])  # which names what is missing
-    missing = int((free & ~known).sum())
+    missing = int((free & ~has_input).sum())
     note = f"{missing} labelled items have no input in {index.name} and are left out"
-    annotations = annotations.subset(items=free & known)
-    used = held_items | set(annotations.items.tolist())
-    rest = as_names([name for name in index.content if name not in used])
+    annotations = annotations.subset(items=free & has_input)
+    labelled_items = split_items | set(annotations.items.tolist())
+    unlabelled = as_names([name for name in index.content if name not in labelled_items])
     return DataSet(
-        annotations,
-        index.take(annotations.items),
-        held.get("valid"),
-        held.get("test"),
-        Split(rest, index.take(rest)) if len(rest) else None,
+        annotations=annotations,
+        inputs=index.take(annotations.items),
+        valid=splits.get("valid"),
+        test=splits.get("test"),
+        others=Split(unlabelled, index.take(unlabelled)) if len(unlabelled) else None,
         notes=(note,) if missing else (),
     )
 
@@ -137,25 +136,28 @@ def open_folder(
     """
     folder = Path(folder)
     if not (folder / "train").is_dir():
-        raise DataError(f"{folder}: no train/ in it; --inputs names another folder")
-    found = {
+        raise DataError(
+            "no train/ in it", where=str(folder), remedy="names another folder", inputs=...
+        )
+    subfolders = {
         name: class_folders(folder / subfolder)
         for name, subfolder, truth in (("valid", "val", valid), ("test", "test", test))
         if truth is None and (folder / subfolder).is_dir()
     }
-    names = {name for _, folders in found.values() for name in folders.values()}
+    names = {name for _, class_of in subfolders.values() for name in class_of.values()}
     names |= {subfolder.name for subfolder in (folder / "train").iterdir() if subfolder.is_dir()}
     annotations = _with_numbered(annotations, len(names))
     code = _class_codes(sorted(names), annotations.classes, label_names)
-    if found and not code:
+    if subfolders and not code:
         raise DataError(
-            f"{folder}: folders {abbreviate(as_names(sorted(names)))} for the classes "
-            f"{abbreviate(annotations.classes)}; name the folders like the classes"
+            f"folders {abbreviate(as_names(sorted(names)))} for the classes "
+            f"{abbreviate(annotations.classes)}; name the folders like the classes",
+            where=str(folder),
         )
     splits = {}
-    for name, (index, folders) in found.items():
-        truth = np.array([code[each] for each in folders.values()], dtype=np.int64)
-        splits[name] = Split(as_names(folders), index.take(as_names(folders)), truth)
+    for name, (index, class_of) in subfolders.items():
+        truth = np.array([code[parent] for parent in class_of.values()], dtype=np.int64)
+        splits[name] = Split(as_names(class_of), index.take(as_names(class_of)), truth)
     index = read_input_index(folder / "train", annotations.items)
     parents = {name: file.parent.name for name, file in index.content.items()}
     classes = {
@@ -172,23 +174,23 @@ def open_folder(
     )
 
 
-def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:
+def labelled(predictions: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:
     """Return labels as the annotations of one annotator, and the class probabilities to learn.
 
     Unlabelled items are left out. Where there is a posterior it is learned, unless `hard`.
     """
-    label = np.asarray(given.label, dtype=np.int64)
-    posterior = np.eye(len(given.classes))[label.clip(min=0)]
-    if given.posterior is not None and not hard:
-        posterior = np.nan_to_num(np.asarray(given.posterior, dtype=float)).clip(min=0)
-    if given.posterior is not None:
-        valid = (np.nan_to_num(given.posterior, nan=-1.0) >= 0).all(axis=1)
-        label = np.where(valid & (given.posterior.sum(axis=1) > 0), label, -1)
+    label = np.asarray(predictions.label, dtype=np.int64)
+    posterior = np.eye(len(predictions.classes))[label.clip(min=0)]
+    if predictions.posterior is not None and not hard:
+        posterior = np.nan_to_num(np.asarray(predictions.posterior, dtype=float)).clip(min=0)
+    if predictions.posterior is not None:
+        valid = (np.nan_to_num(predictions.posterior, nan=-1.0) >= 0).all(axis=1)
+        label = np.where(valid & (predictions.posterior.sum(axis=1) > 0), label, -1)
     item = np.flatnonzero(label >= 0)
     if not len(item):
         raise DataError("no item has a label; nothing to learn from")
     annotations = Annotations.from_labels(
-        label[item], given.classes, items=given.items[item], annotator="labels"
+        label[item], predictions.classes, items=predictions.items[item], annotator="labels"
     )
     return annotations, posterior[item] / posterior[item].sum(axis=1, keepdims=True)
 

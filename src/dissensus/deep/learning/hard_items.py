@@ -1,50 +1,8 @@
-"""AUM (Pleiss et al. 2020): labels that a network cannot learn from other items are suspect.
-
-A classifier is trained on one label per item. After every epoch t the margin M_i(t) of item i is
-its label's score less that of another class (`_margins`), and
-
-    AUM_i = (1/T) Σ_t M_i(t).
+"""Items that are too hard to learn from, by the margins of labels while a network learns them.
 
 Items similar to others of their label have large margins from the first epochs on. Where the
 network has to memorize an item, the label is wrong or the item is ambiguous, and its margin stays
-low for long. Training ends before everything is memorized: after the number of epochs that predicts
-held-out labels best.
-
-`cut="alpha"` prunes the share `alpha` with the lowest AUM. `cut="fake"` measures memorization: a
-random share 1/(K + 1) of the items is put into a fake class, the network is trained with K + 1
-classes, and items at or below the 99th percentile of the AUM of the fake class are pruned. The
-items that were in the fake class are scored by a second training with others in it.
-
-AUMC is AUM with the majority label of a crowd (ties at random, by the seed).
-
-    G. Pleiss, T. Zhang, E. Elenberg, K. Q. Weinberger. Identifying mislabeled data using the area
-    under the margin ranking. NeurIPS 2020. arXiv:2001.10528
-
-WAUM (Lefort et al. 2024): which items are too hard, whoever labels them.
-
-A crowd gives an item several labels, some of them wrong. So the area under the margin (`aum`) of
-every label is weighted by how far its annotator can be trusted with that item:
-
-1. Dawid and Skene's model gives a confusion matrix π_j of every annotator.
-2. One network is trained on all labels at once, each a term of its loss, for the number of epochs
-   that predicts held-out labels best (in a training before).
-3. AUM_ij is the mean margin over the epochs of the label that annotator j gave to item i.
-4. s_ij = Σ_k p_k(x_i) π_j[k, k], with the probabilities p of the network after its last epoch.
-5. WAUM_i = Σ_j s_ij AUM_ij / Σ_j s_ij, over the annotators of the item.
-6. Items whose WAUM is not above its quantile `alpha` are too hard.
-7. Dawid and Skene's model is fitted again without them, and the other items get their labels by
-   votes weighted by π'_j[y, y] (`wds`).
-
-`normalize="count"` divides by the number of labels in step 5, as one of the papers prints it. With
-`per_annotator` every annotator has their own network, trained on their labels alone: for crowds
-whose annotators gave many labels each.
-
-The score is NaN, and the item stays, where it is unlabelled, or where none of its annotators is
-trusted with any class that the network considers.
-
-    T. Lefort, B. Charlier, A. Joly, J. Salmon. Identify ambiguous tasks combining crowdsourced
-    labels by weighting areas under the margin. Transactions on Machine Learning Research, 2024.
-    arXiv:2209.15380
+low for long. `Aum` scores items with one label each, `Waum` those that a crowd has labelled.
 """
 
 from __future__ import annotations
@@ -77,10 +35,32 @@ from .label_trainer import (
     share_learned,
 )
 
+Normalize = Literal["weights", "count"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Aum(Margins):
     """The area under the margin of every item's one label.
+
+    AUM (Pleiss et al. 2020): labels that a network cannot learn from other items are suspect.
+
+    A classifier is trained on one label per item. After every epoch t the margin M_i(t) of item i
+    is its label's score less that of another class (`margins`), and
+
+        AUM_i = (1/T) Σ_t M_i(t).
+
+    Training ends before everything is memorized: after the number of epochs that predicts held-out
+    labels best.
+
+    `cut="alpha"` prunes the share `alpha` with the lowest AUM. `cut="fake"` measures memorization:
+    a random share 1/(K + 1) of the items is put into a fake class, the network is trained with
+    K + 1 classes, and items at or below the 99th percentile of the AUM of the fake class are
+    pruned. The items that were in the fake class are scored by a second training with others in it.
+
+    AUMC is AUM with the majority label of a crowd (ties at random, by the seed).
+
+        G. Pleiss, T. Zhang, E. Elenberg, K. Q. Weinberger. Identifying mislabeled data using the
+        area under the margin ranking. NeurIPS 2020. arXiv:2001.10528
 
     Parameters
     ----------
@@ -100,46 +80,59 @@ class Aum(Margins):
     ) -> AumScores:
         """Return the scores of items with one label each, -1 for none."""
         self.check(annotations)
-        one = Annotations.from_labels(label, annotations.classes)
-        epochs = trainer.n_epochs(one, run)
+        single = Annotations.from_labels(label, annotations.classes)
+        epochs = trainer.n_epochs(single, run)
         if self.cut == "fake":
             n_classes, scores = annotations.n_classes, None
-            values, cut, learned = self._against_fakes(trainer, label, n_classes, epochs, run)
+            values, cut, learned = self._against_fakes(
+                trainer, label, n_classes=n_classes, epochs=epochs, run=run
+            )
         else:
-            record = trainer.record_margins(one, epochs, run, self, keep=keep)
+            record = trainer.record_margins(single, epochs, run, self, keep=keep)
             values = {kind: _by_item(value, label) for kind, value in record.aum.items()}
             cut = np.full(len(label), at_most_quantile(values[self.margin], self.alpha)[0])
             scores = record.scores
             learned = share_learned(record.probability[label >= 0], label[label >= 0])
-        chosen, both = values[self.margin], (values["top2"], values["pleiss"])
+        share, common = learned
+        area = values[self.margin]
         return AumScores(
-            annotations, chosen <= cut, *learned, epochs, label, chosen, *both, cut, scores
+            annotations=annotations,
+            pruned=area <= cut,
+            learned=share,
+            common=common,
+            epochs=epochs,
+            label=label,
+            aum=area,
+            top2=values["top2"],
+            pleiss=values["pleiss"],
+            cut=cut,
+            scores=scores,
         )
 
     def _against_fakes(
-        self, trainer: Trainer, label: Integers, n_classes: int, epochs: int, run: Run
+        self, trainer: Trainer, label: Integers, *, n_classes: int, epochs: int, run: Run
     ) -> tuple[dict[str, Floats], Floats, tuple[float, float]]:
         """Return AUM by kind and cut of every item, and how much the first network has learned."""
         labelled = np.flatnonzero(label >= 0)
         size = max(round(len(labelled) / (n_classes + 1)), 1)
-        drawn = np.random.default_rng([trainer.training.seed, 0xFA4E]).permutation(labelled)
+        order = np.random.default_rng([trainer.training.seed, 0xFA4E]).permutation(labelled)
         values = {kind: np.full(len(label), np.nan) for kind in ("top2", "pleiss")}
         cut = np.full(len(label), np.nan)
         learned = np.nan, np.nan
-        for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
-            moved = label.copy()
-            moved[fakes] = n_classes
-            one = Annotations.from_labels(moved, n_classes + 1)
+        for number, fakes in enumerate((order[:size], order[size : 2 * size])):
+            fake_label = label.copy()
+            fake_label[fakes] = n_classes
+            annotations = Annotations.from_labels(fake_label, n_classes + 1)
             inside = run.inside(f"fake-{number}", run.progress)
-            record = trainer.record_margins(one, epochs, inside, self)
-            areas = {kind: _by_item(each, moved) for kind, each in record.aum.items()}
+            record = trainer.record_margins(annotations, epochs, inside, self)
+            areas = {kind: _by_item(value, fake_label) for kind, value in record.aum.items()}
             if number == 0:
-                learned = share_learned(record.probability[labelled], moved[labelled])
+                learned = share_learned(record.probability[labelled], fake_label[labelled])
             level = np.quantile(areas[self.margin][fakes], self.percentile)
-            own = np.setdiff1d(labelled, fakes) if number == 0 else drawn[:size]
-            cut[own] = level
-            for kind, each in areas.items():
-                values[kind][own] = each[own]
+            items = np.setdiff1d(labelled, fakes) if number == 0 else order[:size]
+            cut[items] = level
+            for kind, area in areas.items():
+                values[kind][items] = area[items]
         return values, cut, learned
 
 
@@ -219,9 +212,9 @@ def aumc(x: Any, annotations: Annotations, **options: Any) -> AumScores:
     **options
         As for `aum`.
     """
-    voted = majority(annotations, options.get("seed", 0))
+    label = majority(annotations, options.get("seed", 0))
     return replace(
-        aum(x, Annotations.from_labels(voted, annotations.classes), **options),
+        aum(x, Annotations.from_labels(label, annotations.classes), **options),
         annotations=annotations,
     )
 
@@ -246,12 +239,35 @@ def _by_item(value: Array, label: Integers) -> Floats:
     return values
 
 
-Normalize = Literal["weights", "count"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Waum(Margins):
     """Areas under the margin of an item's labels, weighted by trust in their annotators.
+
+    WAUM (Lefort et al. 2024): which items are too hard, whoever labels them.
+
+    A crowd gives an item several labels, some of them wrong. So the area under the margin (`Aum`)
+    of every label is weighted by how far its annotator can be trusted with that item:
+
+    1. Dawid and Skene's model gives a confusion matrix π_j of every annotator.
+    2. One network is trained on all labels at once, each a term of its loss, for the number of
+       epochs that predicts held-out labels best (in a training before).
+    3. AUM_ij is the mean margin over the epochs of the label that annotator j gave to item i.
+    4. s_ij = Σ_k p_k(x_i) π_j[k, k], with the probabilities p of the network after its last epoch.
+    5. WAUM_i = Σ_j s_ij AUM_ij / Σ_j s_ij, over the annotators of the item.
+    6. Items whose WAUM is not above its quantile `alpha` are too hard.
+    7. Dawid and Skene's model is fitted again without them, and the other items get their labels by
+       votes weighted by π'_j[y, y] (`wds`).
+
+    `normalize="count"` divides by the number of labels in step 5, as one of the papers prints it.
+    With `per_annotator` every annotator has their own network, trained on their labels alone: for
+    crowds whose annotators gave many labels each.
+
+    The score is NaN, and the item stays, where it is unlabelled, or where none of its annotators is
+    trusted with any class that the network considers.
+
+        T. Lefort, B. Charlier, A. Joly, J. Salmon. Identify ambiguous tasks combining crowdsourced
+        labels by weighting areas under the margin. Transactions on Machine Learning Research, 2024.
+        arXiv:2209.15380
 
     Parameters
     ----------
@@ -284,65 +300,69 @@ class Waum(Margins):
                 f"confusion matrices are (annotator, true, given), here {shape}, "
                 f"but these are {matrices.shape}"
             )
-        train = self._each if self.per_annotator else self._stacked
+        train = self._train_each if self.per_annotator else self._train_one
         aum, probability, epochs = train(trainer, annotations, run)
         weight = trust(probability, matrices, annotations)
         score = weighted(annotations, aum, weight, self.normalize)
         quantile, pruned = at_most_quantile(score, self.alpha)
         posterior, label = _labels(annotations, pruned, Wds(**model))
-        learned = share_learned(probability, annotations.label)
+        learned, common = share_learned(probability, annotations.label)
         return WaumScores(
-            annotations,
-            pruned,
-            *learned,
-            epochs,
-            label,
-            score,
-            aum,
-            weight,
-            quantile,
-            matrices,
-            posterior,
+            annotations=annotations,
+            pruned=pruned,
+            learned=learned,
+            common=common,
+            epochs=epochs,
+            label=label,
+            waum=score,
+            aum=aum,
+            weight=weight,
+            quantile=quantile,
+            confusion=matrices,
+            posterior=posterior,
         )
 
-    def _stacked(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
+    def _train_one(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""
         epochs = trainer.n_epochs(annotations, run)
         record = trainer.record_margins(annotations, epochs, run, self)
         return _Areas(record.aum[self.margin], record.probability[annotations.item], epochs)
 
-    def _each(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
+    def _train_each(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network per annotator, all trained as long."""
-        everyone = list(_by_annotator(annotations))
+        crowd = list(_by_annotator(annotations))
         training = trainer.training
-        total = len(everyone) * (2 if training.held_out else 1)
+        total = len(crowd) * (2 if training.held_out else 1)
+        n_trained = 0
         # Checkpoints would take longer than small networks.
-        each = Run() if trainer.encoding.cached else run
+        parent = Run() if trainer.encoding.cached else run
         progress = run.progress or (lambda *_: None)
         epochs = training.epochs
         if training.held_out:
             score = np.zeros(epochs)
-            for done, one in enumerate(everyone, 1):
-                inside = each.inside(f"length-{one.number}")
-                score += trainer.select(one.items).held_out_likelihood(one.annotations, inside)
-                progress(done, total, f"annotator {one.number}")
+            for own in crowd:
+                inside = parent.inside(f"length-{own.annotator}")
+                score += trainer.select(own.items).held_out_likelihood(own.annotations, inside)
+                n_trained += 1
+                progress(n_trained, total, f"annotator {own.annotator}")
             epochs = best_epoch(score)
         aum = np.zeros(len(annotations))
         probability = np.zeros((len(annotations), annotations.n_classes))
-        for left, one in enumerate(everyone, 1 - len(everyone)):
-            inside = each.inside(f"annotator-{one.number}")
-            own = trainer.select(one.items)
-            record = own.record_margins(one.annotations, epochs, inside, self)
-            aum[one.rows] = record.aum[self.margin]
-            probability[one.rows] = record.probability[one.annotations.item]
-            progress(total + left, total, f"annotator {one.number}")
+        for own in crowd:
+            inside = parent.inside(f"annotator-{own.annotator}")
+            selected = trainer.select(own.items)
+            record = selected.record_margins(own.annotations, epochs, inside, self)
+            aum[own.rows] = record.aum[self.margin]
+            probability[own.rows] = record.probability[own.annotations.item]
+            n_trained += 1
+            progress(n_trained, total, f"annotator {own.annotator}")
         return _Areas(aum, probability, epochs)
 
 
 class _OwnLabels(NamedTuple):
     """The labels of one annotator."""
 
-    number: int
+    annotator: int
     rows: Integers  # (own annotation): its index among all annotations
     items: Integers  # (own item): its code among all items
     annotations: Annotations
@@ -435,9 +455,9 @@ def weighted(
     """Return the weighted mean of every item's areas, NaN without a weight: (item)."""
     n_items = annotations.n_items
     total = np.bincount(annotations.item, weight, n_items)
-    by = total if normalize == "weights" else annotations.labels_per_item.astype(float)
+    divisor = total if normalize == "weights" else annotations.labels_per_item.astype(float)
     area = np.bincount(annotations.item, weight * aum, n_items)
-    return np.divide(area, by, where=total > 0, out=np.full(n_items, np.nan))
+    return np.divide(area, divisor, where=total > 0, out=np.full(n_items, np.nan))
 
 
 def _labels(annotations: Annotations, pruned: Flags, method: Wds) -> tuple[Floats, Integers]:
@@ -453,8 +473,8 @@ def _labels(annotations: Annotations, pruned: Flags, method: Wds) -> tuple[Float
 
 def _by_annotator(annotations: Annotations) -> Iterator[_OwnLabels]:
     """Yield the labels of every annotator."""
-    for number in np.flatnonzero(annotations.labels_per_annotator).tolist():
-        own = annotations.annotator == number
+    for annotator in np.flatnonzero(annotations.labels_per_annotator).tolist():
+        own = annotations.annotator == annotator
         items = np.bincount(annotations.item[own], minlength=annotations.n_items) > 0
-        mine = annotations.keep(own).subset(items=items)
-        yield _OwnLabels(number, np.flatnonzero(own), np.flatnonzero(items), mine)
+        labels = annotations.keep(own).subset(items=items)
+        yield _OwnLabels(annotator, np.flatnonzero(own), np.flatnonzero(items), labels)

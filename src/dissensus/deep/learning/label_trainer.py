@@ -1,13 +1,4 @@
-"""A classifier trained on all labels as given, and the margins of these labels.
-
-Training has to end before labels are memorized. So a first training on a validation split finds the
-number of epochs after which held-out labels are predicted best; the second one learns all labels
-for as many epochs. With `held_out=0` there is only the second, to its last epoch.
-
-`Trainer` holds the prepared inputs, so that several networks (one per annotator, or one with an
-extra class) are trained on the same vectors, each from a new start.
-
-Margins of labels while a classifier learns them.
+"""A classifier trained on all labels as given, the margins of these labels, and scores from them.
 
 A label y on an item whose classes have the scores s, probabilities or logits, has the margin
 
@@ -24,7 +15,13 @@ every process has all sums, and a resumed training ends with the same ones.
     G. Pleiss, T. Zhang, E. Elenberg, K. Q. Weinberger. Identifying mislabeled data using the area
     under the margin ranking. NeurIPS 2020. arXiv:2001.10528
 
-What the scores of hard items share: the margins, the items to prune, and the table.
+Training has to end before labels are memorized. So a first training on a validation split finds the
+number of epochs after which held-out labels are predicted best; the second one learns all labels
+for as many epochs. With `held_out=0` there is only the second, to its last epoch.
+
+`Trainer` holds the prepared inputs, so that several networks (one per annotator, or one with an
+extra class) are trained on the same vectors, each from a new start. `Hardness` is what the scores
+of hard items share: the items to prune, and the table.
 """
 
 from __future__ import annotations
@@ -56,6 +53,7 @@ from ..nn.encoding import Encoding, encoding_for
 from ..nn.inputs import Augment, augment_for, digests
 from .base import Classifier, Network
 
+Flags = npt.NDArray[np.bool_]
 Kind = Literal["top2", "pleiss"]
 Scale = Literal["probabilities", "logits"]
 
@@ -75,8 +73,8 @@ def margins(score: Tensor, label: Tensor, kind: Kind = "top2", top: int = 1) -> 
     own = score.gather(1, label[:, None])
     if kind == "top2":
         return (own - score.topk(top + 1, dim=1).values[:, top:])[:, 0]
-    others = score.scatter(1, label[:, None], -torch.inf)
-    return (own - others.topk(top, dim=1).values[:, top - 1 :])[:, 0]
+    wrong = score.scatter(1, label[:, None], -torch.inf)
+    return (own - wrong.topk(top, dim=1).values[:, top - 1 :])[:, 0]
 
 
 class LabelLearner(Learner):
@@ -136,24 +134,21 @@ class MarginRecorder(LabelLearner):
         """Add up the margins at the end of an epoch; return the logits of the items."""
         n_items, n_classes = examples.annotations.n_items, examples.annotations.n_classes
         logits = torch.zeros(n_items, n_classes, device=self.total.device)
-        first = 0  # items come in order, and so do their labels
+        start = 0  # items come in order, and so do their labels
         for batch in examples.batches(_BATCH, seed=0, epoch=0, shuffle=False):
             batch_logits = self.classifier(batch.x.to(self.total.device)).float()
             score = batch_logits
             if self.scale == "probabilities":
                 score = score.softmax(dim=1)
             own, label = score[batch.row.to(score.device)], batch.label.to(score.device)
-            here = slice(first, first + len(label))
+            rows = slice(start, start + len(label))
             for position, kind in enumerate(KINDS):
-                self.total[position, here] += margins(own, label, kind, self.top)
+                self.total[position, rows] += margins(own, label, kind, self.top)
             logits[batch.item.to(logits.device)] = batch_logits
-            first += len(label)
+            start += len(label)
         if self.scores is not None:
             self.scores[epoch] = logits
         return logits
-
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,29 +255,29 @@ def share_learned(probability: Floats, label: Array) -> tuple[float, float]:
     """Return the share of labels that are the best class, and of the most frequent label."""
     if not len(label):
         return np.nan, np.nan
-    known = float((probability.argmax(axis=1) == label).mean())
-    return known, float(np.bincount(label).max() / len(label))
+    learned = float((probability.argmax(axis=1) == label).mean())
+    return learned, float(np.bincount(label).max() / len(label))
 
 
 def at_most_quantile(score: Floats, alpha: float) -> tuple[float, Flags]:
     """Return a quantile of the known scores, and which are at or below it."""
-    known = ~np.isnan(score)
-    if not known.any():
-        return np.nan, known
-    quantile = float(np.quantile(score[known], alpha))
-    return quantile, known & (score <= quantile)
+    has_score = ~np.isnan(score)
+    if not has_score.any():
+        return np.nan, has_score
+    quantile = float(np.quantile(score[has_score], alpha))
+    return quantile, has_score & (score <= quantile)
 
 
-def split_settings(kinds: tuple[type[Settings], ...], given: dict[str, Any]) -> list[Any]:
+def split_settings(kinds: tuple[type[Settings], ...], settings: dict[str, Any]) -> list[Any]:
     """Return settings of several kinds from one mapping; every name belongs to one of them."""
-    known = {field.name: kind for kind in kinds for field in fields(kind)}
-    for name in given:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    kind_of = {field.name: kind for kind in kinds for field in fields(kind)}
+    for name in settings:
+        if name not in kind_of:
+            close = get_close_matches(name, kind_of, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(kind_of)}"
             raise MethodError(f"no setting {name!r}; {hint}")
     return [
-        kind(**{name: value for name, value in given.items() if known[name] is kind})
+        kind(**{name: value for name, value in settings.items() if kind_of[name] is kind})
         for kind in kinds
     ]
 
@@ -334,16 +329,18 @@ class Trainer:
         Zeros where nothing can be held out.
         """
         training, examples = self.training, Examples(self.x, annotations, self.augment)
-        learned, held = hold_out(examples, training.held_out, training.seed)
+        learned, held_out = hold_out(examples, training.held_out, training.seed)
         score = np.zeros(training.epochs)
-        if not (held.n_labelled and learned.n_labelled):
+        if not (held_out.n_labelled and learned.n_labelled):
             return score
         with torch_seed(self.training.seed):
             learner = LabelLearner(self.classifier(annotations.n_classes))
             about = f"how long to train {self.encoding.name} ({self.network})"
-            history = train(learner, learned, training, valid=held, about=about, **run._asdict())
+            history = train(
+                learner, learned, training, valid=held_out, about=about, **run._asdict()
+            )
         rows = [row.score for row in history.rows if row.score is not None]
-        score[: len(rows)] = len(held.annotations) * np.array(rows)
+        score[: len(rows)] = len(held_out.annotations) * np.array(rows)
         score[len(rows) :] = -np.inf  # stopped early
         return score
 
@@ -369,7 +366,9 @@ class Trainer:
         with torch_seed(self.training.seed):
             classifier = self.classifier(annotations.n_classes)
             top, scale = margins.top, margins.scale
-            learner = MarginRecorder(classifier, len(annotations), top, scale, shape)
+            learner = MarginRecorder(
+                classifier, len(annotations), top=top, scale=scale, shape=shape
+            )
             examples = Examples(self.x, annotations, self.augment)
             about = f"margins with top {top} of {scale} on {self.encoding.name} ({self.network})"
             train(learner, examples, training, about=about, **run._asdict())
@@ -401,15 +400,22 @@ def prepare(
     **settings: Any,
 ) -> tuple[M, Trainer, Run]:
     """Return a method with its settings, a trainer for inputs of any kind, and its run."""
-    chosen, network, training = split_settings((method, Network, Training), settings)
+    method_settings, network, training = split_settings((method, Network, Training), settings)
     inputs = as_inputs(X)
-    changes = augment_for(inputs) if augment else None
+    augmentation = augment_for(inputs) if augment else None
     encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, augmented=augment)
     x = encoding.prepare(inputs)
     annotations.check_inputs(x)
-    trainer = Trainer(x, encoding, encoding.vectors(x), network, training, changes)
+    trainer = Trainer(
+        x=x,
+        encoding=encoding,
+        vectors=encoding.vectors(x),
+        network=network,
+        training=training,
+        augment=augmentation,
+    )
     data = None if folder is None else digests({"inputs": inputs})
-    return chosen, trainer, Run(folder, resume, progress, data)
+    return method_settings, trainer, Run(folder, resume, progress, data)
 
 
 def best_epoch(score: Floats) -> int:

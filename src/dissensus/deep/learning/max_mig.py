@@ -1,6 +1,7 @@
-"""Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
+"""What annotators would say is learned beside the classifier, and the two are brought together.
 
-Guan et al. (2018), Doctor Net: a head for every annotator, then the best mixture of heads.
+Max-MIG shares information between a classifier and an aggregator of labels; Doctor Net has a head
+for every annotator, and then the best mixture of heads.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ class MaxMigModel(CrowdModel):
         log_s = torch.logsumexp(log_truth[:, None] + rare[None], dim=2)  # (item, item)
         gain, cost = DIVERGENCES[self.settings.divergence]
         size = len(log_s)
-        apart = cost(log_s) * (1 - torch.eye(size, dtype=log_s.dtype, device=log_s.device))
-        return apart.sum() / max(size * (size - 1), 1) - gain(log_s.diagonal()).mean()
+        unlike = 1 - torch.eye(size, dtype=log_s.dtype, device=log_s.device)
+        mean_cost = (cost(log_s) * unlike).sum() / max(size * (size - 1), 1)
+        return mean_cost - gain(log_s.diagonal()).mean()
 
     def penalty(self, annotator: Tensor) -> Tensor:
         return self.gaussian_prior(self.own(annotator), annotator, self.settings.spread)
@@ -150,8 +152,8 @@ class DoctorNetModel(CrowdModel):
     def log_head(self, hidden: Tensor, annotator: Tensor) -> Tensor:
         """Return what annotators say, by their own heads: (annotation, given)."""
         own = self.own(annotator)
-        theirs = torch.einsum("nd,nkd->nk", hidden, own[:, :, :-1]) + own[:, :, -1]
-        return (self.classifier.head(hidden) + theirs).log_softmax(dim=-1)
+        logits = torch.einsum("nd,nkd->nk", hidden, own[:, :, :-1]) + own[:, :, -1]
+        return (self.classifier.head(hidden) + logits).log_softmax(dim=-1)
 
     def loss(self, batch: Batch) -> Tensor:
         hidden = self.classifier.body(self.classifier.encode(batch.x))
@@ -159,9 +161,9 @@ class DoctorNetModel(CrowdModel):
             log = self.classifier.head(hidden).log_softmax(dim=-1)
             return -at_label(log[batch.row], batch.label).mean()
         log = at_label(self.log_head(hidden[batch.row], batch.annotator), batch.label)
-        here = torch.unique(batch.annotator)
-        weight = self.mixture(here)[:, 0].softmax(dim=0)
-        own = torch.einsum("j,jkd->kd", weight, self.own(here).detach())
+        annotators = torch.unique(batch.annotator)
+        weight = self.mixture(annotators)[:, 0].softmax(dim=0)
+        own = torch.einsum("j,jkd->kd", weight, self.own(annotators).detach())
         hidden = hidden.detach()
         common = self.classifier.head(hidden).detach()
         mixed = (common + apply(hidden, own[:, :-1], own[:, -1])).log_softmax(dim=-1)
@@ -172,8 +174,9 @@ class DoctorNetModel(CrowdModel):
         super().begin(examples, epoch)
         if not self.warming:
             posterior = self.log_classes(examples).double().exp().cpu().numpy()
-            counted = log_count_confusion(examples.annotations, posterior, self.settings.pooled)
-            self.log_counted.copy_(counted)
+            pooled = self.settings.pooled
+            log_confusion = log_count_confusion(examples.annotations, posterior, pooled)
+            self.log_counted.copy_(log_confusion)
 
     def log_given(self, pairs: PairBatch) -> Tensor:
         return self.log_head(self.classifier.body(pairs.vector), pairs.annotator)

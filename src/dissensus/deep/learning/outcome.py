@@ -60,8 +60,8 @@ class Outcome:
         for name, split in (("valid", self.data.valid), ("test", self.data.test)):
             if split is not None and split.truth is not None:
                 truth = self.model.classes_[split.truth]
-                known = dict(zip(split.items.tolist(), truth.tolist(), strict=True))
-                evaluations[name] = evaluate(self.predictions[name], known)
+                gold = dict(zip(split.items.tolist(), truth.tolist(), strict=True))
+                evaluations[name] = evaluate(self.predictions[name], gold)
         return evaluations
 
     def results(self) -> dict[str, Any]:
@@ -126,8 +126,8 @@ class Outcome:
 
 def confusion_columns(confusion: Floats, annotators: Array, classes: Array) -> dict[str, Array]:
     """Return confusion matrices (annotator, true, given), a row for each cell, as columns."""
-    annotator, true, given = np.indices(confusion.shape).reshape(3, -1)
-    names = {"annotator": annotators[annotator], "true": classes[true], "given": classes[given]}
+    annotator, true, label = np.indices(confusion.shape).reshape(3, -1)
+    names = {"annotator": annotators[annotator], "true": classes[true], "given": classes[label]}
     return names | {"probability": confusion.reshape(-1)}
 
 

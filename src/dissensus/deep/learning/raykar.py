@@ -1,6 +1,7 @@
-"""Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior.
+"""A classifier learns posteriors of the items: those of EM, or those of an aggregator.
 
-Aggregate first, then train as if the labels were true.
+In Raykar's EM the classifier is every item's own prior, so posteriors change while it learns them.
+In two stages, labels are aggregated first, and then learned as if they were true.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class RaykarModel(CrowdModel):
         self.register_buffer("target", torch.zeros(posterior.shape))
         self.register_buffer("log_counted", torch.zeros(self.n_annotators, *[self.n_classes] * 2))
         self.register_buffer("fold", torch.arange(self.n_items) % max(settings.folds, 1))
-        self._keep(posterior, context.annotations)
+        self._store(posterior, context.annotations)
 
     def networks(self) -> Iterator[nn.Parameter]:
         return chain(super().networks(), self.others.parameters())
@@ -67,11 +68,13 @@ class RaykarModel(CrowdModel):
         """Those that each miss a part of the items."""
         return list(self.others)  # type: ignore[arg-type]
 
-    def _keep(self, posterior: Floats, annotations: Annotations) -> None:
+    def _store(self, posterior: Floats, annotations: Annotations) -> None:
         settings = self.settings
-        counted = count_confusion(annotations, posterior, settings.smoothing, settings.pooled)
+        confusion = count_confusion(
+            annotations, posterior, own=settings.smoothing, common=settings.pooled
+        )
         self.target.copy_(torch.from_numpy(posterior))
-        self.log_counted.copy_(torch.from_numpy(np.log(counted)))
+        self.log_counted.copy_(torch.from_numpy(np.log(confusion)))
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.log_counted[annotator]
@@ -80,8 +83,8 @@ class RaykarModel(CrowdModel):
         own = super().log_class(vector)
         if self.training or not len(self.others):
             return own
-        every = torch.stack([own, *(other.log_truth(vector) for other in self.classifiers)])
-        return every.logsumexp(dim=0) - np.log(len(every))
+        log = torch.stack([own, *(model.log_truth(vector) for model in self.classifiers)])
+        return log.logsumexp(dim=0) - np.log(len(log))
 
     def begin(self, examples: Examples, epoch: int) -> None:
         super().begin(examples, epoch)
@@ -89,8 +92,8 @@ class RaykarModel(CrowdModel):
             return
         prior = self.settings.damping * self.prior(examples).double().cpu().numpy()
         for _ in range(self.settings.rounds):
-            counted = np.exp(self.log_counted.double().cpu().numpy())
-            self._keep(expect(examples.annotations, prior, counted), examples.annotations)
+            confusion = np.exp(self.log_counted.double().cpu().numpy())
+            self._store(expect(examples.annotations, prior, confusion), examples.annotations)
 
     def prior(self, examples: Examples) -> Tensor:
         """Return what the classifiers say of every item that they have not seen: (item, class)."""
@@ -102,13 +105,13 @@ class RaykarModel(CrowdModel):
     def _out_of_fold(self, batch: Batch) -> Tensor:
         if not len(self.others):
             return self.log_truth(batch.x)
-        every = torch.stack([other(batch.x).log_softmax(dim=-1) for other in self.others])
-        return every[self.fold[batch.item], torch.arange(len(batch.item))]
+        log = torch.stack([model(batch.x).log_softmax(dim=-1) for model in self.others])
+        return log[self.fold[batch.item], torch.arange(len(batch.item))]
 
     def loss(self, batch: Batch) -> Tensor:
         own = super().loss(batch)
-        for number, other in enumerate(self.others):
-            own = own + self._learned(other(batch.x).log_softmax(dim=-1), batch, number)
+        for fold, model in enumerate(self.others):
+            own = own + self._learned(model(batch.x).log_softmax(dim=-1), batch, fold)
         return own
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
@@ -256,8 +259,8 @@ class TwoStage(Method):
         aggregator, annotations = aggregators.create(self.labels), context.annotations
         if context.posterior is not None:
             posterior = context.posterior.double().numpy()
-            counted = log_count_confusion(annotations, posterior, self.pooled)
-            return PosteriorModel(context, self, context.posterior, counted)
+            log_counted = log_count_confusion(annotations, posterior, self.pooled)
+            return PosteriorModel(context, self, context.posterior, log_counted)
         target = posterior = np.zeros((annotations.n_items, annotations.n_classes))
         if len(annotations):
             result = aggregator.fit(annotations)
@@ -267,5 +270,7 @@ class TwoStage(Method):
             target = posterior ** (1 / self.temperature)
             target = target / target.sum(axis=1, keepdims=True)
         target = target * (annotations.labels_per_item > 0)[:, None]
-        counted = log_count_confusion(annotations, posterior, self.pooled)
-        return TwoStageModel(context, self, torch.tensor(target, dtype=counted.dtype), counted)
+        log_counted = log_count_confusion(annotations, posterior, self.pooled)
+        return TwoStageModel(
+            context, self, torch.tensor(target, dtype=log_counted.dtype), log_counted
+        )

@@ -1,20 +1,14 @@
-"""The contract of adapters, which learn a task from its support set.
+"""The contract of adapters, which learn a task from its support set, and what is trained with them.
 
 The support is some embedded items with annotations. An `Adapter` is part of the trained network, so
 its own parameters (priors, scale, temperature) are meta-learned with the embedding; at test time
 they are fixed.
 
-The embedding network: an encoder, and an optional head on frozen features.
-
-Features of a frozen encoder are computed before training, and standardized to mean zero and mean
-squared length one on the source. The head is a weight per feature, initialized at one, or a linear
-map initialized as the identity: a random one would lose information if the source has few classes.
-
-What is trained: an embedding with an adapter, on episodes; or a classifier of all classes.
-
-The loss of an episode is that of its queries after adapting to its support. Batch normalization
-uses the statistics of the whole pool in training, and running ones afterwards: the prediction of a
-query does not depend on other queries.
+An `Embedding` is an encoder with an optional head on frozen features. What is trained is an
+embedding with an adapter, on episodes (`EpisodeLearner`), or with a classifier of all classes
+(`ClassLearner`). The loss of an episode is that of its queries after adapting to its support.
+Batch normalization uses the statistics of the whole pool in training, and running ones afterwards:
+the prediction of a query does not depend on other queries.
 """
 
 from __future__ import annotations
@@ -33,7 +27,10 @@ from ...params import Settings
 from ..nn import Batch, Learner
 from .episodes import Episodes, Items
 
+_ADAPTER_LR = 5.0  # relative learning rate of the few parameters of an adapter
+
 Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
+Head = Literal["none", "weights", "linear"]
 
 
 class AdaptedTasks(ABC):
@@ -115,12 +112,12 @@ class AdapterSettings(Settings, ABC):
         """Return an adapter for embeddings of a width, to be trained on tasks of n_classes."""
 
 
-def check_n_classes(name: str, trained: int, given: int) -> None:
+def check_n_classes(name: str, trained: int, n_classes: int) -> None:
     """Fail where an adapter was trained on tasks of another number of classes."""
-    if given != trained:
+    if n_classes != trained:
         raise OptionError(
-            f"{name} was trained on tasks of {trained} classes, not of {given}; adapters of the em "
-            "family take any number"
+            f"{name} was trained on tasks of {trained} classes, not of {n_classes}; adapters of "
+            "the em family take any number"
         )
 
 
@@ -134,11 +131,13 @@ def log_parameter(value: float) -> nn.Parameter:
     return nn.Parameter(torch.tensor(log(value)))
 
 
-Head = Literal["none", "weights", "linear"]
-
-
 class Embedding(nn.Module):
     """x → embedding.
+
+    Features of a frozen encoder are computed before training, and standardized to mean zero and
+    mean squared length one on the source. The head is a weight per feature, initialized at one, or
+    a linear map initialized as the identity: a random one would lose information if the source has
+    few classes.
 
     Parameters
     ----------
@@ -176,9 +175,6 @@ class Embedding(nn.Module):
         if self.weights is not None:
             u = u * self.weights
         return u if self.linear is None else self.linear(u)
-
-
-_ADAPTER_LR = 5.0  # relative learning rate of the few parameters of an adapter
 
 
 class EpisodeLearner(Learner):

@@ -1,10 +1,6 @@
-"""Prototypical networks on aggregated labels: first aggregate, then average embeddings.
+"""Adapters without a model of annotators: prototypes, a neural process, MAML, ridge regression.
 
-A conditional neural process: one network summarizes the support, another answers queries.
-
-MAML: initial weights from which a few gradient steps on the support suffice.
-
-A ridge-regression head in closed form on vote shares.
+They learn from aggregated labels or from vote shares, each with a head for every episode.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ if TYPE_CHECKING:
     from .episodes import Episodes
 
 
-_ROUNDS = 50
+_ROUNDS = 50  # of Dawid & Skene, which aggregates the labels of prototypes
 
 
 class PrototypeAdapter(Adapter):
@@ -210,7 +206,9 @@ class MamlAdapter(Adapter):
         assert isinstance(embedding, nn.Module)
         network = embedding
         fast: dict[str, Tensor] = {
-            name: each for name, each in network.named_parameters() if each.requires_grad
+            name: parameter
+            for name, parameter in network.named_parameters()
+            if parameter.requires_grad
         }
         if not fast:
             return super().adapt_one(embedding, x, annotated)
@@ -226,10 +224,10 @@ class MamlAdapter(Adapter):
                 u = functional_call(network, fast | buffers, (x,))
                 log = as_float32(functional_call(self.head, head, (u,))).log_softmax(dim=1)
                 loss = -(shares * log).sum(dim=1).mean()
-                every = [*fast.values(), *head.values()]
+                weights = [*fast.values(), *head.values()]
                 gradients = iter(
                     torch.autograd.grad(
-                        loss, every, create_graph=self.second_order, allow_unused=True
+                        loss, weights, create_graph=self.second_order, allow_unused=True
                     )
                 )
                 fast = {name: _stepped(value, next(gradients), lr) for name, value in fast.items()}
@@ -240,7 +238,7 @@ class MamlAdapter(Adapter):
     def classify(
         self, embedding: nn.Module, episodes: Episodes
     ) -> tuple[Tensor, AdaptedTasks | None]:
-        if not any(each.requires_grad for each in embedding.parameters()):
+        if not any(parameter.requires_grad for parameter in embedding.parameters()):
             return super().classify(embedding, episodes)
         n_classes = episodes.classes.shape[1]
         log_truth = []

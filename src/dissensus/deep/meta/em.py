@@ -43,8 +43,6 @@ labels of each annotator alone, and the results are weighted by their objectives
 
     A. Kumagai, T. Iwata, T. Nishiyama, Y. Ida, Y. Fujiwara. Meta-learning representations for
     learning from multiple annotators. arXiv:2506.10259, 2025.
-
-EM on embeddings with a confusion matrix for every annotator.
 """
 
 from __future__ import annotations
@@ -106,7 +104,7 @@ class Gaussians(nn.Module):
             spread = self.log_spread.exp()
             distance = (posterior * squared_distance(items.u, mean)).sum(dim=(1, 2))
             variance = (distance + spread) / (count.sum(dim=1) * items.u.shape[2] + spread)
-        log_share, log_frequency = (safe_log(normalize(count + more)) for more in (b, 1))
+        log_share, log_frequency = (safe_log(normalize(count + prior)) for prior in (b, 1))
         return ClassParams(log_share, log_frequency, mean, variance)
 
     def log_density(self, classes: ClassParams, u: Tensor) -> Tensor:
@@ -187,8 +185,8 @@ class Em(Adapter):
         self.leave_one_out = settings.leave_one_out
         weight = settings.share_weight
         self.log_share_weight = None if weight is None else log_parameter(weight)
-        everyone = self.starts == "everyone"
-        self.log_evidence = log_parameter(settings.evidence) if everyone else None
+        many_starts = self.starts == "everyone"
+        self.log_evidence = log_parameter(settings.evidence) if many_starts else None
 
     def adapt(self, support: Items) -> EmTasks:
         return self.adapt_in(support, self.steps)
@@ -211,7 +209,14 @@ class Em(Adapter):
             objective = self.objective(items, classes, annotators).reshape(len(starts), -1)
             objective = (self.log_evidence.exp() * objective).masked_fill(~usable, -torch.inf)
             log_weight = objective.log_softmax(dim=0)
-        return EmTasks(self, original, center, classes, annotators, log_weight)
+        return EmTasks(
+            model=self,
+            support=original,
+            center=center,
+            classes=classes,
+            annotators=annotators,
+            log_weight=log_weight,
+        )
 
     def scaled(self, items: Items, center: Tensor) -> Items:
         """Return items with centred and scaled embeddings."""
@@ -256,6 +261,7 @@ class EmTasks(AdaptedTasks):
 
     def __init__(
         self,
+        *,
         model: Em,
         support: Items,
         center: Tensor,

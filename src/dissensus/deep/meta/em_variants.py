@@ -1,8 +1,7 @@
-"""EM on embeddings with item-dependent confusion: on some items every annotator guesses.
+"""Models of annotators for EM on embeddings, beside one confusion matrix each.
 
-EM on embeddings with a mixture of kinds of annotators: some know, some guess.
-
-EM on embeddings with one number for every annotator: their accuracy.
+Annotators may all guess on some items, have one accuracy each, or be of a few kinds, of which some
+know and some guess.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from .base import log_parameter
 from .em import AnnotatorModel, ConfusionMatrices, Em, EmFull, EmSettings, expected_counts, safe_log
 from .episodes import Items, normalize
 
+# Initial kinds: those who guess, those who often know, those who nearly always do.
+_SKILL, _CONCENTRATION, _SHARE = (0.01, 0.5, 0.9), (50.0, 5.0, 20.0), (0.4, 0.2, 0.4)
+
 
 class ItemConfusion(AnnotatorModel):
     """Confusion matrices of annotators who guess on some items; the parameters are logarithms."""
@@ -33,8 +35,8 @@ class ItemConfusion(AnnotatorModel):
     def update(self, items: Items, posterior: Tensor, last: Tensor | None) -> Tensor:
         log_informed = logsigmoid(-self._logit(items))  # (annotation, 1)
         if last is not None:
-            given = last.flatten(0, 2)[items.code]
-            log_informed = log_informed + given - self._log_label(last, items)
+            log_given = last.flatten(0, 2)[items.code]
+            log_informed = log_informed + log_given - self._log_label(last, items)
         counts = items.sum_by_label(items.per_annotation(posterior) * log_informed.exp())
         return safe_log(normalize(counts + self.matrices.pseudo_counts(items.n_classes), dim=2))
 
@@ -54,8 +56,8 @@ class ItemConfusion(AnnotatorModel):
     def _log_label(self, params: Tensor, items: Items) -> Tensor:
         """Return the log-probability of every label by true class: (annotation, true)."""
         logit = self._logit(items)
-        given = logsigmoid(-logit) + params.flatten(0, 2)[items.code]
-        return torch.logaddexp(given, logsigmoid(logit) - log(items.n_classes))
+        log_informed = logsigmoid(-logit) + params.flatten(0, 2)[items.code]
+        return torch.logaddexp(log_informed, logsigmoid(logit) - log(items.n_classes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,19 +111,19 @@ class Accuracies(AnnotatorModel):
 
     def update(self, items: Items, posterior: Tensor, last: object) -> AccuracyParams:
         right, wrong = right_and_wrong(expected_counts(items, posterior))
-        more, less = self._pseudo_counts(items.n_classes)
-        accuracy = (right + more) / (right + wrong + more + less)
-        others = max(items.n_classes - 1, 1)
+        prior_right, prior_wrong = self._pseudo_counts(items.n_classes)
+        accuracy = (right + prior_right) / (right + wrong + prior_right + prior_wrong)
+        n_wrong = max(items.n_classes - 1, 1)
         return AccuracyParams(
-            safe_log(accuracy), safe_log((1 - accuracy) / others), items.n_classes
+            safe_log(accuracy), safe_log((1 - accuracy) / n_wrong), items.n_classes
         )
 
     def log_given(self, params: AccuracyParams) -> Tensor:
         return coin_matrix(params.log_right, params.log_wrong, params.n_classes)
 
     def log_prior(self, params: AccuracyParams) -> Tensor:
-        more, less = self._pseudo_counts(params.n_classes)
-        return (more * params.log_right + less * params.log_wrong).sum(dim=1)
+        prior_right, prior_wrong = self._pseudo_counts(params.n_classes)
+        return (prior_right * params.log_right + prior_wrong * params.log_wrong).sum(dim=1)
 
     def _pseudo_counts(self, n_classes: int) -> tuple[Tensor, Tensor]:
         """Return the pseudo-counts of right and of wrong labels."""
@@ -162,10 +164,6 @@ class EmOneCoin(EmFull):
 
     def build(self, width: int, n_classes: int) -> Em:
         return Em(Accuracies(self.c, self.right), self)
-
-
-# Initial kinds: those who guess, those who often know, those who nearly always do.
-_SKILL, _CONCENTRATION, _SHARE = (0.01, 0.5, 0.9), (50.0, 5.0, 20.0), (0.4, 0.2, 0.4)
 
 
 class KindParams(NamedTuple):

@@ -3,13 +3,10 @@
 An episode takes some classes of one source task, a few items of each as its support and some more
 as its queries; the support is labelled by pseudo-annotators. A batch draws all its episodes from
 one pool of items, each of which is embedded once: eight times as many episodes in the same time.
-
 A batch follows from seed, epoch and its number alone.
 
-The items of some episodes: their embeddings and annotations.
-
-Episodes of a batch have the same number of items and annotators. Annotations are stored as a list,
-so that a step costs as much as there are annotations, whatever the number of annotators.
+Episodes of a batch have the same number of items and annotators. Their `Items` store annotations as
+a list, so that a step costs as much as there are annotations, whatever the number of annotators.
 """
 
 from __future__ import annotations
@@ -30,6 +27,8 @@ from ...errors import DataError, MethodError
 from ...params import Count, NonNegative, Settings
 from .pseudo_annotators import PseudoAnnotators, annotate
 from .tasks import Tasks
+
+_TINY = 1e-12
 
 
 class Episodes(NamedTuple):
@@ -82,9 +81,9 @@ class Sizes(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, least in (("ways", 2), ("shots", 1), ("annotators", 1)):
-            given = getattr(self, name)
-            if not given or not all(isinstance(one, int) and one >= least for one in given):
-                raise MethodError(f"{name} = {given!r}, but it must be numbers, at least {least}")
+            sizes = getattr(self, name)
+            if not sizes or not all(isinstance(size, int) and size >= least for size in sizes):
+                raise MethodError(f"{name} = {sizes!r}, but it must be numbers, at least {least}")
         if self.unlabelled < 0:
             raise MethodError(f"unlabelled = {self.unlabelled}, but it must be at least 0")
 
@@ -138,7 +137,7 @@ class EpisodeSource:
     def __len__(self) -> int:
         return self.per_epoch
 
-    def describe(self, what: str) -> str:
+    def describe(self, name: str) -> str:
         """Return a description for the log."""
         return f"queries in {self.per_epoch} episodes of classes held out"
 
@@ -166,8 +165,8 @@ class EpisodeSource:
         for number in range(start, self.n_batches(size)):
             n_episodes = min(size, self.per_epoch - number * size)
             episodes = self.draw(np.random.default_rng([seed, epoch, number]), n_episodes)
-            some = slice(rank, None, ranks) if rank < n_episodes else slice(1)
-            yield Episodes(episodes.x, *(part[some] for part in episodes[1:]))
+            own = slice(rank, None, ranks) if rank < n_episodes else slice(1)
+            yield Episodes(episodes.x, *(part[own] for part in episodes[1:]))
 
     def draw(self, rng: np.random.Generator, n_episodes: int) -> Episodes:
         """Return episodes from a new pool."""
@@ -177,24 +176,29 @@ class EpisodeSource:
         shots, n_annotators = int(rng.choice(sizes.shots)), int(rng.choice(sizes.annotators))
         pool = rng.permutation(classes)[: max(sizes.pool_classes, ways)]
         positions, items, x = self._pool(rng, pool)  # (class of the pool, item), or -1
-        among = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]
-        selection = _Selection(rng, positions[among], shots, sizes)
+        rows = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]  # (episode, class)
+        selection = _Selection(rng, positions[rows], shots, sizes)
         if self.annotators is None:
-            every = items[np.concatenate([selection.support, selection.query], axis=1)]
-            annotations = self.tasks.labels_in_episodes(every, pool[among])
+            episode_items = items[np.concatenate([selection.support, selection.query], axis=1)]
+            annotations = self.tasks.labels_in_episodes(episode_items, pool[rows])
             label, query_label = np.split(annotations, [selection.support.shape[1]], axis=1)
             confusion = np.full((n_episodes, annotations.shape[2], ways, ways), np.nan)
         else:
             confusion = self.annotators.draw(rng, n_episodes, n_annotators, ways)
             label = annotate(rng, confusion, selection.clean, self.annotators.per_item)
             query_label = annotate(rng, confusion, selection.truth, self.annotators.per_item)
-        label = np.where(selection.unlabelled[:, :, None], -1, label)
-        parts = (
-            *(selection.support, label, selection.clean),
-            *(selection.query, selection.truth, query_label),
-            *(pool[among], confusion.astype(np.float32)),
-        )
-        return Episodes(x, *(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
+        arrays = {
+            "support": selection.support,
+            "label": np.where(selection.unlabelled[:, :, None], -1, label),
+            "clean": selection.clean,
+            "query": selection.query,
+            "truth": selection.truth,
+            "query_label": query_label,
+            "classes": pool[rows],
+            "confusion": confusion.astype(np.float32),
+        }
+        tensors = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
+        return Episodes(x=x, **tensors)
 
     def _pool(self, rng: np.random.Generator, pool: Integers) -> tuple[Integers, Integers, Tensor]:
         """Return positions in the pool, the items at these, and their inputs."""
@@ -203,13 +207,15 @@ class EpisodeSource:
         positions = np.full((len(pool), pool_size), -1)
         items: list[Integers] = []
         rotations: list[Integers] = []
-        for row, members in enumerate(tasks.members[each] for each in unrotated.tolist()):
-            some = rng.permutation(members)[:pool_size]
-            positions[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
-            items.append(some)
-            rotations.append(np.full(len(some), rotation[row]))
-        chosen = np.concatenate(items)
-        return positions, chosen, tasks.inputs(chosen, np.concatenate(rotations))
+        n_items = 0
+        for row, code in enumerate(unrotated.tolist()):
+            members = rng.permutation(tasks.members[code])[:pool_size]
+            positions[row, : len(members)] = n_items + np.arange(len(members))
+            items.append(members)
+            rotations.append(np.full(len(members), rotation[row]))
+            n_items += len(members)
+        pool_items = np.concatenate(items)
+        return positions, pool_items, tasks.inputs(pool_items, np.concatenate(rotations))
 
 
 class _Selection:
@@ -229,8 +235,8 @@ class _Selection:
         if sizes.uneven:
             shares = rng.dirichlet(np.full(ways, 1 / sizes.uneven), size=n_episodes)
             most = room * shots // (shots + queries)
-            n_labelled = _counts(rng, shares, shots, 1, most)
-            n_queries = _counts(rng, shares, queries, 0, room - most)
+            n_labelled = _counts(rng, shares, shots, least=1, most=most)
+            n_queries = _counts(rng, shares, queries, least=0, most=room - most)
         first, last = n_queries[:, :, None], (n_queries + n_labelled)[:, :, None]
         number = np.arange(n_items)
         query, labelled = number < first, (number >= first) & (number < last)
@@ -247,7 +253,9 @@ def _select(values: Any, mask: Any) -> Any:
     return values[mask].reshape(len(values), -1)
 
 
-def _counts(rng: np.random.Generator, shares: Floats, mean: int, least: int, most: int) -> Integers:
+def _counts(
+    rng: np.random.Generator, shares: Floats, mean: int, *, least: int, most: int
+) -> Integers:
     """Return the number of items of every class, between least and most: (episode, class)."""
     count = np.full(shares.shape, least)
     for _ in range(shares.shape[1] * (mean - least)):  # one more item for a class that has room
@@ -256,9 +264,6 @@ def _counts(rng: np.random.Generator, shares: Floats, mean: int, least: int, mos
         pick = (rng.random((len(shares), 1)) > steps[:, :-1]).sum(axis=1)
         count[np.arange(len(shares)), pick] += 1
     return count
-
-
-_TINY = 1e-12
 
 
 class Items(NamedTuple):
@@ -288,7 +293,13 @@ class Items(NamedTuple):
         episode, item, annotator = torch.nonzero(label >= 0, as_tuple=True)
         n_annotators = label.shape[2]
         code = (episode * n_annotators + annotator) * n_classes + label[episode, item, annotator]
-        return cls(u, episode * u.shape[1] + item, code, n_annotators, n_classes)
+        return cls(
+            u=u,
+            item=episode * u.shape[1] + item,
+            code=code,
+            n_annotators=n_annotators,
+            n_classes=n_classes,
+        )
 
     @classmethod
     def of_annotations(cls, annotations: Annotations, n_items: int) -> Self:
@@ -298,11 +309,11 @@ class Items(NamedTuple):
         """
         annotator, n_classes = annotations.annotator.astype(np.int64), annotations.n_classes
         return cls(
-            torch.zeros(1, n_items, 0),
-            torch.from_numpy(annotations.item.astype(np.int64)),
-            torch.from_numpy(annotator * n_classes + annotations.label),
-            annotations.n_annotators,
-            n_classes,
+            u=torch.zeros(1, n_items, 0),
+            item=torch.from_numpy(annotations.item.astype(np.int64)),
+            code=torch.from_numpy(annotator * n_classes + annotations.label),
+            n_annotators=annotations.n_annotators,
+            n_classes=n_classes,
         )
 
     @property

@@ -165,7 +165,7 @@ class FewShotCrowd(Estimator):
         _, self.classes_ = class_codes(y)
         self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
         x = in_memory(self.encoding_.prepare(inputs, progress))
-        tasks = as_tasks(x, y, task, self.rotations, annotations)
+        tasks = as_tasks(x, y, task, rotations=self.rotations, annotations=annotations)
         if len(self.classes_) < 2:
             raise DataError("1 class in y; source tasks have two or more")
         names = [name.strip() for name in self.adapter.split(";")]
@@ -187,14 +187,21 @@ class FewShotCrowd(Estimator):
                 with share_of_time(1.0 if joint else _TRAINING):
                     about = self._about(joint)
                     data = None if folder is None else digests({"inputs": inputs})
-                    more = {"resume": resume, "progress": progress, "about": about, "data": data}
-                    self._train(parts, adapter, folder=folder, **more)
+                    self._train(
+                        parts,
+                        adapter,
+                        folder=folder,
+                        resume=resume,
+                        progress=progress,
+                        about=about,
+                        data=data,
+                    )
             self.validation_: dict[str, tuple[float, float]] = {}
-            name, chosen = next(iter(candidates.items()))
+            name, model = next(iter(candidates.items()))
             if not joint:
-                name, chosen = self._choose(parts.held_out, candidates)
+                name, model = self._choose(parts.held_out, candidates)
             self.embedding_.eval()
-            self.adapter_, self.model_ = name, chosen.eval()
+            self.adapter_, self.model_ = name, model.eval()
         return self
 
     def _build_embedding(self, x: Tensor | Source) -> None:
@@ -220,14 +227,14 @@ class FewShotCrowd(Estimator):
         """Return the pseudo-annotators; None where the source has annotations of its own."""
         return self._nested("annotators") if tasks.annotations is None else None
 
-    def _train(self, parts: Split, joint: Adapter | None, **more: Any) -> None:
+    def _train(self, parts: Split, joint: Adapter | None, **run: Any) -> None:
         """Train the embedding."""
         settings = self._training()
         learner: Any
         if joint is None and self.objective == "classes":
             source = labelled(parts.train)
             learner = ClassLearner(self.embedding_, source.annotations.n_classes)
-            self.history_ = train(learner, source, settings, **more)
+            self.history_ = train(learner, source, settings, **run)
         else:
             clean = joint is None and self.objective == "clean"
             annotators = _PERFECT if clean else self._annotators(parts.train)
@@ -242,12 +249,12 @@ class FewShotCrowd(Estimator):
                 EpisodeSource(parts.train, sizes, annotators, self.episodes),
                 settings,
                 valid=EpisodeSource(parts.held_out, sizes, annotators, _VALIDATION),
-                **more,
+                **run,
             )
         if joint is None and not self.encoding_.cached:
             order = np.random.default_rng(self.seed).permutation(len(parts.train.x))
-            some = embedded(self.embedding_, parts.train.items(order[:_CHUNK])).x
-            self.embedding_.fit_scale(inputs_of(some, np.arange(len(some))))
+            sample = embedded(self.embedding_, parts.train.items(order[:_CHUNK])).x
+            self.embedding_.fit_scale(inputs_of(sample, np.arange(len(sample))))
 
     def _choose(self, held_out: Tasks, candidates: dict[str, Adapter]) -> tuple[str, Adapter]:
         """Tune adapters on the held-out tasks, and return the best."""
@@ -255,7 +262,7 @@ class FewShotCrowd(Estimator):
         sizes = self._nested("sizes")
         source = EpisodeSource(tasks, sizes, self._annotators(tasks), _VALIDATION)
         choice = choose(candidates, source, steps=self.tuning, seed=self.seed)
-        self.validation_ = {name: (one.mean, one.half) for name, one in choice.scores.items()}
+        self.validation_ = {name: (s.mean, s.half) for name, s in choice.scores.items()}
         return choice.best, choice.adapters[choice.best]
 
     @torch.no_grad()
@@ -294,7 +301,9 @@ class FewShotCrowd(Estimator):
             x = torch.cat([x, self.prepare(unlabelled)])
         items = Items.of_annotations(annotations, len(x))
         task, embed = self.model_.adapt_one(self.embedding_, x, items)
-        return FewShotTask(self, annotations, names, task, embed, x)
+        return FewShotTask(
+            model=self, annotations=annotations, classes=names, task=task, embed=embed, x=x
+        )
 
     @property
     def predict(self) -> NoReturn:

@@ -1,11 +1,9 @@
-"""A view of a small task: its items in the plane, and their classes before and after steps of EM.
+"""A view of a small task: its items in the plane, with true classes, votes, and classes after EM.
 
 Embeddings have tens or hundreds of features. t-SNE arranges the items in the plane so that
 neighbours stay neighbours; distances between far groups, and the axes, mean nothing.
 
     L. van der Maaten, G. Hinton. Visualizing data using t-SNE. JMLR 9, 2008.
-
-The items of a small task in the plane: true classes, votes, and classes after steps of EM.
 """
 
 from __future__ import annotations
@@ -24,6 +22,9 @@ from ...base.tables import Drawable, Table
 from ...pages.charts import COLOURS, GREY, Figure, chart, colour, number, tooltip
 
 _PERPLEXITY = 30.0  # most; of few items a third of them
+_SIDE = 190  # pixels of a panel
+_STAGES = 4  # panels of inferred classes
+_TRUE, _OPEN = "true classes", "undecided"
 
 
 class Stage(NamedTuple):
@@ -66,22 +67,22 @@ class EmbeddingView(Drawable):
 
     def accuracy(self, stage: Stage) -> float:
         """Return the share of items with labels whose known class is inferred; NaN without any."""
-        known = self.labelled & (self.truth >= 0)
-        right = self.inferred(stage)[known] == self.truth[known]
-        return float(right.mean()) if known.any() else float("nan")
+        scored = self.labelled & (self.truth >= 0)
+        right = self.inferred(stage)[scored] == self.truth[scored]
+        return float(right.mean()) if scored.any() else float("nan")
 
     def name_of(self, code: Integers) -> Array:
         """Return names of classes, empty for -1."""
         return as_names(["", *self.classes.tolist()])[code + 1]
 
     def _chart(self) -> tuple[Figure | None, str]:
-
         return embedding_figure(self), ""
 
     def _table(self) -> Table:
         columns = {"item": self.items, "x": self.position[:, 0], "y": self.position[:, 1]}
         columns |= {"labelled": self.labelled, "truth": self.name_of(self.truth)}
-        return columns | {each.name: self.name_of(self.inferred(each)) for each in self.stages}
+        classes = {stage.name: self.name_of(self.inferred(stage)) for stage in self.stages}
+        return columns | classes
 
     def __repr__(self) -> str:
         return (
@@ -115,24 +116,19 @@ def stage_names(n_steps: int) -> Sequence[str]:
     return ["votes", *(f"step {step}" for step in range(1, n_steps + 1))]
 
 
-_SIDE = 190  # pixels of a panel
-_STAGES = 4  # panels of inferred classes
-_TRUE, _OPEN = "true classes", "undecided"
-
-
 def embedding_figure(view: EmbeddingView) -> Figure:
     """Return a panel of the true classes, where known, and panels of the inferred ones."""
     classes = view.classes.tolist()
     codes = {stage.name: view.inferred(stage) for stage in view.stages}
-    known = bool((view.labelled & (view.truth >= 0)).any())
+    has_truth = bool((view.labelled & (view.truth >= 0)).any())
     titles, rows = [], []
-    if known:
+    if has_truth:
         titles.append(_TRUE)
         rows += _rows(view, _TRUE, view.truth, np.ones(len(view.items)))
     for index in np.unique(np.linspace(0, len(view.stages) - 1, _STAGES).round().astype(int)):
         stage = view.stages[index]
         title = "votes, before EM" if index == 0 else f"after {stage.name}"
-        title += f": {view.accuracy(stage):.0%} right" if known else ""
+        title += f": {view.accuracy(stage):.0%} right" if has_truth else ""
         titles.append(title)
         rows += _rows(view, title, codes[stage.name], stage.probability.max(axis=1))
     palette = dict(zip(classes, cycle(COLOURS), strict=False)) | {_OPEN: GREY}
@@ -163,12 +159,12 @@ def embedding_figure(view: EmbeddingView) -> Figure:
     facet = {"field": "panel", "type": "nominal", "sort": titles, "title": None, "header": header}
     spec = chart(rows, columns=3, facet=facet, spec=points)
     del spec["width"]
-    words = (
+    caption = (
         f"{len(view.items)} items, neighbours in the embedding next to each other (t-SNE; axes and "
         "far distances mean nothing). Fainter: less probable"
     )
-    words += "; ringed: wrong; right: of the items with labels." if known else "."
-    return Figure("Classes in the embedding", words, spec)
+    caption += "; ringed: wrong; right: of the items with labels." if has_truth else "."
+    return Figure("Classes in the embedding", caption, spec)
 
 
 def _rows(

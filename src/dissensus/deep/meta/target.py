@@ -1,6 +1,4 @@
-"""An adapted task: its classes, its annotators, and what to label next.
-
-Active learning in a small task: which annotator to ask about which item.
+"""An adapted task: its classes, its annotators, and which annotator to ask about which item next.
 
 With the posterior[n, k] of item n and the confusion[r, k, l] of annotator r, the expected
 information of a label about the truth is, in nats (H is the entropy):
@@ -8,9 +6,8 @@ information of a label about the truth is, in nats (H is the entropy):
     gain[n, r] = H(Σ_k posterior[n, k] confusion[r, k]) − Σ_k posterior[n, k] H(confusion[r, k])
 
 The pair of the largest gain is asked for. Annotators with few labels look average, so this soon
-settles on the first who seems good. A
-share of the questions, `explore`, goes to the pair of the largest gain among the annotators with
-the fewest labels.
+settles on the first who seems good. A share of the questions, `explore`, goes to the pair of the
+largest gain among the annotators with the fewest labels.
 """
 
 from __future__ import annotations
@@ -61,6 +58,7 @@ class FewShotTask:
 
     def __init__(
         self,
+        *,
         model: FewShotCrowd,
         annotations: Annotations,
         classes: Array,
@@ -88,17 +86,17 @@ class FewShotTask:
             log_truth.append(self.task.log_truth(items)[0])
         return torch.cat(log_truth).double().softmax(dim=1).numpy()
 
-    def _with_labels(self, items: Items, more: Annotations, start: int) -> Items:
+    def _with_labels(self, items: Items, annotations: Annotations, start: int) -> Items:
         """Return items with their labels by annotators of the support."""
-        more = more.recode(self.classes_)
-        batch = (more.item >= start) & (more.item < start + items.u.shape[1])
-        annotator = indices_of(more.annotators, self.annotators_)[more.annotator[batch]]
+        labels = annotations.recode(self.classes_)
+        batch = (labels.item >= start) & (labels.item < start + items.u.shape[1])
+        annotator = indices_of(labels.annotators, self.annotators_)[labels.annotator[batch]]
         if (annotator < 0).any():
-            name = more.annotators[more.annotator[batch][annotator < 0][0]]
+            name = labels.annotators[labels.annotator[batch][annotator < 0][0]]
             raise DataError(f"annotator {name!r} has no labels in the support of this task")
-        code = annotator.astype(np.int64) * len(self.classes_) + more.label[batch]
+        code = annotator.astype(np.int64) * len(self.classes_) + labels.label[batch]
         return items._replace(
-            item=torch.from_numpy(more.item[batch].astype(np.int64) - start),
+            item=torch.from_numpy(labels.item[batch].astype(np.int64) - start),
             code=torch.from_numpy(code),
             n_annotators=self.annotations.n_annotators,
         )
@@ -160,24 +158,20 @@ class FewShotTask:
         seed
             Random seed of t-SNE.
         """
-        n_labelled, n_support, n_classes = (
-            self.annotations.n_items,
-            len(self.x),
-            len(self.classes_),
-        )
+        n_labelled, n_support = self.annotations.n_items, len(self.x)
         x = self.x if new is None else torch.cat([self.x, self.model.prepare(new)[:_SHOWN]])
         u = as_float32(self.embed(x))[None]
         numbers = [str(number) for number in range(n_labelled, len(x))]
-        chosen = [*numbers[: n_support - n_labelled], *names] if names is not None else numbers
-        items = as_names([*self.annotations.items.tolist(), *chosen[: len(numbers)]])
-        votes = np.zeros((len(x), n_classes))
+        further = [*numbers[: n_support - n_labelled], *names] if names is not None else numbers
+        items = as_names([*self.annotations.items.tolist(), *further[: len(numbers)]])
+        votes = np.zeros((len(x), len(self.classes_)))
         votes[:n_labelled] = self.annotations.votes()
         votes[votes.sum(axis=1) == 0] = 1
         stages = [votes / votes.sum(axis=1, keepdims=True)]
-        others = Items.of(u[:, n_support:], n_classes=n_classes)
+        new_items = Items.of(u[:, n_support:], n_classes=len(self.classes_))
         for task in self.task.stages():
-            p = torch.cat([task.posterior, task.log_truth(others).exp()], dim=1)
-            stages.append(_numpy(p))
+            posterior = torch.cat([task.posterior, task.log_truth(new_items).exp()], dim=1)
+            stages.append(_numpy(posterior))
         return EmbeddingView(
             items=items,
             classes=as_names(self.classes_),
@@ -229,9 +223,9 @@ def information(posterior: Tensor, confusion: Tensor) -> Tensor:
     >>> information(torch.full((1, 1, 2), 0.5), torch.stack([knows, guesses])[None]).exp()
     tensor([[[2., 1.]]])
     """
-    given = torch.einsum("enk,erkl->enrl", posterior, confusion)
+    label = torch.einsum("enk,erkl->enrl", posterior, confusion)
     noise = torch.einsum("enk,erk->enr", posterior, entropy(confusion))
-    return entropy(given) - noise
+    return entropy(label) - noise
 
 
 def plan(

@@ -1,6 +1,6 @@
 """Source tasks: inputs, their classes, and which classes belong together.
 
-Source tasks from files: folders of images by class, arrays of features, tables of texts.
+They are read from files (`read_source`):
 
 folder      images in a folder per class; with folders in folders, as in Omniglot, the outermost is
             the task
@@ -28,6 +28,9 @@ from ...base.storage import damage, load_arrays
 from ...errors import DataError
 from ..nn.batches import Examples, Source, chunks, inputs_of, subset
 from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
+
+_CHUNK = 4096  # inputs loaded at a time
+_IN_MEMORY = 2**28  # largest number of values to hold in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ class Tasks:
         enough = np.array([len(items) >= least for items in self.members])
         task = np.zeros(len(enough), dtype=int) if self.task is None else self.task
         offsets = self.n_classes * np.arange(self.rotations)[:, None]
-        by_task = [np.flatnonzero(enough & (task == each)) for each in np.unique(task)]
+        by_task = [np.flatnonzero(enough & (task == code)) for code in np.unique(task)]
         return [(classes + offsets).ravel() for classes in by_task if len(classes) > 1]
 
     def inputs(self, items: Integers, rotation: Integers) -> Tensor:
@@ -114,12 +117,12 @@ class Tasks:
         code = np.full((n_episodes, self.n_classes), -1)
         np.put_along_axis(code, classes, np.arange(classes.shape[1])[None], axis=1)
         label = code[episode, annotations.label]
-        kept = label >= 0
-        episode, item, label = episode[kept], item[kept], label[kept]
-        pair = episode * annotations.n_annotators + annotations.annotator[kept]
+        in_episode = label >= 0
+        episode, item, label = episode[in_episode], item[in_episode], label[in_episode]
+        pair = episode * annotations.n_annotators + annotations.annotator[in_episode]
         pairs, column = np.unique(pair, return_inverse=True)
-        first = np.searchsorted(pairs, np.arange(n_episodes) * annotations.n_annotators)
-        column = column - first[episode]
+        start = np.searchsorted(pairs, np.arange(n_episodes) * annotations.n_annotators)
+        column = column - start[episode]
         labels = np.full((n_episodes, n_items, int(column.max(initial=0)) + 1), -1)
         labels[episode, item, column] = label
         return labels
@@ -128,18 +131,21 @@ class Tasks:
         """Return the tasks with some of the classes."""
         code = np.full(self.n_classes, -1)
         code[classes] = np.arange(len(classes))
-        some = self.items(np.flatnonzero(code[self.label] >= 0))
+        members = self.items(np.flatnonzero(code[self.label] >= 0))
         task = None if self.task is None else self.task[classes]
-        annotations = some.annotations
+        annotations = members.annotations
         if annotations is not None:
             annotations = _recoded(annotations, code, len(classes))
-        return Tasks(some.x, code[some.label], task, self.rotations, annotations)
+        return Tasks(
+            members.x, code[members.label], task, rotations=self.rotations, annotations=annotations
+        )
 
     def items(self, items: Integers) -> Tasks:
         """Return the tasks with some of the items; classes keep their codes."""
         x = subset(self.x, items)
         annotations = None if self.annotations is None else self.annotations.take(items)
-        return Tasks(x, self.label[items], self.task, self.rotations, annotations)
+        label = self.label[items]
+        return Tasks(x, label, self.task, rotations=self.rotations, annotations=annotations)
 
     def unrotated(self) -> Tasks:
         """Return the tasks without rotations."""
@@ -158,12 +164,8 @@ class Tasks:
 def _recoded(annotations: Annotations, code: Integers, n_classes: int) -> Annotations:
     """Return annotations with other class codes, without those of missing classes."""
     label = code[annotations.label]
-    kept = label >= 0
-    return annotations.keep(kept).with_codes(label=label[kept], classes=n_classes)
-
-
-_CHUNK = 4096  # inputs loaded at a time
-_IN_MEMORY = 2**28  # largest number of values to hold in memory
+    has_class = label >= 0
+    return annotations.keep(has_class).with_codes(label=label[has_class], classes=n_classes)
 
 
 class SourceItems(NamedTuple):
@@ -209,11 +211,10 @@ def join_sources(sources: Sequence[SourceItems]) -> SourceItems:
         raise DataError(f"sources of {' and '.join(sorted(kinds))}; all have to be of one kind")
     label = [name for source in sources for name in source.label]
     task = [f"{n}:{name}" for n, source in enumerate(sources) for name in source.task]
-    first = sources[0].inputs
-    inputs: Inputs
-    if isinstance(first, Texts):
+    inputs = sources[0].inputs
+    if isinstance(inputs, Texts):
         inputs = Texts(tuple(t for source in sources for t in source.inputs.texts))  # type: ignore[attr-defined]
-    elif isinstance(first, Images):
+    elif isinstance(inputs, Images):
         inputs = Images(tuple(p for source in sources for p in source.inputs.paths))  # type: ignore[attr-defined]
     else:
         values = [source.inputs.values for source in sources]  # type: ignore[attr-defined]
@@ -262,8 +263,9 @@ def _table(path: Path, column: str | None, label: str | None, task: str | None) 
     source = open_source(path)
     present = column_names(source)
     synonyms = {"input": INPUT_COLUMNS, "label": TRUTH["label"]}
-    given = {k: v for k, v in {"input": column, "label": label}.items() if v is not None}
-    roles = find_columns(present, synonyms, given, source.name)
+    columns_by_role = {"input": column, "label": label}
+    requested = {role: name for role, name in columns_by_role.items() if name is not None}
+    roles = find_columns(present, synonyms, requested, source.name)
     if task is not None and task not in present:
         raise source.fail(f"no column {task!r}; there are {', '.join(present)}")
     group = task or next((name for name in present if name.casefold() == "task"), None)
@@ -289,7 +291,8 @@ def as_tasks(
     if task is None:
         names = as_names(sorted(set(label.tolist())))
         annotations = None if annotations is None else annotations.recode(names)
-        return Tasks(x, indices_of(label, names), None, rotations, annotations)
+        codes = indices_of(label, names)
+        return Tasks(x, codes, rotations=rotations, annotations=annotations)
     if annotations is not None:
         raise DataError("annotations of a source are of one task; leave out task, or annotations")
     group = as_names(np.asarray(task))
@@ -329,7 +332,7 @@ def in_memory(x: Tensor | Source) -> Tensor | Source:
     """Return inputs in memory, unless they are too large."""
     if isinstance(x, Tensor) or not len(x):
         return x
-    first = inputs_of(x, np.arange(1))
-    if not first.is_floating_point() or first.numel() * len(x) > _IN_MEMORY:
+    sample = inputs_of(x, np.arange(1))
+    if not sample.is_floating_point() or sample.numel() * len(x) > _IN_MEMORY:
         return x
     return torch.cat([*chunks(x, _CHUNK)])

@@ -7,15 +7,11 @@ steps would not get far in them, so there is a grid search over their range firs
 
 All this is on episodes of equally frequent classes. Only the weight of class frequencies in
 predictions is searched for on uneven ones, last: on these, EM would learn to follow the votes into
-one class.
+one class. The adapter that is most accurate on other episodes is chosen.
 
-Scores of an adapter on episodes: accuracy with its interval, log-loss and calibration.
-
-The validation split of the source: for early stopping, tuning and choosing adapters.
-
-Whole tasks are held out where there are at least four, otherwise whole classes of every task, where
-enough are left on both sides; otherwise some items of every class. Without a trainable embedding
-nothing is held out.
+The validation split is for early stopping, tuning and choosing. Whole tasks are held out where
+there are at least four, otherwise whole classes of every task, where enough are left on both sides;
+otherwise some items of every class. Without a trainable embedding nothing is held out.
 """
 
 from __future__ import annotations
@@ -40,6 +36,13 @@ from .episodes import Episodes, EpisodeSource, Sizes
 from .tasks import Tasks
 
 _QUERY_BATCH = 512  # inputs embedded at a time
+_SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
+_TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # in items
+_BS = [1, 10, 100]
+_WEIGHTS = [0.01, 0.25, 0.5, 1, 1.5, 2, 3]  # of class frequencies
+_BATCH, _LR = 64, 0.01
+_ITEMS = 3200  # in the supports of a batch, at most
+_LEAST_TASKS = 4  # of which whole ones are held out
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +94,10 @@ def _scores_of(log_truth: Tensor, truth: Tensor) -> Scores:
     best = log_truth.max(dim=2)
     right = (best.indices == truth).double()
     return Scores(
-        right.mean(dim=1).numpy(),
-        log_loss.mean(dim=1).numpy(),
-        best.values.double().exp().flatten().numpy(),
-        right.flatten().numpy(),
+        accuracy=right.mean(dim=1).numpy(),
+        log_loss=log_loss.mean(dim=1).numpy(),
+        confidence=best.values.double().exp().flatten().numpy(),
+        right=right.flatten().numpy(),
     )
 
 
@@ -104,14 +107,6 @@ def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
     embedding.eval()
     vectors = [embedding(x).float() for x in chunks(tasks.x, _QUERY_BATCH)]
     return Tasks(torch.cat(vectors), tasks.label, tasks.task, annotations=tasks.annotations)
-
-
-_SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
-_TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # in items
-_BS = [1, 10, 100]
-_WEIGHTS = [0.01, 0.25, 0.5, 1, 1.5, 2, 3]  # of class frequencies
-_BATCH, _LR = 64, 0.01
-_ITEMS = 3200  # in the supports of a batch, at most
 
 
 class Choice(NamedTuple):
@@ -139,28 +134,33 @@ def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int
     if not list(adapter.parameters()):
         return
     size = _size(source)
-    small = max(size // 8, 1)  # many pools, so many tasks
-    even = replace(source, sizes=replace(source.sizes, uneven=0.0))
+    even_source = replace(source, sizes=replace(source.sizes, uneven=0.0))
     weight = adapter.log_share_weight if isinstance(adapter, Em) else None
     if weight is not None:
         weight.requires_grad_(False).fill_(log(_WEIGHTS[0]))
     if isinstance(adapter, Em):
-        _grid_search(adapter, list(_resized(even, 16 * small).batches(small, seed, 10**6)))
+        _grid_search(adapter, _small_batches(even_source, 16, seed, 10**6))
     width = source.tasks.x.shape[1]  # type: ignore[union-attr]
     learner = EpisodeLearner(Embedding(nn.Identity(), width), adapter, lr=_LR)
     settings = Training(
         epochs=1, batch=size, lr=_LR, scheduler="cosine", held_out=0.0, clip=5.0, seed=seed
     )
-    train(learner, _resized(even, steps * size), settings)
+    train(learner, _resized(even_source, steps * size), settings)
     if weight is not None and source.sizes.uneven:
-        batches = _resized(source, 32 * small).batches(small, seed, 10**6 + 2)
-        _search(adapter, weight, _WEIGHTS, list(batches))
+        batches = _small_batches(source, 32, seed, 10**6 + 2)
+        _search(adapter, weight, _WEIGHTS, batches)
 
 
 def _size(source: EpisodeSource) -> int:
     """Return the number of episodes in a batch."""
     largest = max(source.sizes.ways) * (max(source.sizes.shots) + source.sizes.unlabelled)
     return min(max(_ITEMS // largest, 4), _BATCH)
+
+
+def _small_batches(source: EpisodeSource, count: int, seed: int, epoch: int) -> list[Episodes]:
+    """Return batches an eighth as large: many pools, so many tasks."""
+    size = max(_size(source) // 8, 1)
+    return list(_resized(source, count * size).batches(size, seed, epoch))
 
 
 def _resized(source: EpisodeSource, n_episodes: int) -> EpisodeSource:
@@ -225,9 +225,6 @@ def choose(
     return Choice(best, dict(adapters), scores)
 
 
-_LEAST_TASKS = 4
-
-
 class Split(NamedTuple):
     """Source tasks for training, and those held out."""
 
@@ -284,8 +281,6 @@ def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -
             count = len(items) // 2
         held_out[rng.permutation(items)[:count]] = True
     description = f"{held_out.sum()} of {len(held_out)} items"
-    train, validation = (
-        tasks.items(np.flatnonzero(~held_out)),
-        tasks.items(np.flatnonzero(held_out)),
-    )
+    train = tasks.items(np.flatnonzero(~held_out))
+    validation = tasks.items(np.flatnonzero(held_out))
     return Split(train, validation.unrotated(), description)

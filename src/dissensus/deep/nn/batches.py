@@ -1,12 +1,10 @@
-"""Ragged batches: some items, and every annotation on them.
+"""Ragged batches: some items, every annotation on them, and parameters with a row per annotator.
 
 A batch holds the inputs of its items once, and one entry per annotation with the row of its item,
 so the cost is that of the annotations, however many annotators there are. The order of items is a
 function of seed and epoch alone: a resumed run sees the same batches.
 
-One row of parameters per annotator, at a cost that does not grow with their number.
-
-A batch has few annotators. `table(annotator)` gathers their rows, and its gradient is sparse;
+Few of the annotators occur in a batch. A `Table` gathers their rows, and its gradient is sparse;
 `RowAdam` and `RowSGD` update these rows only, with moments and bias correction by the steps in
 which a row occurred. With ten thousand annotators a dense step would cost more than all else.
 """
@@ -108,9 +106,9 @@ class Examples:
 
     def __post_init__(self) -> None:
         n_items = self.annotations.n_items
-        for name, given in (("inputs", self.x), ("sizes", self.sizes)):
-            if given is not None and len(given) != n_items:
-                raise DataError(f"{len(given)} {name}, but annotations on {n_items} items")
+        for name, values in (("inputs", self.x), ("sizes", self.sizes)):
+            if values is not None and len(values) != n_items:
+                raise DataError(f"{len(values)} {name}, but annotations on {n_items} items")
 
     def __len__(self) -> int:
         return self.n_labelled
@@ -148,9 +146,12 @@ class Examples:
             order = np.random.default_rng([seed, epoch]).permutation(order)
         if shuffle and self.sizes is not None:
             order = by_size(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
-        groups = [order[first : first + size] for first in range(start * size, len(order), size)]
-        mine = [group[rank::ranks] if rank < len(group) else group[:1] for group in groups]
-        yield from map(self.batch, mine) if isinstance(self.x, Tensor) else _ahead(self.batch, mine)
+        groups = [order[place : place + size] for place in range(start * size, len(order), size)]
+        shares = [group[rank::ranks] if rank < len(group) else group[:1] for group in groups]
+        if isinstance(self.x, Tensor):
+            yield from map(self.batch, shares)
+        else:
+            yield from _loaded_ahead(self.batch, shares)
 
     def n_batches(self, size: int) -> int:
         """Return how many batches of `size` items an epoch has."""
@@ -165,16 +166,14 @@ class Examples:
         """Return the batch of these items."""
         annotations = self.annotations
         size = annotations.index[items + 1] - annotations.index[items]  # (item): labels on each
-        first = np.repeat(
-            annotations.index[items] - np.concatenate([[0], np.cumsum(size)[:-1]]), size
-        )
-        rows = first + np.arange(size.sum())  # (annotation)
+        shift = annotations.index[items] - np.concatenate([[0], np.cumsum(size)[:-1]])  # (item)
+        rows = np.repeat(shift, size) + np.arange(size.sum())  # (annotation)
         return Batch(
-            inputs_of(self.x, items),
-            torch.from_numpy(np.repeat(np.arange(len(items)), size)),
-            torch.from_numpy(annotations.annotator[rows].astype(np.int64)),
-            torch.from_numpy(annotations.label[rows].astype(np.int64)),
-            torch.from_numpy(np.asarray(items, dtype=np.int64)),
+            x=inputs_of(self.x, items),
+            row=torch.from_numpy(np.repeat(np.arange(len(items)), size)),
+            annotator=torch.from_numpy(annotations.annotator[rows].astype(np.int64)),
+            label=torch.from_numpy(annotations.label[rows].astype(np.int64)),
+            item=torch.from_numpy(np.asarray(items, dtype=np.int64)),
         )
 
 
@@ -187,9 +186,10 @@ def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Exa
     annotations = examples.annotations
     labelled = np.flatnonzero(annotations.labels_per_item)
     items = np.random.default_rng([seed, 0x5E1D]).permutation(labelled)
-    held = np.isin(annotations.item, items[: round(share * len(items))])
-    return replace(examples, annotations=annotations.keep(~held)), replace(
-        examples, annotations=annotations.keep(held), augment=None
+    is_held_out = np.isin(annotations.item, items[: round(share * len(items))])
+    return (
+        replace(examples, annotations=annotations.keep(~is_held_out)),
+        replace(examples, annotations=annotations.keep(is_held_out), augment=None),
     )
 
 
@@ -209,8 +209,8 @@ def similar_sizes(x: Tensor | Source, batch: int) -> Iterator[Integers]:
     """Yield all items, some at a time, those of similar size together where x has sizes."""
     sizes = getattr(x, "sizes", None)
     order = np.arange(len(x)) if sizes is None else np.argsort(sizes, kind="stable")
-    for first in range(0, len(order), batch):
-        yield order[first : first + batch]
+    for start in range(0, len(order), batch):
+        yield order[start : start + batch]
 
 
 def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
@@ -221,8 +221,8 @@ def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
 def subset(x: Tensor | Source, items: Integers) -> Tensor | Source:
     """Return the inputs of items, by code; those of a source are loaded when they are indexed."""
     index: Any = torch.from_numpy(items)
-    some: Any = x
-    return x[index] if isinstance(x, Tensor) else Subset(some, index)
+    dataset: Any = x
+    return x[index] if isinstance(x, Tensor) else Subset(dataset, index)
 
 
 def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:
@@ -232,16 +232,17 @@ def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[T
         yield inputs_of(x, np.arange(start, min(start + size, stop)))
 
 
-def _ahead(load: Callable[[Integers], Batch], groups: list[Integers]) -> Iterator[Batch]:
+def _loaded_ahead(load: Callable[[Integers], Batch], groups: list[Integers]) -> Iterator[Batch]:
     """Yield loaded groups; a thread loads the next one meanwhile."""
     if not groups:
         return
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(load, groups[0])
+        current = pool.submit(load, groups[0])
         for group in groups[1:]:
-            now, coming = coming, pool.submit(load, group)
-            yield now.result()
-        yield coming.result()
+            upcoming = pool.submit(load, group)
+            yield current.result()
+            current = upcoming
+        yield current.result()
 
 
 class Table(nn.Embedding):

@@ -97,10 +97,10 @@ class Devices:
             torch.manual_seed(mixed(*position, self.rank))
             return
         size = len(torch.get_rng_state())
-        mine = states[self.rank].to(torch.uint8)
-        torch.set_rng_state(mine[:size].clone())
-        if self.device.type == "cuda" and len(mine) > size:
-            torch.cuda.set_rng_state(mine[size:].clone(), self.device)
+        state = states[self.rank].to(torch.uint8)
+        torch.set_rng_state(state[:size].clone())
+        if self.device.type == "cuda" and len(state) > size:
+            torch.cuda.set_rng_state(state[size:].clone(), self.device)
 
     def _all(self, value: Tensor) -> Tensor:
         value = value.to(self.device).contiguous()
@@ -170,12 +170,12 @@ def seeded(device: torch.device, *parts: int) -> Iterator[None]:
     """Seed random numbers by several numbers, and restore the caller's state afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(mixed(*parts))
-        before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+        settings = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
         try:
             yield
         finally:
-            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before
+            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = settings
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def mixed(*parts: int) -> int:
 def quiet(*names: str) -> Iterator[None]:
     """Silence warnings, and the messages of these loggers."""
     loggers = [logging.getLogger(name) for name in names]
-    before = [logger.level for logger in loggers]
+    levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
@@ -203,5 +203,5 @@ def quiet(*names: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
+        for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)

@@ -9,15 +9,12 @@
     auto                            by the kind of the inputs
 
 Settings are written in brackets, as for methods: `resnet18[size=32]`. Pretrained encoders are
-frozen by default; random ones are trained.
+frozen by default; random ones are trained. Every encoder prepares its inputs, and returns a vector
+per item and features of its tokens.
 
-What every encoder has: prepared inputs, a vector per item, and features of its tokens.
-
-Weights from files of other projects: safetensors, or torch's own format.
-
-The latter is a pickle, and is read with `weights_only=True`: tensors are built, all else refused.
-
-`imagenet` is torchvision's file for a network, from torch's cache (`TORCH_HOME`) or downloaded.
+Files of weights, also of other projects, are safetensors or in torch's own format. The latter is a
+pickle, and is read with `weights_only=True`: tensors are built, all else is refused. `imagenet` is
+torchvision's file for a network, from torch's cache (`TORCH_HOME`) or downloaded.
 """
 
 from __future__ import annotations
@@ -44,6 +41,44 @@ __all__ = ["Encoder", "ImageEncoder", "Tokens", "encoder_for", "encoder_spec", "
 
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel
+_USUAL = 224  # pixels of encoders with a single size
+_PUBLISHED = "https://download.pytorch.org/models/"
+_FILES = {
+    "resnet18": "resnet18-f37072fd.pth",
+    "resnet34": "resnet34-b627a593.pth",
+    "resnet50": "resnet50-11ad3fa6.pth",
+    "vgg11-bn": "vgg11_bn-6002323d.pth",
+    "vgg13-bn": "vgg13_bn-abd245e5.pth",
+    "vgg16-bn": "vgg16_bn-6c64b313.pth",
+    "vgg19-bn": "vgg19_bn-c79401a0.pth",
+}
+
+encoders: Registry[Any] = Registry(
+    "encode",
+    {
+        "efficientnet-lite0": "dissensus.deep.nn.image_encoders:EfficientNetSettings",
+        "minilm": "dissensus.deep.nn.huggingface:MinilmSettings",
+        "hf": "dissensus.deep.nn.huggingface:HuggingFaceSettings",
+        "timm": "dissensus.deep.nn.image_encoders:TimmSettings",
+        "resnet": "dissensus.deep.nn.image_encoders:ResNetSettings",
+        "vgg-bn": "dissensus.deep.nn.image_encoders:VggSettings",
+        "modellabelme": "dissensus.deep.nn.image_encoders:PeerannotSettings",
+        "conv4": "dissensus.deep.nn.image_encoders:Conv4Settings",
+        "patches": "dissensus.deep.nn.image_encoders:PatchesSettings",
+        "mlp": "dissensus.deep.nn.image_encoders:MlpSettings",
+        "identity": "dissensus.deep.nn.image_encoders:IdentitySettings",
+    },
+    {
+        "resnet18": "resnet[depth=18]",
+        "resnet34": "resnet[depth=34]",
+        "resnet50": "resnet[depth=50]",
+        "vgg11-bn": "vgg-bn[depth=11]",
+        "vgg13-bn": "vgg-bn[depth=13]",
+        "vgg16-bn": "vgg-bn[depth=16]",
+        "vgg19-bn": "vgg-bn[depth=19]",
+        "modelmusic": "modellabelme",
+    },
+)
 
 
 class Tokens(NamedTuple):
@@ -130,9 +165,9 @@ class ImageEncoder(Encoder):
     def tokens(self, x: Tensor) -> Tokens:
         """Return features of patches: (item, patch, feature), or (item, frame, patch, feature)."""
         if x.ndim == 5:
-            each = self.tokens(x.flatten(0, 1))
-            shape = *x.shape[:2], *each.mask.shape[1:]
-            return Tokens(each.values.reshape(*shape, -1), each.mask.reshape(shape))
+            frames = self.tokens(x.flatten(0, 1))
+            shape = *x.shape[:2], *frames.mask.shape[1:]
+            return Tokens(frames.values.reshape(*shape, -1), frames.mask.reshape(shape))
         values = self.patches((x - self.mean) / self.std).flatten(2).transpose(1, 2)
         return Tokens(values, torch.ones(values.shape[:2], dtype=torch.bool, device=x.device))
 
@@ -147,36 +182,6 @@ def _sized(x: Tensor, size: int, channels: int) -> Tensor:
     if tuple(x.shape[2:]) != (size, size):
         x = nn.functional.interpolate(x, (size, size), mode="bilinear", antialias=True)
     return x
-
-
-_USUAL = 224  # pixels of encoders with a single size
-
-encoders: Registry[Any] = Registry(
-    "encode",
-    {
-        "efficientnet-lite0": "dissensus.deep.nn.image_encoders:EfficientNetSettings",
-        "minilm": "dissensus.deep.nn.huggingface:MinilmSettings",
-        "hf": "dissensus.deep.nn.huggingface:HuggingFaceSettings",
-        "timm": "dissensus.deep.nn.image_encoders:TimmSettings",
-        "resnet": "dissensus.deep.nn.image_encoders:ResNetSettings",
-        "vgg-bn": "dissensus.deep.nn.image_encoders:VggSettings",
-        "modellabelme": "dissensus.deep.nn.image_encoders:PeerannotSettings",
-        "conv4": "dissensus.deep.nn.image_encoders:Conv4Settings",
-        "patches": "dissensus.deep.nn.image_encoders:PatchesSettings",
-        "mlp": "dissensus.deep.nn.image_encoders:MlpSettings",
-        "identity": "dissensus.deep.nn.image_encoders:IdentitySettings",
-    },
-    {
-        "resnet18": "resnet[depth=18]",
-        "resnet34": "resnet[depth=34]",
-        "resnet50": "resnet[depth=50]",
-        "vgg11-bn": "vgg-bn[depth=11]",
-        "vgg13-bn": "vgg-bn[depth=13]",
-        "vgg16-bn": "vgg-bn[depth=16]",
-        "vgg19-bn": "vgg-bn[depth=19]",
-        "modelmusic": "modellabelme",
-    },
-)
 
 
 def encoder_for(
@@ -227,25 +232,27 @@ def encoder_spec(
     >>> encoder_spec("ResNet18", size=64)
     'resnet[depth=18,size=64]'
     """
-    known, settings = encoders.resolve(_as_spec(_auto(inputs) if name == "auto" else name))
-    names = {field.name for field in describe_fields(encoders.find(known))}
+    encoder, settings = encoders.resolve(_as_spec(_auto(inputs) if name == "auto" else name))
+    names = {field.name for field in describe_fields(encoders.find(encoder))}
     if size is not None and "size" in names:
         settings = {"size": size} | settings
     elif size not in (None, _USUAL) and inputs is not None and inputs.kind == "images":
-        raise OptionError(f"{known} takes images of one size only; leave --img-size out")
+        raise OptionError(
+            f"{encoder} takes images of one size only", remedy="leave {} out", img_size=...
+        )
     if pretrained and "weights" in names:
         settings = {"weights": "imagenet"} | settings
     inner = ",".join(f"{key}={format_value(value)}" for key, value in sorted(settings.items()))
-    return f"{known}[{inner}]" if inner else known
+    return f"{encoder}[{inner}]" if inner else encoder
 
 
 def _as_spec(name: str) -> str:
     """Return `hf:<model>[…]` as `hf[model='<model>',…]`, and the same for timm."""
-    home, colon, rest = name.partition(":")
-    if not colon or home.lower() not in ("hf", "timm"):
+    library, colon, model_spec = name.partition(":")
+    if not colon or library.lower() not in ("hf", "timm"):
         return name
-    model, bracket, settings = rest.partition("[")
-    return f"{home}[model={model!r}{',' + settings if bracket else ']'}"
+    model, bracket, settings = model_spec.partition("[")
+    return f"{library}[model={model!r}{',' + settings if bracket else ']'}"
 
 
 def _auto(inputs: Inputs | None) -> str:
@@ -257,17 +264,6 @@ def _auto(inputs: Inputs | None) -> str:
 
 
 E = TypeVar("E", bound=Encoder)
-
-_PUBLISHED = "https://download.pytorch.org/models/"
-_FILES = {
-    "resnet18": "resnet18-f37072fd.pth",
-    "resnet34": "resnet34-b627a593.pth",
-    "resnet50": "resnet50-11ad3fa6.pth",
-    "vgg11-bn": "vgg11_bn-6002323d.pth",
-    "vgg13-bn": "vgg13_bn-abd245e5.pth",
-    "vgg16-bn": "vgg16_bn-6c64b313.pth",
-    "vgg19-bn": "vgg19_bn-c79401a0.pth",
-}
 
 
 def load_encoder(
@@ -319,9 +315,9 @@ def load_weights(
     with damage(f"{path}: not a file of weights"):
         weights = load_file(path) if path.endswith(".safetensors") else _tensors(path)
         names = {rename(name): name for name in network.state_dict()}
-        kept = {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
+        state = {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
     with damage(f"{path}: weights of another network"):
-        network.load_state_dict(kept)
+        network.load_state_dict(state)
 
 
 def _tensors(path: str) -> Any:
@@ -329,5 +325,5 @@ def _tensors(path: str) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:  # torch's words advise to run what it holds
-        what = "not a file of weights, or one that holds more than tensors"
-        raise DataError(f"{path}: {what}; save it as .safetensors") from None
+        content = "not a file of weights, or one that holds more than tensors"
+        raise DataError(f"{path}: {content}; save it as .safetensors") from None

@@ -3,7 +3,7 @@
 Features of a frozen encoder are computed once per input and cached; an encoder that is trained is
 part of the network.
 
-Inputs of several kinds side by side: texts with features, images with texts.
+Inputs may be of several kinds side by side, texts with features or images with texts:
 
     as_inputs({"text": texts, "features": numbers})
 
@@ -94,8 +94,8 @@ class Several(Inputs):
         if not sizes or any(isinstance(part, Several) for part in self.parts.values()):
             raise DataError("inputs of several kinds are a dictionary of inputs by name")
         if len(set(sizes.values())) > 1:
-            named = ", ".join(f"{name} of {size}" for name, size in sizes.items())
-            raise DataError(f"inputs of different numbers of items: {named}")
+            counts = ", ".join(f"{name} of {size}" for name, size in sizes.items())
+            raise DataError(f"inputs of different numbers of items: {counts}")
 
     @property
     def description(self) -> str:
@@ -116,24 +116,24 @@ class Several(Inputs):
 
     def contents(self) -> Iterable[bytes]:
         """Return the hashes of every kind."""
-        each = [part.keys() for part in self.parts.values()]
-        return [b"".join(key.tobytes() for key in keys) for keys in zip(*each, strict=True)]
+        columns = [part.keys() for part in self.parts.values()]
+        return [b"".join(key.tobytes() for key in row) for row in zip(*columns, strict=True)]
 
 
 def encoder_of(part: Inputs, encoder: Any) -> Any:
     """Return the encoder of one kind: features are taken as they are."""
-    numbers = isinstance(part, Arrays) and part.values.ndim == 2
-    return "identity" if numbers else encoder
+    is_features = isinstance(part, Arrays) and part.values.ndim == 2
+    return "identity" if is_features else encoder
 
 
 def side_by_side(parts: list[Features]) -> Features:
     """Return the features of several kinds as one."""
-    tokens: TokenFeatures | None = next((one.tokens for one in parts if one.tokens), None)
-    raw: list[RawInputs] = [one.raw for one in parts if one.raw is not None]
-    raw.sort(key=lambda one: one.encoder.name == "identity")
+    tokens: TokenFeatures | None = next((part.tokens for part in parts if part.tokens), None)
+    raw: list[RawInputs] = [part.raw for part in parts if part.raw is not None]
+    raw.sort(key=lambda inputs: inputs.encoder.name == "identity")
     return Features(
-        np.concatenate([one.vectors for one in parts], axis=1),
+        np.concatenate([part.vectors for part in parts], axis=1),
         tokens,
         raw[0] if raw else None,
-        tuple(one.vectors.shape[1] for one in parts),
+        tuple(part.vectors.shape[1] for part in parts),
     )

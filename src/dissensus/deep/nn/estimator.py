@@ -31,7 +31,8 @@
 - `save(folder)` writes `model.json` and `weights.safetensors` at once or not at all; `load(folder)`
   gives an estimator with equal predictions and settings.
 
-Features scaled to mean zero and standard deviation one over the training items.
+Networks over features begin with `Standardize`: mean zero and standard deviation one over the
+training items.
 """
 
 from __future__ import annotations
@@ -97,11 +98,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the settings by name; with `deep`, fields of nested ones as `training__epochs`."""
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
-            given = {name: self._nested(name) for name in self.nested}
-            for name, inner in given.items():
-                if not isinstance(inner, Settings):  # which `fit` will refuse
-                    continue
-                params |= {f"{name}__{f.name}": getattr(inner, f.name) for f in fields(inner)}
+            for name in self.nested:
+                inner = self._nested(name)
+                if isinstance(inner, Settings):  # others `fit` will refuse
+                    params |= {f"{name}__{f.name}": getattr(inner, f.name) for f in fields(inner)}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -120,8 +120,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _nested(self, name: str) -> Any:
-        given = getattr(self, name)
-        return self.nested[name] if given is None else given
+        settings = getattr(self, name)
+        return self.nested[name] if settings is None else settings
 
     def _training(self) -> Training:
         """Return how to train, with the estimator's random seed."""
@@ -177,24 +177,22 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return whether an input of this shape can be predicted."""
         return shape == self.shape_
 
-    def _annotations(
-        self, given: Annotations | ArrayLike, inputs: Inputs | Features
-    ) -> Annotations:
+    def _annotations(self, y: Annotations | ArrayLike, inputs: Inputs | Features) -> Annotations:
         """Return the annotations to fit to; sets `classes_` and `annotators_`."""
         classes = getattr(self, "classes", None)
-        annotations, self.classes_ = labels_of(given, classes)
+        annotations, self.classes_ = labels_of(y, classes)
         self.annotators_ = annotations.annotators
         annotations.check_inputs(inputs)
         if not len(annotations):
             raise DataError("no annotations to learn from")
         return annotations
 
-    def _recoded(self, given: Annotations | ArrayLike) -> Annotations:
+    def _recoded(self, y: Annotations | ArrayLike) -> Annotations:
         """Return annotations in the classes of `fit`; columns of a matrix are its annotators."""
         check_is_fitted(self)
-        if isinstance(given, Annotations):
-            return given.recode(self.classes_)
-        return Annotations.from_matrix(given, classes=self.classes_, annotators=self.annotators_)
+        if isinstance(y, Annotations):
+            return y.recode(self.classes_)
+        return Annotations.from_matrix(y, classes=self.classes_, annotators=self.annotators_)
 
     def annotator_codes(self, annotators: ArrayLike | None) -> Integers:
         """Return the codes of annotators by name, of all by default."""
@@ -248,7 +246,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return an estimator that `save` has written."""
         folder = Path(folder)
         if not all((folder / name).is_file() for name in (_MODEL, _WEIGHTS)):
-            raise DataError(f"{folder}: not a saved {cls.__name__}")
+            raise DataError(f"not a saved {cls.__name__}", where=str(folder))
         with damage(f"{folder}: a damaged {cls.__name__}", "; save it again"):
             return read_folder_whole(folder, lambda: cls._load(folder))
 
@@ -257,12 +255,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         model = json.loads((folder / _MODEL).read_text(encoding="utf-8"))
         if model["kind"] != cls.__name__:
             kind = str(model["kind"])[:40]
-            raise DataError(f"{folder}: a saved {kind}, which {kind}.load reads")
+            raise DataError(f"a saved {kind}, which {kind}.load reads", where=str(folder))
         if model["format"] != _FORMAT:
-            raise DataError(f"{folder}: written by another version; fit it again")
+            raise DataError("written by another version; fit it again", where=str(folder))
         digest = model.pop("digest", None)  # earlier ones have none
         if digest not in (None, digest_of(folder / _WEIGHTS, model)):
-            raise DataError(f"{folder}: a damaged {cls.__name__}, changed since; save it again")
+            message = f"a damaged {cls.__name__}, changed since; save it again"
+            raise DataError(message, where=str(folder))
         try:
             estimator = cls(**{k: cls._setting(k, v) for k, v in model["settings"].items()})
             estimator.classes_ = restored_classes(model)
@@ -272,7 +271,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             estimator._check_kind(inputs["kind"], tuple(inputs["shape"]), fitting=True)
             estimator._restore(State(model["notes"], load_file(folder / _WEIGHTS)))
         except DissensusError as problem:
-            raise DataError(f"{folder}: {str(problem).removeprefix(f'{folder}: ')}") from None
+            raise problem.at(str(folder)) from None
         return estimator
 
     @classmethod
@@ -303,20 +302,20 @@ def is_one_label(y: Any) -> bool:
     return not isinstance(y, Annotations) and np.ndim(y) < 2
 
 
-def labels_of(given: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
+def labels_of(y: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
     """Return annotations, and their classes in the dtype of the labels."""
-    if given is None:
+    if y is None:
         raise DataError("a classifier requires y to be passed, but the target y is None")
-    if isinstance(given, Annotations):
-        given.check_classes("a classifier")
-        annotations = given if classes is None else given.recode(classes)
+    if isinstance(y, Annotations):
+        y.check_classes("a classifier")
+        annotations = y if classes is None else y.recode(classes)
         return annotations, annotations.classes
-    matrix = np.asarray(given)
+    matrix = np.asarray(y)
     if matrix.ndim < 2:
         codes, values = class_codes(matrix, classes)
         return Annotations.from_labels(codes, as_names(values)), values
     annotations = Annotations.from_matrix(matrix, classes=classes)
-    return annotations, _as_given(annotations.classes, matrix, classes)
+    return annotations, _in_dtype_of(matrix, annotations.classes, classes)
 
 
 def class_codes(y: ArrayLike, classes: Any = None) -> tuple[Integers, Array]:
@@ -324,15 +323,15 @@ def class_codes(y: ArrayLike, classes: Any = None) -> tuple[Integers, Array]:
     labels = validation.column_or_1d(y, warn=True)
     validation.assert_all_finite(labels, input_name="y")
     multiclass.check_classification_targets(labels)
-    found, codes = np.unique(labels, return_inverse=True)
+    unique, codes = np.unique(labels, return_inverse=True)
     if classes is None:
-        return codes, found
-    code = {each: index for index, each in enumerate(np.asarray(classes).tolist())}
-    missing = [each for each in found.tolist() if each not in code]
+        return codes, unique
+    code = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
+    missing = [label for label in unique.tolist() if label not in code]
     if missing:
         names = abbreviate(np.asarray(classes).astype(str))
         raise DataError(f"label {missing[0]!r} is not among the classes {names}")
-    return np.array([code[each] for each in found.tolist()])[codes], np.asarray(classes)
+    return np.array([code[label] for label in unique.tolist()])[codes], np.asarray(classes)
 
 
 def _plain(value: Any) -> Any:
@@ -342,13 +341,13 @@ def _plain(value: Any) -> Any:
     return np.asarray(value).tolist() if isinstance(value, (np.ndarray, range)) else value
 
 
-def _as_given(names: Array, labels: Array, classes: Any) -> Array:
+def _in_dtype_of(labels: Array, names: Array, classes: Any) -> Array:
     """Return classes in the dtype of the labels."""
     if labels.dtype.kind in "TU":
         return names if labels.dtype.kind == "T" else np.array(names.tolist())
-    values = {text(each): each for each in ([] if classes is None else classes)}
+    values = {text(label): label for label in ([] if classes is None else classes)}
     unique = labels.flat if labels.dtype.kind == "O" else np.unique(labels).tolist()
-    values |= {text(each): each for each in unique}
+    values |= {text(label): label for label in unique}
     try:
         dtype = labels.dtype if labels.dtype.kind in "biuf" else None
         return np.array([values[name] for name in names.tolist()], dtype=dtype)
@@ -356,15 +355,15 @@ def _as_given(names: Array, labels: Array, classes: Any) -> Array:
         return names
 
 
-def _is_numeric(given: Any) -> bool:
+def _is_numeric(X: Any) -> bool:
     """Return whether inputs are numbers, or should be: then scikit-learn checks them."""
-    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, Path)):
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], (str, Path)):
         return False
-    if isinstance(given, Mapping) and not issparse(given):  # of inputs by name
+    if isinstance(X, Mapping) and not issparse(X):  # of inputs by name
         return False
-    kind = getattr(getattr(given, "dtype", None), "kind", None)
+    kind = getattr(getattr(X, "dtype", None), "kind", None)
     if kind == "O":
-        return not all(isinstance(each, str) for each in np.ravel(given))
+        return not all(isinstance(value, str) for value in np.ravel(X))
     return kind not in ("U", "T")
 
 

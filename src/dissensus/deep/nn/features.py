@@ -2,21 +2,19 @@
 
     texts, images, arrays ─encoder─▶ Features ─take─▶ Features of some items
 
-Features come from a frozen encoder and are cached on disk (`feature_cache`). Vectors are held in
-memory. Token features (of words, patches, or patches of frames) may be larger than that: they stay
-on disk until they are loaded. A network takes both as one row of numbers per item, which `Layout`
-splits again:
+Vectors are held in memory. Token features (of words, patches, or patches of frames) may be larger
+than that: they stay on disk until they are loaded. A network takes both as one row of numbers per
+item, which `Layout` splits again:
 
     examples = Examples(features.rows, annotations)
     batch = features.layout.split(batch.x)  # batch.vector, batch.values, batch.mask
 
-Features of a frozen encoder, computed once per content and cached on disk.
-
+Features of a frozen encoder are computed once per content and cached on disk (`feature_folder`).
 The key is the content of an input and the weights of the encoder: a renamed file, another order or
 another split of the same texts hits the cache, a changed text does not. Texts are encoded in
 batches of similar length, without padding of note. With token features their means are kept too,
-where those are what the encoder returns. Token features can be larger than memory: they are written
-batch by batch and memory-mapped.
+where those are what the encoder returns. Token features are written batch by batch and
+memory-mapped.
 """
 
 from __future__ import annotations
@@ -40,137 +38,12 @@ from ...base.progress import Progress
 from ...errors import DataError, OptionError
 from .batches import Source
 from .encoders import Encoder, encoder_for
-from .inputs import Arrays, Inputs, as_inputs
+from .inputs import Arrays, Inputs, as_inputs, check_finite
 from .media import Videos
 
 _SHARD = 2048  # items that are kept together; what was encoded before an interruption stays
-
-
-class CachedFeatures(NamedTuple):
-    """Arrays over the files of the cache, read where they are indexed."""
-
-    values: Any  # (item, feature), (item, token, feature) or (item, frame, token, feature)
-    mask: Any | None = None  # of token features: the same axes without the last
-
-
-def cached_features(
-    encoder: Encoder,
-    inputs: Inputs,
-    *,
-    tokens: bool = False,
-    batch: int = 16,
-    folder: str | Path | None = None,
-    progress: Progress | None = None,
-) -> CachedFeatures:
-    """Return features of inputs, from the cache where they are in it.
-
-    Parameters
-    ----------
-    encoder
-        Used as if frozen.
-    inputs
-        Inputs of all items.
-    tokens
-        Features of words or patches rather than one vector per item.
-    batch
-        Items per step.
-    folder
-        Folder of the cache; the user's by default.
-    progress
-        Called with items done, items to encode, and a message.
-    """
-    keys, digest = inputs.keys(), encoder.digest()
-    root = feature_folder() if folder is None else Path(folder)
-    stores = {
-        kind: FeatureStore(
-            root / blake2b(f"2 {digest} {kind}".encode(), digest_size=12).hexdigest()
-        )
-        for kind in ("vectors", "tokens")
-    }
-    kinds = ["tokens"] if tokens else ["vectors"]
-    missing = stores[kinds[0]].missing(keys)
-    if tokens and type(encoder).forward is Encoder.forward:
-        kinds.append("vectors")
-    if len(missing):
-        todo = inputs.take(missing)
-        size = max(batch // _n_frames(inputs), 1)
-        _encode(
-            encoder, todo, keys[missing], {each: stores[each] for each in kinds}, size, progress
-        )
-    rows = stores[kinds[0]].find(keys)
-    if tokens:
-        return CachedFeatures(rows, rows.mask)
-    return CachedFeatures(_vectors_of(rows, encoder.width))
-
-
-def _vectors_of(rows: StoredRows, width: int) -> Array:
-    return rows[:][:, 0] if len(rows) else np.zeros((0, width), np.float32)
-
-
-@torch.inference_mode()
-def _encode(
-    encoder: Encoder,
-    inputs: Inputs,
-    keys: Array,
-    stores: dict[str, FeatureStore],
-    batch: int,
-    progress: Progress | None,
-) -> None:
-    """Write features, the longest inputs first."""
-    source: Tensor | Source = encoder.prepare(inputs)
-    order = np.arange(len(inputs))
-    if (sizes := getattr(source, "sizes", None)) is not None:
-        order = np.argsort(-sizes, kind="stable")
-    training = encoder.training
-    encoder.eval()
-    done = 0
-    for first in range(0, len(order), _SHARD):
-        shard = order[first : first + _SHARD]
-        with ExitStack() as stack:
-            writers = {
-                kind: stack.enter_context(store.writing(encoder.name, kind))
-                for kind, store in stores.items()
-            }
-            for start in range(0, len(shard), batch):
-                items = shard[start : start + batch]
-                rows = _rows(encoder, source[torch.from_numpy(items)], stores)
-                for kind, writer in writers.items():
-                    writer.add(keys[items], rows[kind])
-                done += len(items)
-                if progress is not None:
-                    progress(done, len(inputs), f"{done:,} of {len(inputs):,} inputs encoded")
-    encoder.train(training)
-
-
-def _rows(encoder: Encoder, x: Tensor, kinds: Any) -> dict[str, list[Any]]:
-    """Return the rows of every item, by kind."""
-    if "tokens" not in kinds:
-        return {"vectors": [vector[None] for vector in _vectors(encoder, x).float().numpy()]}
-    values, mask = (each.numpy() for each in encoder.tokens(x))
-    if mask.ndim == 2:
-        rows = [value[there] for value, there in zip(values, mask, strict=True)]
-    else:
-        rows = list(values)  # every frame has all its patches
-    flat = [each.reshape(-1, values.shape[-1]) for each in rows]
-    vectors = [each.sum(axis=0, keepdims=True) / max(len(each), 1) for each in flat]
-    return {"tokens": rows, "vectors": vectors}
-
-
-def _n_frames(inputs: Inputs) -> int:
-    """Return how many images an item is."""
-    if isinstance(inputs, Videos):
-        return inputs.frames
-    return inputs.values.shape[1] if isinstance(inputs, Arrays) and inputs.values.ndim == 5 else 1
-
-
-def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
-    """Return one vector per item; of a video, the mean over its frames."""
-    if x.ndim < 5:
-        return encoder(x)
-    return encoder(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(dim=1)
-
-
 _BATCH = 256  # items whose token features are loaded together
+
 Vectors = npt.NDArray[np.float32]
 
 
@@ -203,9 +76,9 @@ class Layout(NamedTuple):
         if not self.tokens:
             return FeatureBatch(vector, vector[:, None], vector.new_ones(len(x), 1).bool())
         inner = *self.tokens[1:], self.token_features + 1
-        rest = x[:, self.features :]
-        rest = rest.reshape(len(x), rest.shape[1] // prod(inner), *inner)
-        return FeatureBatch(vector, rest[..., :-1], rest[..., -1] > 0)
+        tokens = x[:, self.features :]
+        tokens = tokens.reshape(len(x), tokens.shape[1] // prod(inner), *inner)
+        return FeatureBatch(vector, tokens[..., :-1], tokens[..., -1] > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +104,8 @@ class TokenFeatures:
     def sizes(self) -> Integers:
         """The number of words or frames of every item: (item)."""
         mask = np.asarray(self.mask) if self.selected is None else self.mask[self.selected]
-        there = mask.any(axis=tuple(range(2, mask.ndim)))
-        return np.where(there, np.arange(1, there.shape[1] + 1), 0).max(axis=1, initial=0)
+        filled = mask.any(axis=tuple(range(2, mask.ndim)))  # (item, word or frame)
+        return np.where(filled, np.arange(1, filled.shape[1] + 1), 0).max(axis=1, initial=0)
 
     def take(self, items: Integers) -> TokenFeatures:
         """Return the token features of items; nothing is loaded."""
@@ -248,9 +121,9 @@ class TokenFeatures:
         mask = np.asarray(self.mask[rows], np.bool_)
         if not trim:
             return np.asarray(self.values[rows], np.float32), mask
-        there = mask.any(axis=(0, *range(2, mask.ndim)))
-        last = int(np.flatnonzero(there).max(initial=0)) + 1
-        return np.asarray(self.values[rows, :last], np.float32), mask[:, :last]
+        filled = mask.any(axis=(0, *range(2, mask.ndim)))  # (word or frame)
+        length = int(np.flatnonzero(filled).max(initial=0)) + 1
+        return np.asarray(self.values[rows, :length], np.float32), mask[:, :length]
 
     def means(self) -> Vectors:
         """Return the mean over the tokens of every item: (item, feature)."""
@@ -295,19 +168,15 @@ class Features:
     widths: tuple[int, ...] = ()  # of the vectors of every kind, where there are several
 
     def __post_init__(self) -> None:
-        named = {"vectors": self.vectors, "tokens": self.tokens, "raw": self.raw}
-        sizes = {name: len(part) for name, part in named.items() if part is not None}
+        parts = {"vectors": self.vectors, "tokens": self.tokens, "raw": self.raw}
+        sizes = {name: len(part) for name, part in parts.items() if part is not None}
         if len(set(sizes.values())) > 1:
-            parts = ", ".join(f"{name} of {size}" for name, size in sizes.items())
-            raise DataError(f"features of different numbers of items: {parts}")
+            counts = ", ".join(f"{name} of {size}" for name, size in sizes.items())
+            raise DataError(f"features of different numbers of items: {counts}")
         vectors = np.ascontiguousarray(self.vectors, dtype=np.float32)
         if vectors.ndim != 2:
             raise DataError(f"one vector per item is (item, feature), not {vectors.shape}")
-        if not np.isfinite(vectors).all():
-            item = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise DataError(
-                f"input {item}: a number is missing or infinite; fill it or leave it out"
-            )
+        check_finite(vectors)
         object.__setattr__(self, "vectors", vectors)
 
     def __len__(self) -> int:
@@ -386,8 +255,8 @@ class Rows:
             return vectors
         values, mask = map(torch.from_numpy, self.features.tokens.load(codes))
         values = torch.where(mask[..., None], values, 0)
-        rest = torch.cat([values, mask[..., None].to(values)], dim=-1)
-        return torch.cat([vectors, rest.flatten(1)], dim=1)
+        tokens = torch.cat([values, mask[..., None].to(values)], dim=-1)
+        return torch.cat([vectors, tokens.flatten(1)], dim=1)
 
 
 def features_of(
@@ -437,21 +306,148 @@ def features_of(
                 f"{encoder.name} has no pretrained weights, and nothing trains it here; "
                 "name an encoder that has (minilm, efficientnet-lite0, hf:…)"
             )
-    inner = RawInputs(encoder, inputs) if raw else None
+    raw_inputs = RawInputs(encoder, inputs) if raw else None
     if encoder.name == "identity" and isinstance(inputs, Arrays):
-        return Features(inputs.values.numpy().reshape(len(inputs), -1), None, inner)
-    token = None
+        return Features(inputs.values.numpy().reshape(len(inputs), -1), None, raw_inputs)
+    token_features = None
     if tokens:
-        token = TokenFeatures(*cached_features(encoder, inputs, tokens=True, progress=progress))
+        token_features = TokenFeatures(
+            *cached_features(encoder, inputs, tokens=True, progress=progress)
+        )
     if not vectors:
-        return Features(np.zeros((len(inputs), 0), np.float32), token, inner)
+        return Features(np.zeros((len(inputs), 0), np.float32), token_features, raw_inputs)
     values = cached_features(encoder, inputs, progress=progress).values
-    return Features(values, token, inner)
+    return Features(values, token_features, raw_inputs)
 
 
-def _of_several(inputs: Any, encoder: Any, **more: Any) -> Features:
+def _of_several(inputs: Any, encoder: Any, **options: Any) -> Features:
     """Return the features of inputs of several kinds."""
     from .encoding import encoder_of, side_by_side
 
     parts = inputs.parts.values()
-    return side_by_side([features_of(part, encoder_of(part, encoder), **more) for part in parts])
+    return side_by_side([features_of(part, encoder_of(part, encoder), **options) for part in parts])
+
+
+class CachedFeatures(NamedTuple):
+    """Arrays over the files of the cache, read where they are indexed."""
+
+    values: Any  # (item, feature), (item, token, feature) or (item, frame, token, feature)
+    mask: Any | None = None  # of token features: the same axes without the last
+
+
+def cached_features(
+    encoder: Encoder,
+    inputs: Inputs,
+    *,
+    tokens: bool = False,
+    batch: int = 16,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> CachedFeatures:
+    """Return features of inputs, from the cache where they are in it.
+
+    Parameters
+    ----------
+    encoder
+        Used as if frozen.
+    inputs
+        Inputs of all items.
+    tokens
+        Features of words or patches rather than one vector per item.
+    batch
+        Items per step.
+    folder
+        Folder of the cache; the user's by default.
+    progress
+        Called with items done, items to encode, and a message.
+    """
+    keys, digest = inputs.keys(), encoder.digest()
+    root = feature_folder() if folder is None else Path(folder)
+    stores = {
+        kind: FeatureStore(
+            root / blake2b(f"2 {digest} {kind}".encode(), digest_size=12).hexdigest()
+        )
+        for kind in ("vectors", "tokens")
+    }
+    kinds = ["tokens"] if tokens else ["vectors"]
+    missing = stores[kinds[0]].missing(keys)
+    if tokens and type(encoder).forward is Encoder.forward:
+        kinds.append("vectors")
+    if len(missing):
+        unencoded = inputs.take(missing)
+        size = max(batch // _n_frames(inputs), 1)
+        targets = {kind: stores[kind] for kind in kinds}
+        _encode(encoder, unencoded, keys[missing], targets, batch=size, progress=progress)
+    rows = stores[kinds[0]].find(keys)
+    if tokens:
+        return CachedFeatures(rows, rows.mask)
+    return CachedFeatures(_vectors_of(rows, encoder.width))
+
+
+def _vectors_of(rows: StoredRows, width: int) -> Array:
+    return rows[:][:, 0] if len(rows) else np.zeros((0, width), np.float32)
+
+
+@torch.inference_mode()
+def _encode(
+    encoder: Encoder,
+    inputs: Inputs,
+    keys: Array,
+    stores: dict[str, FeatureStore],
+    *,
+    batch: int,
+    progress: Progress | None,
+) -> None:
+    """Write features, the longest inputs first."""
+    source: Tensor | Source = encoder.prepare(inputs)
+    order = np.arange(len(inputs))
+    if (sizes := getattr(source, "sizes", None)) is not None:
+        order = np.argsort(-sizes, kind="stable")
+    training = encoder.training
+    encoder.eval()
+    n_encoded = 0
+    for place in range(0, len(order), _SHARD):
+        shard = order[place : place + _SHARD]
+        with ExitStack() as stack:
+            writers = {
+                kind: stack.enter_context(store.writing(encoder.name, kind))
+                for kind, store in stores.items()
+            }
+            for start in range(0, len(shard), batch):
+                items = shard[start : start + batch]
+                rows = _rows(encoder, source[torch.from_numpy(items)], stores)
+                for kind, writer in writers.items():
+                    writer.add(keys[items], rows[kind])
+                n_encoded += len(items)
+                if progress is not None:
+                    message = f"{n_encoded:,} of {len(inputs):,} inputs encoded"
+                    progress(n_encoded, len(inputs), message)
+    encoder.train(training)
+
+
+def _rows(encoder: Encoder, x: Tensor, kinds: Any) -> dict[str, list[Any]]:
+    """Return the rows of every item, by kind."""
+    if "tokens" not in kinds:
+        return {"vectors": [vector[None] for vector in _vectors(encoder, x).float().numpy()]}
+    values, mask = (tensor.numpy() for tensor in encoder.tokens(x))
+    if mask.ndim == 2:
+        rows = [value[is_token] for value, is_token in zip(values, mask, strict=True)]
+    else:
+        rows = list(values)  # every frame has all its patches
+    flat = [row.reshape(-1, values.shape[-1]) for row in rows]
+    vectors = [tokens.sum(axis=0, keepdims=True) / max(len(tokens), 1) for tokens in flat]
+    return {"tokens": rows, "vectors": vectors}
+
+
+def _n_frames(inputs: Inputs) -> int:
+    """Return how many images an item is."""
+    if isinstance(inputs, Videos):
+        return inputs.frames
+    return inputs.values.shape[1] if isinstance(inputs, Arrays) and inputs.values.ndim == 5 else 1
+
+
+def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
+    """Return one vector per item; of a video, the mean over its frames."""
+    if x.ndim < 5:
+        return encoder(x)
+    return encoder(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(dim=1)

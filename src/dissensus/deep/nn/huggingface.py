@@ -103,7 +103,7 @@ class TokenCodes:
     def sizes(self) -> Integers:
         """The number of tokens of every text."""
         codes = self.codes(list(self.texts.texts), return_attention_mask=False)["input_ids"]
-        return np.array([len(each) for each in codes], dtype=np.int64)
+        return np.array([len(text_codes) for text_codes in codes], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -119,11 +119,11 @@ class ImageTransformer(ImageEncoder):
     pretrained = True
 
     def __init__(self, name: str, body: Any, notes: dict[str, Any]) -> None:
-        half = [0.5, 0.5, 0.5]
+        default = [0.5, 0.5, 0.5]
         super().__init__(
             int(getattr(body.config, "image_size", 224)),
-            tuple(notes.get("image_mean", half)),
-            tuple(notes.get("image_std", half)),
+            tuple(notes.get("image_mean", default)),
+            tuple(notes.get("image_std", default)),
         )
         self.name, self.body = name, body
         self.width = getattr(body.config, "hidden_size", None) or body.config.hidden_sizes[-1]
@@ -142,8 +142,8 @@ def _load(name: str, model: str, length: int) -> Encoder:
         raise OptionError(
             f"{name} needs transformers: {install_command('deep')} ({problem})"
         ) from None
-    bars: Any = logging
-    bars.disable_progress_bar()
+    progress: Any = logging
+    progress.disable_progress_bar()
     try:
         with quiet("huggingface_hub", "transformers"):
             config = AutoConfig.from_pretrained(model)
@@ -151,11 +151,11 @@ def _load(name: str, model: str, length: int) -> Encoder:
             if hasattr(config, "vocab_size"):
                 return TextTransformer(name, body, AutoTokenizer.from_pretrained(model), length)
     except (OSError, ValueError, KeyError) as problem:
-        first = str(problem).splitlines()[0]
+        reason = str(problem).splitlines()[0]
         raise OptionError(
-            f"{name}: cannot be loaded ({first}); a folder with the model works"
+            f"{name}: cannot be loaded ({reason}); a folder with the model works"
         ) from None
     finally:
-        bars.enable_progress_bar()
+        progress.enable_progress_bar()
     notes = Path(model) / "preprocessor_config.json"
     return ImageTransformer(name, body, json.loads(notes.read_text()) if notes.exists() else {})

@@ -1,9 +1,8 @@
 """Inputs: arrays, texts, images, videos or sounds, one per item, in the order of the items.
 
 An encoder prepares `Inputs` for its network: images of one size, token codes. Images are loaded
-batch by batch.
-
-Augmentation of images: random flips, crops and colours, with torch's random numbers.
+batch by batch, and may be augmented in training: random flips, crops and colours, with torch's
+random numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +63,9 @@ class Inputs(ABC):
     def keys(self) -> Array:
         """Return a hash of the content of every input: (item)."""
         kind = self.kind.encode()[:16]
-        digests = [blake2b(each, digest_size=16, person=kind).digest() for each in self.contents()]
+        digests = [
+            blake2b(content, digest_size=16, person=kind).digest() for content in self.contents()
+        ]
         return np.frombuffer(b"".join(digests), KEY)
 
 
@@ -151,10 +152,10 @@ class Images(Files):
         errors = (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError)
         try:
             with Image.open(path) as image:
-                small = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+                square = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
         except errors as problem:
             raise DataError(f"{path}: not a readable image ({problem})") from None
-        return as_pixels(np.array(small))
+        return as_pixels(np.array(square))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ class LoadedFiles:
             return torch.stack(list(pool.map(partial(self.files.load, size=self.size), paths)))
 
 
-def as_inputs(given: Any) -> Inputs:
+def as_inputs(X: Any) -> Inputs:
     """Return inputs of any kind: an array, sparse matrix or tensor, a list of texts or paths.
 
     A dictionary holds inputs of several kinds by name.
@@ -181,31 +182,31 @@ def as_inputs(given: Any) -> Inputs:
     >>> as_inputs(["a text", "another"]).kind, len(as_inputs(np.zeros((3, 2))))
     ('texts', 3)
     """
-    if isinstance(given, Inputs):
-        return given
-    if isinstance(given, Mapping) and not sparse.issparse(given):  # some of these are mappings, too
+    if isinstance(X, Inputs):
+        return X
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # some of these are mappings, too
         from .encoding import Several
 
-        return Several({str(name): as_inputs(part) for name, part in given.items()})
-    if isinstance(given, Tensor):
-        return Arrays(_numbers(given))
-    if sparse.issparse(given):
-        given = cast(Any, given)
-        size = 4 * given.shape[0] * given.shape[1]
+        return Several({str(name): as_inputs(part) for name, part in X.items()})
+    if isinstance(X, Tensor):
+        return Arrays(_numbers(X))
+    if sparse.issparse(X):
+        matrix = cast(Any, X)
+        size = 4 * matrix.shape[0] * matrix.shape[1]
         if size > _DENSE:
             raise DataError(
-                f"a sparse matrix {given.shape} would take {size / 2**30:.0f} GiB; reduce its "
+                f"a sparse matrix {matrix.shape} would take {size / 2**30:.0f} GiB; reduce its "
                 "columns, as by TruncatedSVD or max_features of TfidfVectorizer"
             )
-        given = given.astype(np.float32).toarray()
-    if isinstance(given, Sequence) and not isinstance(given, str) and len(given):
-        if all(isinstance(each, str) for each in given):
-            return Texts(tuple(given))
-        if all(isinstance(each, Path) for each in given):
-            return files_of(given)
-    values = np.asarray(given)
-    texts = values.dtype.kind == "O" and all(isinstance(each, str) for each in values.flat)
-    if values.ndim == 1 and (texts or values.dtype.kind in "UT"):
+        X = matrix.astype(np.float32).toarray()
+    if isinstance(X, Sequence) and not isinstance(X, str) and len(X):
+        if all(isinstance(text, str) for text in X):
+            return Texts(tuple(X))
+        if all(isinstance(path, Path) for path in X):
+            return files_of(X)
+    values = np.asarray(X)
+    all_texts = values.dtype.kind == "O" and all(isinstance(text, str) for text in values.flat)
+    if values.ndim == 1 and (all_texts or values.dtype.kind in "UT"):
         return Texts(tuple(map(str, values.tolist())))
     if values.dtype.kind not in "fiub" or values.ndim == 0:
         raise DataError("inputs are an array of numbers, a list of texts or a list of paths")
@@ -226,12 +227,12 @@ def files_of(paths: Sequence[Path], frames: int | None = None, *, sound: bool = 
     """
     from .media import Sounds, Videos, VideosWithSound
 
-    more = {} if frames is None else {"frames": frames}
-    endings = {each.suffix.lower() for each in paths}
+    options = {} if frames is None else {"frames": frames}
+    endings = {path.suffix.lower() for path in paths}
     if endings and endings <= SOUND_ENDINGS:
-        return Sounds(tuple(paths), **more)
+        return Sounds(tuple(paths), **options)
     if endings and endings <= VIDEO_ENDINGS:
-        return (VideosWithSound if sound else Videos)(tuple(paths), **more)
+        return (VideosWithSound if sound else Videos)(tuple(paths), **options)
     return Images(tuple(paths))
 
 
@@ -242,7 +243,7 @@ def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
     if kind == "arrays":
         return Arrays(torch.zeros(1, *shape))
     kinds: tuple[Any, ...] = (Images, Texts, Videos, Sounds, VideosWithSound)
-    return {each.kind: each for each in kinds}[kind](())
+    return {cls.kind: cls for cls in kinds}[kind](())
 
 
 def digests(parts: Mapping[str, Any]) -> dict[str, str]:
@@ -251,7 +252,7 @@ def digests(parts: Mapping[str, Any]) -> dict[str, str]:
     >>> sorted(digests({"inputs": as_inputs(["a text"]), "labels": [0, 1], "features": None}))
     ['inputs', 'labels']
     """
-    found = {}
+    digests_by_name = {}
     for name, part in parts.items():
         if part is None:
             continue
@@ -259,8 +260,8 @@ def digests(parts: Mapping[str, Any]) -> dict[str, str]:
         array = values.keys() if isinstance(values, Inputs) else np.ascontiguousarray(values)
         digest = blake2b(f"{array.dtype} {array.shape}".encode(), digest_size=8)
         digest.update(array.tobytes())
-        found[name] = digest.hexdigest()
-    return found
+        digests_by_name[name] = digest.hexdigest()
+    return digests_by_name
 
 
 def as_pixels(image: Array) -> Tensor:
@@ -272,10 +273,15 @@ def _numbers(values: Tensor) -> Tensor:
     """Return values as 32-bit floats; bytes are the brightness of pixels, from 0 to 1."""
     values = values.detach().cpu()
     scaled = values.to(torch.float32) / (255 if values.dtype == torch.uint8 else 1)
-    if not bool(torch.isfinite(scaled).all()):
-        item = int(torch.nonzero(~torch.isfinite(scaled.reshape(len(scaled), -1)).all(1))[0])
-        raise DataError(f"input {item}: a number is missing or infinite; fill it or leave it out")
+    check_finite(scaled.numpy())
     return scaled
+
+
+def check_finite(values: Array) -> None:
+    """Fail where a number of an input is missing or infinite: (item, …)."""
+    if not np.isfinite(values).all():
+        item = int(np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))[0])
+        raise DataError(f"input {item}: a number is missing or infinite; fill it or leave it out")
 
 
 def content_of(path: Path) -> bytes:
@@ -323,8 +329,8 @@ class Augment(Settings):
 
 def augment_for(inputs: Inputs) -> Augment:
     """Return the default augmentation of inputs, which have to be images."""
-    pictures = inputs.values.ndim == 4 if isinstance(inputs, Arrays) else inputs.kind == "images"
-    if not pictures:
+    images = inputs.values.ndim == 4 if isinstance(inputs, Arrays) else inputs.kind == "images"
+    if not images:
         raise OptionError(f"only images are augmented, not {inputs.kind}")
     return Augment()
 

@@ -1,11 +1,9 @@
-"""Videos as inputs: a few frames of each, evenly spaced.
+"""Videos and sounds as inputs: a few pictures of each, evenly spaced.
 
-Sound as inputs: pictures of it, frame by frame, which take the path of videos.
-
-A recording becomes a log-mel spectrogram (mono, 16 kHz, windows of 25 ms every 10 ms, 64 bands),
-cut into equal parts of time. Each part is an image, low tones at the bottom, that an image encoder
-takes as the frame of a video. Of videos with sound, the frames of the sound follow those of the
-picture.
+A video is a few of its frames. A recording becomes a log-mel spectrogram (mono, 16 kHz, windows of
+25 ms every 10 ms, 64 bands), cut into equal parts of time. Each part is an image, low tones at the
+bottom, that an image encoder takes as the frame of a video. Of videos with sound, the frames of
+the sound follow those of the picture.
 """
 
 from __future__ import annotations
@@ -25,6 +23,11 @@ from ...base.arrays import Floats
 from ...errors import DataError, OptionError, install_command
 from .inputs import Files, as_pixels
 
+RATE = 16_000  # samples of a second
+_WINDOW, _HOP = 400, 160  # samples
+_BANDS = 64
+_RANGE = 80  # decibels below full scale that are silence
+
 
 @dataclass(frozen=True, eq=False)
 class Videos(Files):
@@ -36,56 +39,11 @@ class Videos(Files):
 
     def contents(self) -> Iterable[bytes]:
         """Return a hash of every file, and the number of frames."""
-        return [each + str(self.frames).encode() for each in super().contents()]
+        return [content + str(self.frames).encode() for content in super().contents()]
 
     def load(self, path: Path, size: int) -> Tensor:
         """Return the frames of a video: (frame, 3, size, size), from 0 to 1."""
         return frames_of(path, self.frames, size)
-
-
-def frames_of(path: Path, count: int, size: int) -> Tensor:
-    """Return the middle frames of equal parts of a video: (frame, 3, size, size), from 0 to 1.
-
-    A video of fewer frames repeats some of them.
-    """
-    try:
-        import av
-    except ImportError:
-        raise OptionError(f"videos need PyAV: {install_command('video')}") from None
-    try:
-        with av.open(str(path)) as file:
-            if not file.streams.video:
-                raise DataError(f"{path}: no pictures in it, only sound")
-            total = file.streams.video[0].frames or _count(path)
-            numbers = [int((position + 0.5) * total / count) for position in range(count)]
-            frames: dict[int, Any] = {}
-            last = None
-            for number, frame in enumerate(file.decode(video=0)):
-                if number in numbers:
-                    small = frame.reformat(width=size, height=size, format="rgb24")
-                    last = frames[number] = as_pixels(np.array(small.to_ndarray()))
-                if number >= numbers[-1]:
-                    break
-    except (av.FFmpegError, OSError, ValueError) as problem:
-        raise DataError(f"{path}: not a readable video ({problem})") from None
-    if last is None:
-        raise DataError(f"{path}: no frames in it")
-    # The length in the header may be a frame or two too long.
-    return torch.stack([frames.get(number, last) for number in numbers])
-
-
-def _count(path: Path) -> int:
-    """Return the number of frames of a file without it in the header."""
-    import av
-
-    with av.open(str(path)) as file:
-        return max(sum(packet.size > 0 for packet in file.demux(video=0)), 1)
-
-
-RATE = 16_000  # samples of a second
-_WINDOW, _HOP = 400, 160  # samples
-_BANDS = 64
-_RANGE = 80  # decibels below full scale that are silence
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +69,45 @@ class VideosWithSound(Videos):
         return torch.cat([super().load(path, size), sound])
 
 
+def frames_of(path: Path, count: int, size: int) -> Tensor:
+    """Return the middle frames of equal parts of a video: (frame, 3, size, size), from 0 to 1.
+
+    A video of fewer frames repeats some of them.
+    """
+    try:
+        import av
+    except ImportError:
+        raise OptionError(f"videos need PyAV: {install_command('video')}") from None
+    try:
+        with av.open(str(path)) as file:
+            if not file.streams.video:
+                raise DataError(f"{path}: no pictures in it, only sound")
+            total = file.streams.video[0].frames or _count(path)
+            numbers = [int((position + 0.5) * total / count) for position in range(count)]
+            frames: dict[int, Any] = {}
+            last = None
+            for number, frame in enumerate(file.decode(video=0)):
+                if number in numbers:
+                    square = frame.reformat(width=size, height=size, format="rgb24")
+                    last = frames[number] = as_pixels(np.array(square.to_ndarray()))
+                if number >= numbers[-1]:
+                    break
+    except (av.FFmpegError, OSError, ValueError) as problem:
+        raise DataError(f"{path}: not a readable video ({problem})") from None
+    if last is None:
+        raise DataError(f"{path}: no frames in it")
+    # The length in the header may be a frame or two too long.
+    return torch.stack([frames.get(number, last) for number in numbers])
+
+
+def _count(path: Path) -> int:
+    """Return the number of frames of a file without it in the header."""
+    import av
+
+    with av.open(str(path)) as file:
+        return max(sum(packet.size > 0 for packet in file.demux(video=0)), 1)
+
+
 def wave_of(path: Path) -> Floats:
     """Return the sound of a file, mono at 16 kHz, from -1 to 1: (sample)."""
     try:
@@ -122,8 +119,8 @@ def wave_of(path: Path) -> Floats:
             if not file.streams.audio:
                 raise DataError(f"{path}: no sound in it, only pictures")
             resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
-            decoded = [*file.decode(audio=0), None]  # None: what is left in the resampler
-            parts = [out.to_ndarray()[0] for each in decoded for out in resampler.resample(each)]
+            frames = [*file.decode(audio=0), None]  # None: what is left in the resampler
+            parts = [out.to_ndarray()[0] for frame in frames for out in resampler.resample(frame)]
     except (av.FFmpegError, OSError, ValueError) as problem:
         raise DataError(f"{path}: not a readable sound ({problem})") from None
     if not sum(map(len, parts)):

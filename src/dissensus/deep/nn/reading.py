@@ -28,6 +28,12 @@ from .inputs import SOUND_ENDINGS, VIDEO_ENDINGS, Inputs, Texts, as_inputs, file
 _IMAGE_ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 _ENDINGS = {"image": _IMAGE_ENDINGS, "video": VIDEO_ENDINGS, "sound": SOUND_ENDINGS}
 _FRAMES = 16  # of a video, by default
+_ITEMS = ("items", "item", "task", "tasks")  # arrays of names
+INPUT_COLUMNS = [
+    *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
+    *["image", "image_path", "video", "video_path", "audio", "audio_path", "sound", "sound_path"],
+    *["file", "filename", "file_name", "path"],
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +53,8 @@ class InputIndex:
         """Return the inputs of items, all of which have to be there."""
         missing = [name for name in items.tolist() if name not in self.content]
         if missing:
-            more = f"; {len(missing) - 1} more items like this" if len(missing) > 1 else ""
-            raise DataError(f"{self.name}: {self.missing} {missing[0]!r}{more}")
+            like = f"; {len(missing) - 1} more items like this" if len(missing) > 1 else ""
+            raise DataError(f"{self.missing} {missing[0]!r}{like}", where=self.name)
         return self.build([self.content[name] for name in items.tolist()])
 
 
@@ -93,7 +99,7 @@ def read_input_index(
     if path.is_dir():
         return _file_index(path, items, files)
     if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
+        raise DataError("no such file or folder", where=str(path))
     if path.suffix in (".npy", ".npz"):
         return _rows(path, items, column)
     return _table(path, column, files)
@@ -123,8 +129,8 @@ def read_others(
 ) -> tuple[Names, Inputs]:
     """Return all other items whose inputs a folder, table or array has, and these inputs."""
     input_index = read_input_index(path, items, column=column)
-    known = set(items.tolist())
-    names = as_names([name for name in input_index.content if name not in known])
+    labelled = set(items.tolist())
+    names = as_names([name for name in input_index.content if name not in labelled])
     return names, input_index.take(names)
 
 
@@ -147,26 +153,27 @@ def class_folders(path: str | Path) -> tuple[InputIndex, dict[str, str]]:
     peerannot does, and otherwise by their paths.
     """
     folder = Path(path)
-    files = {file.relative_to(folder).as_posix(): file for file in input_files(folder)}
-    numbers = {_number(position): file for position, file in files.items()}
-    if len(numbers) < len(files) or not all(name.isdigit() for name in numbers):
-        numbers = files
-    for file in files.values():
+    by_path = {file.relative_to(folder).as_posix(): file for file in input_files(folder)}
+    by_name = {_number(place): file for place, file in by_path.items()}
+    if len(by_name) < len(by_path) or not all(name.isdigit() for name in by_name):
+        by_name = by_path
+    for file in by_path.values():
         if file.parent == folder:
-            raise DataError(f"{file}: is in no subfolder of a class")
-    index = InputIndex(str(folder), numbers, files_of, "no image for item")
-    return index, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
+            raise DataError("is in no subfolder of a class", where=str(file))
+    index = InputIndex(str(folder), by_name, files_of, "no image for item")
+    return index, {name: file.relative_to(folder).parts[0] for name, file in by_name.items()}
 
 
 def input_files(folder: Path) -> list[Path]:
     """Return the images below a folder; if there are none its videos, or else its sounds."""
-    every = sorted(file for file in folder.rglob("*") if file.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     for endings in _ENDINGS.values():
-        files = [file for file in every if file.suffix.lower() in endings]
+        files = [path for path in paths if path.suffix.lower() in endings]
         if files:
             return files
-    known = ", ".join(sorted(set().union(*_ENDINGS.values())))
-    raise DataError(f"{folder}: no images, videos or sounds in it; they end in {known}")
+    all_endings = ", ".join(sorted(set().union(*_ENDINGS.values())))
+    message = f"no images, videos or sounds in it; they end in {all_endings}"
+    raise DataError(message, where=str(folder))
 
 
 def _file_index(folder: Path, items: Names, build: Callable[[list[Path]], Inputs]) -> InputIndex:
@@ -181,7 +188,8 @@ def _file_index(folder: Path, items: Names, build: Callable[[list[Path]], Inputs
         count = sum(name in unique for name in items.tolist())
         if count > most:
             best, most = unique, count
-    kind = next(kind for kind, each in _ENDINGS.items() if files[0].suffix.lower() in each)
+    ending = files[0].suffix.lower()
+    kind = next(kind for kind, endings in _ENDINGS.items() if ending in endings)
     return InputIndex(str(folder), best, build, f"not exactly one {kind} for item")
 
 
@@ -201,7 +209,6 @@ def _without_ending(path: str) -> str:
     return PurePosixPath(path).with_suffix("").as_posix()
 
 
-_ITEMS = ("items", "item", "task", "tasks")  # arrays of names
 _NAMINGS: tuple[Callable[[str], str], ...] = (
     lambda path: path,
     _without_ending,
@@ -216,12 +223,13 @@ def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     with damage(f"{path}: not an array of numbers"):
         archive = path.suffix == ".npz"
         arrays = load_arrays(path) if archive else {"": np.load(path, allow_pickle=False)}
-    named = next((one for one in arrays if one in _ITEMS and one != column), "")
-    names = arrays.pop(named) if named else None
+    names_key = next((key for key in arrays if key in _ITEMS and key != column), "")
+    names = arrays.pop(names_key) if names_key else None
     if column is None and len(arrays) > 1:
-        raise DataError(f"{path}: holds {', '.join(arrays)}; name one of them as the column")
+        message = f"holds {', '.join(arrays)}; name one of them as the column"
+        raise DataError(message, where=str(path))
     if column is not None and column not in arrays:
-        raise DataError(f"{path}: holds no {column!r}; there are {', '.join(arrays)}")
+        raise DataError(f"holds no {column!r}; there are {', '.join(arrays)}", where=str(path))
     values = arrays[column] if column is not None else next(iter(arrays.values()))
     if names is None:
         rows = _row_names(path, len(values), items.tolist())
@@ -242,7 +250,8 @@ def _row_names(path: Path, n_rows: int, items: list[str]) -> list[str]:
     count = (
         f", but {len(items)} items" if n_rows != len(items) else f" for items such as {items[0]}"
     )
-    raise DataError(f"{path}: {n_rows} rows{count}; name the rows in an array 'items'")
+    message = f"{n_rows} rows{count}; name the rows in an array 'items'"
+    raise DataError(message, where=str(path))
 
 
 def _table(path: Path, column: str | None, files: Callable[[list[Path]], Inputs]) -> InputIndex:
@@ -255,21 +264,14 @@ def _table(path: Path, column: str | None, files: Callable[[list[Path]], Inputs]
     inputs = [name for name in present if plain_name(name) in INPUT_COLUMNS]
     if column is None and len(inputs) != 1:
         count = "several columns" if inputs else "no column"
-        among = ", ".join(inputs or present)
-        raise source.fail(f"{count} of texts or files among {among}; name the column")
+        candidates = ", ".join(inputs or present)
+        raise source.fail(f"{count} of texts or files among {candidates}; name the column")
     needed = {"item": [*NEEDED["item"], "id"]}
     roles = find_columns(present, needed, {"input": column or inputs[0]}, source.name)
     frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
     names, values = (frame[roles[role]].cast(str).to_list() for role in ("item", "input"))
     build = _column_builder(path.parent, values, files)
     return InputIndex(str(path), dict(zip(names, values, strict=True)), build, "no row for item")
-
-
-INPUT_COLUMNS = [
-    *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
-    *["image", "image_path", "video", "video_path", "audio", "audio_path", "sound", "sound_path"],
-    *["file", "filename", "file_name", "path"],
-]
 
 
 def _column_builder(

@@ -4,18 +4,15 @@
     run.lock                the process that writes here
     checkpoint.safetensors  the state of the training
     log.csv, log.json       one row per epoch, and the criterion that chose the epoch
-    curve.png               the log as a chart
+    curve.png               the log as a chart: loss and score by epoch, with the chosen epoch
 
 One run at a time writes: the operating system holds the lock until the process ends. The lock
 file also names the run; a run that finds another name in it (on a disk without locks, or after
 somebody removed the file) stops writing.
 
-Checkpoints: one safetensors file with notes as JSON in its header; nothing is unpickled.
-
-A checkpoint is written to a draft, synced to disk, and renamed, so a run that is killed meanwhile
-leaves the last one intact.
-
-The training curve as a chart: loss and score by epoch, with the chosen epoch.
+A checkpoint is one safetensors file with notes as JSON in its header; nothing is unpickled. It is
+written to a draft, synced to disk, and renamed, so a run that is killed meanwhile leaves the last
+one intact.
 """
 
 from __future__ import annotations
@@ -45,7 +42,8 @@ if TYPE_CHECKING:
     from .devices import Devices
     from .settings import Training
 
-
+_FORMAT = "1"  # of checkpoints
+_COLOUR = "#2166ac"  # of curves
 _PATIENCE = 10.0  # seconds in which a worker without its launcher ends
 _FREE = {"epochs", "patience", "save_every", "devices"}  # may differ when a run is resumed
 
@@ -81,9 +79,7 @@ class Run:
         with atomic_file(self.folder / file) as draft:
             yield draft
             if _owner(self.folder).get("run") != self.name:
-                raise OptionError(
-                    f"{self.folder}: another run has taken this folder; this one ends"
-                )
+                raise self._refusal("another run has taken this folder; this one ends")
 
     def log(self, rows: Sequence[Row], best: int, chosen_by: str, *, ended: bool = False) -> None:
         """Write the log, at most once a second before the end."""
@@ -100,7 +96,6 @@ class Run:
         if not self.writes:
             return
         self.log(rows, best, chosen_by, ended=True)
-
         with self.writing("curve.png") as draft:
             draft.write_bytes(curve_png(rows, best, chosen_by))
 
@@ -111,28 +106,31 @@ class Run:
             self._write_json("run.json", description)
             return
         if not resume:
-            raise OptionError(f"{self.folder}: holds a training; resume it, or name a new folder")
+            raise self._refusal("holds a training; resume it, or name a new folder")
         path = self.folder / "run.json"
         with damage(f"{path}: not the settings of a run", "; start again"):
-            before = json.loads(path.read_text(encoding="utf-8"))
-            settings, annotations = dict(before["settings"]), before["annotations"]
-            data = dict(before.get("data", description["data"]))  # earlier versions have none
+            previous = json.loads(path.read_text(encoding="utf-8"))
+            settings, annotations = dict(previous["settings"]), previous["annotations"]
+            data = dict(previous.get("data", description["data"]))  # earlier versions have none
         if annotations != description["annotations"]:
-            raise OptionError(f"{self.folder}: learned from other annotations; name a new folder")
+            raise self._refusal("learned from other annotations; name a new folder")
         for name in sorted({*data, *description["data"]}):
             if data.get(name) != description["data"].get(name):
-                raise OptionError(f"{self.folder}: learned from other {name}; name a new folder")
-        if before.get("about") and before["about"] != description["about"]:
-            raise OptionError(
-                f"{self.folder}: a training of {before['about']}, not of "
-                f"{description['about']}; name a new folder"
+                raise self._refusal(f"learned from other {name}; name a new folder")
+        if previous.get("about") and previous["about"] != description["about"]:
+            raise self._refusal(
+                f"a training of {previous['about']}, not of {description['about']}; name a new "
+                "folder"
             )
         for name, value in json.loads(json.dumps(description["settings"])).items():
             if name not in _FREE and settings.get(name) != value:
-                raise OptionError(
-                    f"{self.folder}: began with {name} = {settings.get(name)}, not {value}; "
-                    "resume it so, or name a new folder"
+                raise self._refusal(
+                    f"began with {name} = {settings.get(name)}, not {value}; resume it so, or "
+                    "name a new folder"
                 )
+
+    def _refusal(self, message: str) -> OptionError:
+        return OptionError(message, where=str(self.folder))
 
     def _write_json(self, file: str, content: dict[str, Any]) -> None:
         with self.writing(file) as draft:
@@ -144,6 +142,7 @@ def open_run(
     folder: str | Path | None,
     settings: Training,
     digest: str,
+    *,
     resume: bool,
     devices: Devices,
     about: str = "",
@@ -190,7 +189,8 @@ def _locked(folder: Path) -> Iterator[str]:
                 owner = _owner(folder)
                 process = f"process {owner.get('process', 'unknown')} on {owner.get('machine')}"
                 raise OptionError(
-                    f"{folder}: another run writes here ({process}); end it, or name another folder"
+                    f"another run writes here ({process}); end it, or name another folder",
+                    where=str(folder),
                 )
             sleep(0.1)
         name = secrets.token_hex(8)
@@ -209,7 +209,6 @@ def _owner(folder: Path) -> dict[str, Any]:
     return owner
 
 
-_FORMAT = "1"
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -250,7 +249,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         with safe_open(path, framework="pt") as file:
             notes = file.metadata() or {}
             if notes.get("format") != _FORMAT:
-                raise DataError(f"{path}: not a checkpoint of this version of dissensus")
+                raise DataError("not a checkpoint of this version of dissensus", where=str(path))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return Checkpoint(json.loads(notes["notes"]), tensors)
 
@@ -277,20 +276,17 @@ def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[st
         optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-_COLOUR = "#2166ac"
-
-
-def curve_png(rows: Sequence[Row], best: int, words: str) -> bytes:
+def curve_png(rows: Sequence[Row], best: int, chosen_by: str) -> bytes:
     """Return the curve of a training as PNG."""
     import vl_convert
 
     panels = [_panel(rows, "loss", "training loss", best)]
     if rows and rows[0].score is not None:
-        panels.append(_panel(rows, "score", words.split(" of ")[0].split(" on ")[0], best))
+        panels.append(_panel(rows, "score", chosen_by.split(" of ")[0].split(" on ")[0], best))
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "background": "white",
-        "title": {"text": "Training", "subtitle": f"chosen by {words}", "anchor": "start"},
+        "title": {"text": "Training", "subtitle": f"chosen by {chosen_by}", "anchor": "start"},
         "hconcat": panels,
     }
     return vl_convert.vegalite_to_png(spec, scale=2)
@@ -306,9 +302,9 @@ def _panel(rows: Sequence[Row], field: str, title: str, best: int) -> dict[str, 
             "y": {"field": field, "type": "quantitative", "title": title, "scale": {"zero": False}},
         },
     }
-    chosen = {
+    best_epoch = {
         "data": {"values": [{"epoch": best}]},
         "mark": {"type": "rule", "strokeDash": [6, 4]},
         "encoding": {"x": {"field": "epoch", "type": "quantitative"}},
     }
-    return {"width": 320, "height": 240, "layer": [line, chosen]}
+    return {"width": 320, "height": 240, "layer": [line, best_epoch]}

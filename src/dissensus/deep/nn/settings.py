@@ -1,10 +1,8 @@
-"""How a network is trained.
+"""How a network is trained: settings, what has a loss, how the epoch is chosen, and its steps.
 
-The criterion that chooses the epoch: accuracy, held-out likelihood, or none (the last epoch).
-
-What the training loop trains: a network with a loss on a batch.
-
-Optimizers and learning-rate schedules; tables of annotators get row-wise optimizers.
+A `Learner` is a network with a loss on a batch. The epoch is chosen by a `Criterion`: accuracy,
+held-out likelihood, or none (the last epoch). Parameters with a row per annotator get row-wise
+optimizers.
 
 The learning rate is a function of the step alone, so it needs no state. `multistep` multiplies by
 `lr_decay` at every milestone (an epoch), `cosine` falls from one to zero along half a cosine,
@@ -95,7 +93,7 @@ class Training(Settings):
     @classmethod
     def of(cls, settings: Any, **changes: Any) -> Self:
         """Return the training that settings with fields of these names describe."""
-        names = [one.name for one in fields(cls) if hasattr(settings, one.name)]
+        names = [field.name for field in fields(cls) if hasattr(settings, field.name)]
         return cls(**{name: getattr(settings, name) for name in names} | changes)
 
     def __post_init__(self) -> None:
@@ -240,9 +238,9 @@ def _annotator_accuracy(learner: Learner, valid: Batches, devices: Devices, size
 
 def _likelihood(learner: Learner, valid: Batches, devices: Devices, size: int) -> Sums:
     score = count = 0.0
-    known = _has_likelihood(learner, valid)
+    has_likelihood = _has_likelihood(learner, valid)
     for batch in _batches(valid, devices, size):
-        if known:
+        if has_likelihood:
             score += float(learner.log_probability(batch).double().sum())
             count += len(batch.label)
         else:
@@ -259,9 +257,9 @@ def optimizers_for(learner: Learner, settings: Training) -> list[torch.optim.Opt
     for group in learner.groups():
         shared = {"lr": settings.lr, "weight_decay": settings.decay, **group}
         shared["highest"] = shared["lr"]
-        trained = [each for each in group["params"] if each.requires_grad]
+        trained = [param for param in group["params"] if param.requires_grad]
         for groups, is_table in ((dense, False), (rows, True)):
-            params = [each for each in trained if (id(each) in tables) == is_table]
+            params = [param for param in trained if (id(param) in tables) == is_table]
             if params:
                 groups.append({**shared, "params": params})
     optimizers: list[torch.optim.Optimizer] = [_dense(settings, dense)] if dense else []
@@ -274,17 +272,17 @@ def optimizers_for(learner: Learner, settings: Training) -> list[torch.optim.Opt
 
 def clip(optimizers: list[torch.optim.Optimizer], longest: float) -> None:
     """Clip the norm of the gradient of all parameters, whether dense or sparse."""
-    params = [p for each in optimizers for group in each.param_groups for p in group["params"]]
-    params = [p for p in params if p.grad is not None]
-    for p in params:
-        p.grad = p.grad.coalesce() if p.grad.is_sparse else p.grad
-    values = [p.grad.values() if p.grad.is_sparse else p.grad for p in params]
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    params = [param for group in groups for param in group["params"] if param.grad is not None]
+    for param in params:
+        param.grad = param.grad.coalesce() if param.grad.is_sparse else param.grad
+    values = [param.grad.values() if param.grad.is_sparse else param.grad for param in params]
     if not values:
         return
     length = torch.stack([value.double().norm() for value in values]).norm()
     if length > longest:
-        for p in params:
-            p.grad = p.grad * float(longest / length)
+        for param in params:
+            param.grad = param.grad * float(longest / length)
 
 
 def _dense(settings: Training, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

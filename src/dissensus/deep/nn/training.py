@@ -6,8 +6,6 @@ add up its gradients, weighted by their share of it, as a single process would.
 
 The epoch whose weights are kept is chosen by accuracy where `valid` knows the truth, otherwise
 by the likelihood of held-out annotations; the log says which.
-
-The steps of one training, and what a checkpoint holds of it.
 """
 
 from __future__ import annotations
@@ -82,6 +80,7 @@ class Loop:
         learner: Learner,
         examples: Batches,
         settings: Training,
+        *,
         criterion: Criterion,
         devices: Devices,
         run: Run,
@@ -157,8 +156,8 @@ class Loop:
         batch = devices.move(batch)
         if self.examples.augment is not None:
             batch = batch._replace(x=self.examples.augment(batch.x))
-        left = self.in_epoch - state.step * settings.batch
-        weight = float(self.learner.weight(batch) if devices.rank < left else 0)
+        remaining = self.in_epoch - state.step * settings.batch
+        weight = float(self.learner.weight(batch) if devices.rank < remaining else 0)
         total = devices.add_up(weight)
         factor = lr_factor(settings, state.epoch * self.per_epoch + state.step, self.per_epoch)
         for optimizer in self.optimizers:
@@ -176,11 +175,11 @@ class Loop:
         state.loss += float(loss.detach()) * weight if weight else 0.0
         state.weight += weight
         state.step += 1
-        done = state.epoch * self.per_epoch + state.step
+        n_steps = state.epoch * self.per_epoch + state.step
         message = f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, _TINY):.4f}"
         if state.rows and state.rows[-1].score is not None:
             message += f", {self.criterion.name} {state.rows[-1].score:.4f}"
-        self.progress(done, settings.epochs * self.per_epoch, message)
+        self.progress(n_steps, settings.epochs * self.per_epoch, message)
 
     def end_epoch(self, seconds: float) -> None:
         """Log the epoch, and keep its weights if it is the best so far."""
@@ -196,9 +195,19 @@ class Loop:
             raise MethodError(
                 f"the loss is {loss} in epoch {state.epoch + 1}; a smaller lr, or clip, may help"
             )
-        lr = max(group["lr"] for each in self.optimizers for group in each.param_groups)
+        groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+        lr = max(group["lr"] for group in groups)
         state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
-        state.rows.append(Row(state.epoch, loss, score, lr, seconds, valid_loss))
+        state.rows.append(
+            Row(
+                epoch=state.epoch,
+                loss=loss,
+                score=score,
+                lr=lr,
+                seconds=seconds,
+                valid_loss=valid_loss,
+            )
+        )
         if score is None:
             state.best = state.epoch
         elif score > state.score or not state.weights:
@@ -229,13 +238,13 @@ class Loop:
             "best": state.weights,
             "optimizer": optimizer_tensors(self.optimizers),
         }
-        named = {
+        tensors = {
             f"{kind}.{name}": value
-            for kind, tensors in parts.items()
-            for name, value in tensors.items()
+            for kind, values in parts.items()
+            for name, value in values.items()
         }
         with self.run.writing("checkpoint.safetensors") as draft:
-            save_checkpoint(draft, Checkpoint(notes, named | shared))
+            save_checkpoint(draft, Checkpoint(notes, tensors | shared))
 
     def restore(self, path: Path) -> None:
         """Restore the state of a checkpoint."""
@@ -248,15 +257,21 @@ class Loop:
         rows = [Row(**row) for row in notes["rows"]]
         score = -inf if notes["score"] is None else notes["score"]
         self.state = _State(
-            notes["epoch"], notes["step"], loss, weight, rows, notes["best"], score,
-            with_prefix("best", tensors),
-        )  # fmt: skip
+            epoch=notes["epoch"],
+            step=notes["step"],
+            loss=loss,
+            weight=weight,
+            rows=rows,
+            best=notes["best"],
+            score=score,
+            weights=with_prefix("best", tensors),
+        )
         try:
             self.learner.load_state_dict(with_prefix("weights", tensors))
             restore_optimizers(self.optimizers, with_prefix("optimizer", tensors))
         except (RuntimeError, ValueError, KeyError) as problem:
-            first = str(problem).splitlines()[0]
-            raise DataError(f"{path}: of another network ({first})") from None
+            reason = str(problem).splitlines()[0]
+            raise DataError(f"of another network ({reason})", where=str(path)) from None
         position = self.settings.seed, notes["epoch"], notes["step"]
         self.devices.restore_random(tensors["random"], *position)
 
@@ -321,17 +336,27 @@ def train(
     digest = examples.digest()
     splits = valid is None and settings.held_out > 0 and len(examples) > 1
     if splits and isinstance(examples, Examples):
-        examples, held = hold_out(examples, settings.held_out, settings.seed)
-        valid = held if held.n_labelled else None
+        examples, held_out = hold_out(examples, settings.held_out, settings.seed)
+        valid = held_out if held_out.n_labelled else None
     if not len(examples):
         raise DataError("no annotations to learn from; give some, or hold out fewer")
     devices = devices_for(settings)
     with (
-        open_run(folder, settings, digest, resume, devices, about, data) as run,
+        open_run(
+            folder, settings, digest, resume=resume, devices=devices, about=about, data=data
+        ) as run,
         seeded(devices.device, settings.seed, devices.rank),
     ):
         criterion = criterion_for(valid, learner)
-        loop = Loop(learner, examples, settings, criterion, devices, run, progress)
+        loop = Loop(
+            learner,
+            examples,
+            settings,
+            criterion=criterion,
+            devices=devices,
+            run=run,
+            progress=progress,
+        )
         if resume and run.checkpoint is not None:
             loop.restore(run.checkpoint)
         return loop.to_end()
@@ -349,11 +374,11 @@ def build_and_train(
 
     Options are those of `train`.
     """
-    held: Examples | LabelledInputs | None = valid
+    validation: Examples | LabelledInputs | None = valid
     if valid is None and settings.held_out > 0 and examples.n_labelled > 1:
         examples, held_out = hold_out(examples, settings.held_out, settings.seed)
-        held = held_out if held_out.n_labelled else None
+        validation = held_out if held_out.n_labelled else None
     with torch_seed(settings.seed):
         network = build(examples.annotations)
-        history = train(network, examples, replace(settings, held_out=0.0), valid=held, **run)
+        history = train(network, examples, replace(settings, held_out=0.0), valid=validation, **run)
     return network, history
