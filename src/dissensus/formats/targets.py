@@ -14,7 +14,8 @@ import numpy as np
 
 from ..answers.annotations import SCALES, Annotations
 from ..base.files import is_stream
-from ..errors import DataError, OptionError
+from ..errors import DataError, Note, OptionError
+from .columns import ColumnOf
 from .content import Content, Writable, content_of, is_id
 from .reading import Reading
 from .scales import scale_of_labels
@@ -172,7 +173,7 @@ class Destination(NamedTuple):
 
 
 def destination_of(
-    what: Writable,
+    content: Writable,
     path: str | Path,
     format: str | None = None,  # noqa: A002
 ) -> Destination:
@@ -180,20 +181,21 @@ def destination_of(
 
     `format` is one of the targets, or the kind of file for a long table.
     """
-    if format is None and isinstance(what, Annotations) and goes_to_folder(path):
+    if format is None and isinstance(content, Annotations) and goes_to_folder(path):
         return Destination("peerannot", "folder", "uncompressed")
     if format is None and str(path) == "-":
         return Destination("long", "csv", "uncompressed")
     if format is None or format in _TABLES or format == "json":
         kind, compression = format_for(path, format)
         if kind == "npy":
-            raise DataError(f"{path}: arrays are read, not written; choose another ending")
-        nested = kind == "json" and isinstance(what, Annotations)
+            message = "arrays are read, not written; choose another ending"
+            raise DataError(message, where=str(path))
+        nested = kind == "json" and isinstance(content, Annotations)
         return Destination("nested" if nested else "long", kind, compression)
     if format not in TARGETS:
-        known = [*TARGETS, *_TABLES, "json"]
-        near = get_close_matches(format, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        names = [*TARGETS, *_TABLES, "json"]
+        near = get_close_matches(format, names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
         raise OptionError(f"no format {format!r} to write; {hint}")
     return _by_ending(path, format)
 
@@ -209,8 +211,8 @@ def _by_ending(path: str | Path, name: str) -> Destination:
     except DataError:  # an ending of its own
         return Destination(name, kinds[0], format_for(path, "csv")[1])
     if kind not in kinds:
-        endings = " or ".join(f".{FORMATS[one][0]}" for one in kinds)
-        raise DataError(f"{path}: {name} is written as {endings}")
+        endings = " or ".join(f".{FORMATS[ending][0]}" for ending in kinds)
+        raise DataError(f"{name} is written as {endings}", where=str(path))
     return Destination(name, kind, compression)
 
 
@@ -245,8 +247,8 @@ def losses(
         )
     unread = what.unread if isinstance(what, Reading) else ()
     if unread:
-        remedy = f"--columns {unread[0]}={unread[0]} carries one along"
-        sentences.append(f"columns not read: {', '.join(unread)}; {remedy}")
+        sentence, example = f"columns not read: {', '.join(unread)}", {unread[0]: unread[0]}
+        sentences.append(Note(sentence, remedy="carries one along", columns=ColumnOf(example)))
     if target.home and hasattr(target.module, "clashes"):
         sentences += target.module.clashes(content)
     return sentences
@@ -280,11 +282,11 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     if isinstance(annotations, Annotations) and "unused" not in target.holds:
         unused = annotations.n_classes - len(np.unique(annotations.label))
         plain = destination.target in ("long", "nested")
-        named = destination.kind if plain else destination.target
+        writer = destination.kind if plain else destination.target
         if unused:
             yield (
                 f"{unused} classes that nobody used are not written: "
-                f"{named} does not declare classes"
+                f"{writer} does not declare classes"
             )
     lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
@@ -299,11 +301,12 @@ def _lost_scale(content: Content, annotations: Annotations, target: Target) -> I
     typed |= content.kind == "numeric" or target.home == "folders"
     if len(annotations) == 0 or (typed and annotations.scale in target.holds):
         return
-    found = scale_of_labels(annotations).scale
-    if found != annotations.scale:
-        yield (
-            f"that the scale is {annotations.scale} is not written: the labels look {found}; "
-            f"--scale {annotations.scale} says it when they are read"
+    scale = scale_of_labels(annotations).scale
+    if scale != annotations.scale:
+        yield Note(
+            f"that the scale is {annotations.scale} is not written: the labels look {scale}",
+            remedy="says it when they are read",
+            scale=annotations.scale,
         )
 
 
