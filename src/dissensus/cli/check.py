@@ -10,7 +10,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import cell, print_table, print_text, show, show_json, with_flags
+from ..pages.terminal import cell, print_table, print_text, show, show_json
 from .files import class_options, examine_annotations, examine_answers, read_known
 from .verb import ANSWERS, KINDS, READING, options
 
@@ -112,7 +112,7 @@ def _print_findings(report: Check) -> None:
         examples = [together] if together and len(together) <= _LINE else one.examples
         lines = [cell(one.sentence), *(f"[dim]{cell(example)}[/dim]" for example in examples)]
         if one.remedy:
-            lines.append(f"→ {cell(with_flags(one.remedy))}")
+            lines.append(f"→ {cell(one.remedy)}")
         name = cell(one.code)
         if one.severity == "serious":
             name = f"[bold red]{name}\nserious[/bold red]"
