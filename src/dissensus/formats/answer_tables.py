@@ -222,10 +222,11 @@ def _named_rows(source: Source | None, row: Any) -> Iterator[None]:
     try:
         yield
     except DataError as problem:
-        what = problem.message.what
-        if (match := _ROW.match(what)) and int(match[1]) <= len(row):
+        message = problem.message
+        if (match := _ROW.match(message.what)) and int(match[1]) <= len(row):
             where = line_of_row(source, int(row[int(match[1]) - 1]))
-            problem.message = replace(problem.message, what=f"{where}: {what[match.end() :]}")
+            sentence = f"{where}: {message.what[match.end() :]}"
+            problem.message = replace(message, what=sentence)
         raise (problem.at("table") if source is None else source.blame(problem)) from None
 
 

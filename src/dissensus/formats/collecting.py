@@ -399,7 +399,7 @@ class Collected:
             options := [q for q in self.questions.values() if q.kind == "multiple"]
         ):
             for (item, annotator), about in blank.items():
-                options[0].add(item, annotator, "", about.time, about.duration)
+                options[0].add(item, annotator, "", time=about.time, duration=about.duration)
         elif not marked:
             for item, annotator in blank:
                 self.leave_out("without an answer", item, annotator)

@@ -129,14 +129,14 @@ def content_of(
     if isinstance(source, Reading):
         return Content(
             source.annotations,
-            gold if gold is not None else source.gold,
-            texts or {},
-            source.question or "label",
-            source.kind,
+            gold=gold if gold is not None else source.gold,
+            texts=texts or {},
+            question=source.question or "label",
+            kind=source.kind,
         )
     kind: Kind = "numeric" if isinstance(source, (Numbers, Estimation)) else "single"
     if reading is None:
-        return Content(source, gold or {}, texts or {}, kind=kind)
+        return Content(source, gold=gold or {}, texts=texts or {}, kind=kind)
     content = content_of(reading, gold, texts)
     return replace(content, what=source, kind=kind if kind == "numeric" else content.kind)
 

@@ -255,7 +255,8 @@ def head_of(source: Source) -> Head | None:
         case "csv" | "tsv":
             header, *rows = first_lines(source, _MOST_ROWS) or [()]
             records = tuple(dict(zip(header, row, strict=False)) for row in rows)
-            return Head("table", header, records, (header, *rows), tuple(source.lines(_MOST_ROWS)))
+            raw = tuple(source.lines(_MOST_ROWS))
+            return Head("table", header, records, lines=(header, *rows), raw=raw)
         case "xml":
             tags = re.findall(r"<([A-Za-z_][\w.-]*)", source.beginning(_CHUNK))
             return Head("xml", tuple(dict.fromkeys(tags)), ())

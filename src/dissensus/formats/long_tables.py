@@ -50,7 +50,7 @@ def annotations_from(
 ) -> Annotations:
     """Return the annotations of a long table, one row for each label, and what was left out."""
     name = source.name if source else "table"
-    roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
+    roles = find_columns(frame.columns, NEEDED, columns, name, optional=CARRIED)
     frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in roles.items()))
     gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
     left_out = LeftOut()

@@ -81,10 +81,10 @@ def _predictions(
     codes = {name: code for code, name in enumerate(classes)}
     codes_of = np.array([-1 if name is None else codes[name] for name in label], np.int64)
     if probabilities is None:
-        return Predictions(items, as_names(classes), codes_of, None, ordered)
+        return Predictions(items, as_names(classes), codes_of, None, ordered=ordered)
     posterior = np.zeros((len(codes_of), len(classes)))
     posterior[:, : probabilities.shape[1]] = probabilities
-    return Predictions(items, as_names(classes), codes_of, posterior, ordered)
+    return Predictions(items, as_names(classes), codes_of, posterior, ordered=ordered)
 
 
 def probabilities_in(
@@ -213,7 +213,8 @@ def _from_table(source: Source, annotations: Annotations) -> Floats:
     if probabilities is None:
         raise source.fail(f"no column {PREFIX}<class>, such as {PREFIX}{annotations.classes[0]}")
     items = as_names(frame["item"].to_list())
-    return _aligned(probabilities, items, as_names(classes), annotations, source.name)
+    names = as_names(classes)
+    return _aligned(probabilities, annotations, items=items, classes=names, where=source.name)
 
 
 def _from_arrays(path: str | Path, annotations: Annotations) -> Floats:
@@ -233,7 +234,7 @@ def _from_arrays(path: str | Path, annotations: Annotations) -> Floats:
             raise DataError(message, where=str(path))
         if word not in arrays and length != len(expected):
             return posterior  # its shape is an error that is raised later
-    return _aligned(posterior, axis_names["items"], axis_names["classes"], annotations, str(path))
+    return _aligned(posterior, annotations, **axis_names, where=str(path))
 
 
 def _unpacked(path: str | Path) -> Mapping[str, Array]:
@@ -248,31 +249,31 @@ def _numbers(array: Array, name: str) -> Floats:
 
 
 def _aligned(
-    posterior: Floats, items: Names, classes: Names, annotations: Annotations, name: str
+    posterior: Floats, annotations: Annotations, *, items: Names, classes: Names, where: str
 ) -> Floats:
     """Return rows and columns in the order of the annotations: (…, item, class)."""
     for word, names in (("item", items), ("class", classes)):
         if len(set(names.tolist())) < len(names):
             twice = next(name for name, often in Counter(names.tolist()).items() if often > 1)
-            raise DataError(f"{word} {twice!r} appears twice", where=name)
+            raise DataError(f"{word} {twice!r} appears twice", where=where)
     rows, columns = indices_of(annotations.items, items), indices_of(annotations.classes, classes)
     unknown = classes[indices_of(classes, annotations.classes) < 0]
     if len(unknown):
         raise DataError(
             f"class {str(unknown[0])!r} is not among the classes "
             f"{abbreviate(annotations.classes)}; declare it with the annotations",
-            where=name,
+            where=where,
         )
     if (columns < 0).any():
         raise DataError(
             f"no probability of class {str(annotations.classes[columns.argmin()])!r}; "
             f"there are {abbreviate(classes)}",
-            where=name,
+            where=where,
         )
     if (rows < 0).any():
         raise DataError(
             f"no probabilities of item {str(annotations.items[rows.argmin()])!r}; "
             f"{(rows < 0).sum()} items have none",
-            where=name,
+            where=where,
         )
     return posterior[..., rows, :][..., columns]

@@ -445,7 +445,7 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
         has_item = "item" in explicit or bool({*items} - {*candidates})
         questions = candidates[0] if len(candidates) == 1 and has_item else None
     columns_of_rows = [name for name in present if name != questions]
-    roles = find_columns(columns_of_rows, NEEDED, explicit, opened.name, CARRIED)
+    roles = find_columns(columns_of_rows, NEEDED, explicit, opened.name, optional=CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
     frame, kind = _with_options(frame, roles["label"], opened)

@@ -74,9 +74,9 @@ def kind_of_labels(labels: Iterable[Any]) -> LabelKind:
     >>> kind_of_labels([1, 2, 2]).reason
     '2 whole numbers, no more than 20, are taken for classes'
     """
-    known = (label for label in labels if label is not None and label == label)
-    given = (label if isinstance(label, str) else text(label) for label in known)
-    names = [name for name in dict.fromkeys(map(str.strip, given)) if name]
+    present = (label for label in labels if label is not None and label == label)
+    texts = (label if isinstance(label, str) else text(label) for label in present)
+    names = [name for name in dict.fromkeys(map(str.strip, texts)) if name]
     if not names:
         return LabelKind("nominal", "there are no labels")
     word = next((name for name in names if not re.match(NUMBER, name)), None)

@@ -89,8 +89,8 @@ class Source:
         """Return an error about what is in this source, in one line and not too long."""
         message = problem.message
         inside = message.where not in ("", IN_MEMORY, self.name)
-        what = f"{message.where}: {message.what}" if inside else message.what
-        problem.message = replace(message, what=_short(what), where=self.name)
+        sentence = f"{message.where}: {message.what}" if inside else message.what
+        problem.message = replace(message, what=_short(sentence), where=self.name)
         return problem
 
     def lines(self, most: int | None = None) -> list[str]:
@@ -197,9 +197,9 @@ class _InLines(Message):
 
     def text(self, spell: Spell = as_keyword) -> str:
         """Return the message in one line."""
-        more = self.rows - 1
-        what = f"{self.what}; {more} more lines like this" if more > 0 else self.what
-        return Message(what, self.where, remedies=self.remedies).text(spell)
+        n_more = self.rows - 1
+        like = f"; {n_more} more lines like this" if n_more > 0 else ""
+        return Message(f"{self.what}{like}", self.where, remedies=self.remedies).text(spell)
 
 
 def in_lines(error: DataError) -> DataError:

@@ -373,7 +373,7 @@ def join_names(relation: A, joined: Joined) -> A:
         joined.labels += int(changed.sum())
         renamed = relation.with_codes(**fields, **relation.columns)
         return replace(renamed, left_out=relation.left_out)
-    return _join_answers(relation, fields, new, changed, joined)
+    return _join_answers(relation, joined, fields=fields, new=new, changed=changed)
 
 
 def spelled(answers: Answers, spelling: str) -> tuple[Answers, tuple[str, ...]]:
@@ -395,10 +395,11 @@ def _renamed(codes: Codes, names: Names, new: Mapping[str, str]) -> tuple[Intege
 
 def _join_answers(
     answers: Answers,
+    joined: Joined,
+    *,
     fields: Mapping[str, Any],
     new: Mapping[str, Mapping[str, str]],
     changed: npt.NDArray[np.bool_],
-    joined: Joined,
 ) -> Answers:
     """Return answers of another kind, made again from their values."""
     parts: Mapping[str, str] = next((new[word] for word in answers.coded_by if word in new), {})

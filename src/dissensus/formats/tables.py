@@ -324,7 +324,7 @@ def read_roles(
 ) -> pl.DataFrame:
     """Return the columns of a table by role, and those whose names begin with a prefix."""
     present = column_names(source)
-    names = find_columns(present, roles, columns, source.name, optional)
+    names = find_columns(present, roles, columns, source.name, optional=optional)
     prefixed = [name for name in present if prefix and name.startswith(prefix)]
     frame = read_columns(source, list(dict.fromkeys([*names.values(), *prefixed])))
     return frame.select(*(pl.col(name).alias(role) for role, name in names.items()), *prefixed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -317,8 +317,13 @@ def write_answers(
         if not target.per_annotator:
             message = f"{format} is one file for all annotators; name a file"
             raise DataError(message, where=str(path))
-        bodies = target.module.bodies(content, lost)
-        _write_folder(path, content.answers.annotators.tolist(), bodies, target.ending, lost)
+        names = content.answers.annotators.tolist()
+        files = zip(names, target.module.bodies(content, lost), strict=True)
+        _write_folder(path, files, target.ending)
+        renamed = [name for name in names if _file_name(name) != name]
+        if renamed:
+            example = f"such as {renamed[0]!r}"
+            lost.append(f"files of {len(renamed)} annotators have other names, {example}")
         return lost
     body = target.module.body(content, lost).encode()
     if str(path) == "-":
@@ -329,17 +334,12 @@ def write_answers(
     return lost
 
 
-def _write_folder(
-    path: str | Path, names: list[str], bodies: Iterator[str], ending: str, lost: list[str]
-) -> None:
+def _write_folder(path: str | Path, files: Iterable[tuple[str, str]], ending: str) -> None:
     """Write a file for each annotator, all of them or none."""
     with atomic_folder(path, (_OWN,)) as draft:
-        for name, body in zip(names, bodies, strict=True):
+        for name, body in files:
             (draft / f"{_file_name(name)}{ending}").write_text(body, encoding="utf-8")
         (draft / _OWN).write_text("", encoding="utf-8")
-    changed = [name for name in names if _file_name(name) != name]
-    if changed:
-        lost.append(f"files of {len(changed)} annotators have other names, such as {changed[0]!r}")
 
 
 def _content_of(
@@ -354,7 +354,11 @@ def _content_of(
     if isinstance(source, Answers):
         return AnswerContent(source, texts or {}, all_sizes)
     return AnswerContent(
-        answers, texts or {}, all_sizes, source.method, _scores(answers, source.items)
+        answers,
+        texts=texts or {},
+        sizes=all_sizes,
+        method=source.method,
+        scores=_scores(answers, source.items),
     )
 
 
