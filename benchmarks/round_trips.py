@@ -32,7 +32,7 @@ ANNOUNCED = {  # what differs → words of a loss about it
     "gold": ("gold of", "gold is left out"),
     "kind": ("read back as texts",),
 }
-SHOWN = "--format wide reads it"
+SHOWN = "format='wide' reads it"
 
 
 def differences(there: Reading, name: str, kind: str, folder: Path) -> list[str]:

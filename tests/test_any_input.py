@@ -205,11 +205,11 @@ def test_one_method_can_be_compared_by_its_name():
         (lambda: ds.aggregate(TABLE.head(0)), "table: no labels in it"),
         (
             lambda: ds.aggregate(TABLE.rename(columns={"item": "photo"})),
-            'say which: read(table, columns={"item": "…"})',
+            "say which: columns={'item': '…'}",
         ),
         (
             lambda: ds.aggregate(TABLE.assign(label=TABLE["label"].where(TABLE.index > 0))),
-            'row 1: no label; read(table, missing="drop") leaves such rows out',
+            "row 1: no label; missing='drop' leaves such rows out",
         ),
         (lambda: ds.read(TABLE, format="exel"), "table: no format 'exel'"),
         (lambda: ds.aggregate(TABLE, None), "a method is a name or an Aggregator, not None"),
@@ -226,7 +226,7 @@ def test_a_check_of_a_table_counts_incomplete_rows():
     gaps = TABLE.assign(label=TABLE["label"].where(TABLE.index > 2))
     found = {one.code: one for one in ds.check(gaps).findings}["incomplete"]
     assert found.count == 3
-    assert 'missing="drop"' in found.remedy
+    assert "missing='drop'" in found.remedy
 
 
 def test_answers_of_every_kind_are_aggregated_from_tables_and_files(tmp_path):

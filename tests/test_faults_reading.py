@@ -220,7 +220,7 @@ def test_words_for_no_label_follow_one_rule_and_are_counted(tmp_path):
     )
     kept = examine(tmp_path / "long.csv")
     assert kept.annotations.n_classes == 6
-    assert kept.notes[0].startswith("4 labels are classes, unless --missing drop is given: 'NaN'")
+    assert kept.notes[0].startswith("4 labels are classes, unless missing='drop' is given: 'NaN'")
     frame = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"], "label": ["NA", "c"]})
     frame.write_parquet(tmp_path / "in.parquet")
     rows_in_parts = chunks_of((str(tmp_path / "in.parquet"),), missing="drop")

@@ -225,11 +225,11 @@ BAD = {
     "only a header": ("task,worker,label\n", "no labels"),
     "no label column": (
         "task,worker,mood\na,x,1\n",
-        "no column for the label among 'task', 'worker', 'mood'; say which: --columns label=…",
+        "no column for the label among 'task', 'worker', 'mood'; say which: columns={'label': '…'}",
     ),
     "two label columns": (
         "task,worker,label,answer\na,x,1,2\n",
-        "'label', 'answer' could each be the label; say which: --columns label=label",
+        "'label', 'answer' could each be the label; say which: columns={'label': 'label'}",
     ),
     "a column twice": (
         "task,worker,label,label\na,x,1,2\n",
@@ -237,7 +237,7 @@ BAD = {
     ),
     "a missing label": (
         "task,worker,label\na,x,1\nb,x,\n",
-        "line 3: no label; --missing drop leaves such rows out",
+        "line 3: no label; missing='drop' leaves such rows out",
     ),
     "several missing": (
         "task,worker,label\na,x,1\nb,,2\nc,,1\n",

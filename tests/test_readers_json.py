@@ -441,7 +441,7 @@ def test_prose_is_no_question_beside_others(tmp_path):
     ]
     found = examine(write_json(tmp_path / "a.json", records))
     assert found.questions == {"mood": 30, "why": 30}
-    assert "not read: why (30 answers, texts); --question NAME reads one" in found.notes
+    assert "not read: why (30 answers, texts); question='NAME' reads one" in found.notes
 
 
 def test_lewidi_2023():

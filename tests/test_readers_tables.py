@@ -127,7 +127,7 @@ def test_mturk_reads_comments_as_texts_where_something_else_was_asked(tmp_path):
     path.write_text("\n".join(["HITId,WorkerId,Answer.choice,Answer.comment", *rows]))
     found = examine(path)
     assert found.question == "choice"
-    assert found.notes == ("not read: comment (30 answers, texts); --question NAME reads one",)
+    assert found.notes == ("not read: comment (30 answers, texts); question='NAME' reads one",)
     path.write_text(path.read_text().replace("Answer.choice", "choice"))
     assert len(read(path)) == 30
 
@@ -373,7 +373,7 @@ def test_cleanlab_tables_with_an_index_and_floats(tmp_path):
 def test_a_table_whose_columns_are_unclear_is_not_guessed(table, tmp_path):
     path = tmp_path / "what.csv"
     path.write_text(table)
-    with pytest.raises(DataError, match=r"no column for the item among .*; say which: --columns"):
+    with pytest.raises(DataError, match=r"no column for the item among .*; say which: columns="):
         read(path)
 
 

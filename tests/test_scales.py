@@ -61,7 +61,7 @@ def write_table(folder, columns, name="answers.csv"):
 def test_ratings_of_shared_sets_are_ordinal(name):
     reading = examine(shared_path(name) / "answers.csv.gz")
     assert reading.annotations.scale == "ordinal"
-    assert any("--scale nominal" in note for note in reading.notes)
+    assert any("scale='nominal'" in note for note in reading.notes)
 
 
 @pytest.mark.parametrize("name", INTERVAL)

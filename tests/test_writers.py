@@ -97,7 +97,7 @@ WIDE = [name for name in AWKWARD if not set(name) & set(",\t|")]
 
 def lost_in_cells(annotations):
     """Return what a wide table cannot hold, other than that it is one."""
-    return [one for one in losses(annotations, "x.csv", "wide") if "--format wide" not in one]
+    return [one for one in losses(annotations, "x.csv", "wide") if "format='wide'" not in one]
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
@@ -134,7 +134,7 @@ def test_a_wide_table_has_a_row_for_every_item_and_a_column_for_every_annotator(
     assert losses(annotations, path, "wide") == [
         "1 labels are left out: an annotator has one cell for an item, and the label that sorts "
         "first is kept",
-        "its columns do not show that it is a wide table: --format wide reads it",
+        "its columns do not show that it is a wide table: format='wide' reads it",
         "the annotator 'item' may be taken for a column of that name",
     ]
 

@@ -310,7 +310,8 @@ class Look:
         """Name spellings that look like one, again if there are others."""
         from ..formats.spellings import spelling_notes
 
-        for sentence in spelling_notes(annotations, verb="aggregate"):
+        remedy = "aggregate --spelling join makes them one"
+        for sentence in spelling_notes(annotations, remedy=remedy):
             self._note_once(sentence, re.sub(r" \d+(?=[,;)])", "", sentence))
 
     def _note_once(self, message: str, key: str | None = None) -> None:

@@ -3,12 +3,8 @@
 A file in the folder itself is named after its annotator, `ann.json`. A file in a folder within it
 is one document, and the inner folder has the annotator's name: `ann/report.ann`; so it is with
 several paths, if two of their files have one name. A zip of such files is read as the folder it
-would unpack to; nothing is written to disk.
-
-Files in a zip, read one at a time; nothing is ever written to disk.
-
-Python reads what is stored or deflated. Zstandard, method 93 of the zip format, is unpacked by
-polars.
+would unpack to, one file at a time; nothing is ever written to disk. Python reads what is stored or
+deflated, and polars unpacks Zstandard, method 93 of the zip format.
 """
 
 from __future__ import annotations
@@ -38,7 +34,11 @@ _MARKS = {  # endings of the files with marks; brat has texts beside them
     "conll": (".conll", ".bio", ".iob", ".iob2", ".tsv", ".txt"),
     "doccano": (".json", ".jsonl"),
 }
+_ZSTANDARD = 93
+_LOCAL = struct.Struct("<26x2H")  # of a local header: lengths of name and extra field
 _SAME = ("annotations", "instances_default", "default", "result", "data")  # names tools give
+
+Contents = Iterator[tuple[tuple[str, ...], Path | bytes]]  # the parts of a path, and the content
 
 
 class AnnotatorFile(NamedTuple):
@@ -67,54 +67,54 @@ def read_files(
 ) -> tuple[str, Export] | None:
     """Return the tool and the export of a folder, a zip or several files; nothing for others."""
     if isinstance(paths, (str, Path)):
-        where, given = str(paths), Path(paths)
-        zipped = not given.is_dir()
-        named = _in_zip(given) if zipped else _in_folder(given)
+        where, path = str(paths), Path(paths)
+        zipped = not path.is_dir()
+        contents = _in_zip(path) if zipped else _in_folder(path)
     else:
         where, zipped = ", ".join(map(str, paths)), False
-        named = _in_list([Path(path) for path in paths])
-    files = list(_annotator_files(where, named))
+        contents = _in_list([Path(path) for path in paths])
+    files = list(_annotator_files(where, contents))
     name = format or _tool_of(files)
     if name is None or (name == "doccano" and zipped):
         return None  # doccano's own zip has a reader
     if name not in FILES:
-        raise DataError(f"{where}: {name} is not read file by file; {', '.join(FILES)} are")
+        message = f"{name} is not read file by file; {', '.join(FILES)} are"
+        raise DataError(message, where=where)
     marks = _MARKS[name]
     _check_depth(where, paths, marks)
     times = Counter(
-        (one.annotator, one.document, "" if one.ending in marks else one.ending) for one in files
+        (file.annotator, file.document, "" if file.ending in marks else file.ending)
+        for file in files
     )
     for annotator, document, _ in (key for key, count in times.items() if count > 1):
-        raise DataError(f"{where}: two files {document or annotator!r} of annotator {annotator!r}")
+        message = f"two files {document or annotator!r} of annotator {annotator!r}"
+        raise DataError(message, where=where)
     return name, tool(name).read_files(files)
 
 
-Named = Iterator[tuple[tuple[str, ...], Path | bytes]]  # the parts of a path, and the content
-
-
-def _annotator_files(where: str, named: Named) -> Iterator[AnnotatorFile]:
-    for parts, content in named:
+def _annotator_files(where: str, contents: Contents) -> Iterator[AnnotatorFile]:
+    for parts, content in contents:
         path = PurePosixPath(*parts)
         if not path.name.lower().endswith(_ENDINGS) or path.name.startswith("."):
             continue
-        shown = str(content) if isinstance(content, Path) else f"{where}, {path}"
+        name = str(content) if isinstance(content, Path) else f"{where}, {path}"
         document = "" if len(parts) == 1 else str(PurePosixPath(*parts[1:]).with_suffix(""))
         annotator = path.stem if len(parts) == 1 else parts[0]
         if PurePosixPath(document).name in _SAME:
             document = ""
-        yield AnnotatorFile(annotator, document, Source(shown, content, "csv"))
+        yield AnnotatorFile(annotator, document, Source(name, content, "csv"))
 
 
 def _tool_of(files: Sequence[AnnotatorFile]) -> str | None:
     """Return the tool that wrote the files: the first that is recognised."""
-    if any(one.ending == ".ann" for one in files):
+    if any(file.ending == ".ann" for file in files):
         return "brat"
-    for one in files:
-        opened = one.opened()
+    for file in files:
+        opened = file.opened()
         head = None if opened is None else head_of(opened)
-        found = None if head is None else tool_of(head)
-        if found in FILES:
-            return found
+        name = None if head is None else tool_of(head)
+        if name in FILES:
+            return name
     return None
 
 
@@ -128,19 +128,20 @@ def _check_depth(
         inside = path.relative_to(paths)
         hidden = any(part.startswith(".") for part in inside.parts)
         if not hidden and path.name.lower().endswith(endings) and path.is_file():
-            raise DataError(f"{where}: {inside} is below two folders of an annotator; move it up")
+            message = f"{inside} is below two folders of an annotator; move it up"
+            raise DataError(message, where=where)
 
 
-def _in_list(paths: Sequence[Path]) -> Named:
+def _in_list(paths: Sequence[Path]) -> Contents:
     """Yield files; if some have the same name, the folders of all are their annotators."""
     stems = [path.stem for path in paths if path.stem not in _SAME]
-    alone = len(set(stems)) == len(stems)
+    unique = len(set(stems)) == len(stems)
     for path in paths:
-        short = alone and path.stem not in _SAME
+        short = unique and path.stem not in _SAME
         yield (path.name,) if short else (path.resolve().parent.name, path.name), path
 
 
-def _in_folder(folder: Path) -> Named:
+def _in_folder(folder: Path) -> Contents:
     """Yield the files of a folder and of folders in it, without links that lead out of it."""
     try:
         levels = ("*", "*/*", "*/*/*")
@@ -149,10 +150,10 @@ def _in_folder(folder: Path) -> Named:
             if inside and path.is_file():
                 yield path.relative_to(folder).parts, path
     except OSError as problem:
-        raise DataError(f"{folder}: {reason(problem)}") from None
+        raise DataError(reason(problem), where=str(folder)) from None
 
 
-def _in_zip(path: Path) -> Named:
+def _in_zip(path: Path) -> Contents:
     """Yield the files of a zip; nothing is ever written to disk."""
     try:
         with path.open("rb") as file:
@@ -160,9 +161,9 @@ def _in_zip(path: Path) -> Named:
                 return
             packed = file.seek(0, io.SEEK_END)
             with zipfile.ZipFile(file) as archive:
-                members = [one for one in archive.infolist() if not one.is_dir()]
-                members.sort(key=lambda one: PurePosixPath(one.filename).parts)
-                check_growth(str(path), packed, sum(one.file_size for one in members))
+                members = [member for member in archive.infolist() if not member.is_dir()]
+                members.sort(key=lambda member: PurePosixPath(member.filename).parts)
+                check_growth(str(path), packed, sum(member.file_size for member in members))
                 for member in members:
                     parts = PurePosixPath(member.filename).parts
                     if "__MACOSX" not in parts:
@@ -173,11 +174,7 @@ def _in_zip(path: Path) -> Named:
         return
     except (*DAMAGED, struct.error) as problem:
         words = " ".join(str(problem).split())[:200]
-        raise DataError(f"{path}: damaged zip ({words})") from None
-
-
-_ZSTANDARD = 93
-_LOCAL = struct.Struct("<26x2H")  # of a local header: lengths of name and extra field
+        raise DataError(f"damaged zip ({words})", where=str(path)) from None
 
 
 @contextmanager
@@ -186,8 +183,10 @@ def opened(source: Source, counts: Callable[[str], bool]) -> Iterator[Archive]:
     try:
         with source.file() as file, zipfile.ZipFile(file) as archive:
             packed = file.seek(0, io.SEEK_END)
-            members = {one.filename: one for one in archive.infolist() if counts(one.filename)}
-            check_growth(source.name, packed, sum(one.file_size for one in members.values()))
+            members = {
+                member.filename: member for member in archive.infolist() if counts(member.filename)
+            }
+            check_growth(source.name, packed, sum(member.file_size for member in members.values()))
             yield Archive(source, archive, members)
     except DataError:
         raise

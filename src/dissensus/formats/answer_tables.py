@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..answers.rankings import TIES, Rankings
 from ..answers.sets import split_options
 from ..base.arrays import Floats
 from ..base.names import Names, as_names
-from ..errors import DataError
+from ..errors import DataError, Note
 from .columns import NEEDED, Layout, find_columns, plain_name
 from .frames import names_of
 from .line_faults import LineFaults, faults_of
@@ -39,7 +40,11 @@ _SIZE = {
 _SIDES = (("left", "right"), ("1", "2"), ("a", "b"), ("first", "second"))
 _ROW = re.compile(r"^row (\d+): ")
 _WRITTEN = ("labels", "text", "left", "right", "winner")  # roles of names and texts
-_WHO = "\0"  # stands for the annotator of a table without annotators
+_UNASSIGNED = Note(
+    "no answer is empty: who looked and marked nothing is unknown",
+    remedy="{}, a table of item and annotator, supplies it",
+    assigned="FILE",
+)
 
 Inputs = pl.DataFrame | None
 
@@ -49,9 +54,9 @@ def answers_from(
     layout: Layout,
     columns: Mapping[str, str],
     *,
-    given: Mapping[str, str] | None = None,
+    named_columns: Mapping[str, str] | None = None,
     source: Source | None = None,
-    who: str | None = None,
+    annotator: str | None = None,
     assigned: str | Path | None = None,
     inputs: str | Path | None = None,
     missing: str = "error",
@@ -64,11 +69,11 @@ def answers_from(
     ----------
     frame, layout, columns
         The table, the layout of its values, and role → column.
-    given
+    named_columns
         Columns of other roles, where their names are not known ones.
     source
         The file, for messages.
-    who
+    annotator
         The annotator of a table that names none: a truth or a consensus.
     assigned
         A table of item and annotator: who looked at what. Those without a row answered nothing.
@@ -79,7 +84,9 @@ def answers_from(
     """
     name = source.name if source else "table"
     _check_ragged(frame, source)
-    rows = _by_role(frame, layout, columns, given or {}, name, who)
+    rows = _by_role(
+        frame, layout, columns, named_columns=named_columns or {}, name=name, annotator=annotator
+    )
     rows, left_out = _complete(rows, list(layout.roles), missing, source)
     faults = LineFaults() if source is None else faults_of(source)
     left_out, notes = faults.left_out + left_out, faults.notes
@@ -97,11 +104,8 @@ def answers_from(
         left_out += repeated(height - rows.height)
     if assigned is not None:
         rows = _with_assigned(rows, assigned)
-    elif marks and who is None and not rows.select(_blank(layout.roles)).to_series().any():
-        notes += (
-            "no answer is empty: who looked and marked nothing is unknown; --assigned FILE, a "
-            "table of item and annotator, supplies it",
-        )
+    elif marks and annotator is None and not rows.select(_blank(layout.roles)).to_series().any():
+        notes += (_UNASSIGNED,)
     build = _BUILDERS[layout.kind]
     with _named_rows(source, rows["row"].to_numpy()):
         answers = with_left_out(build(rows, side), left_out)
@@ -112,32 +116,37 @@ def _by_role(
     frame: pl.DataFrame,
     layout: Layout,
     columns: Mapping[str, str],
-    given: Mapping[str, str],
+    *,
+    named_columns: Mapping[str, str],
     name: str,
-    who: str | None,
+    annotator: str | None,
 ) -> pl.DataFrame:
     """Return the columns by role: item, annotator, values, and the label of marks."""
-    used = set(columns.values())
-    others = [one for one in frame.columns if one not in used]
-    wanted = {role: NEEDED[role] for role in ("item", "annotator")}
-    if who is not None:
-        del wanted["annotator"]
-    known = {role: column for role, column in given.items() if role in wanted}
-    found = find_columns(others, wanted, known, name)
+    value_columns = set(columns.values())
+    free_columns = [column for column in frame.columns if column not in value_columns]
+    known_names = {role: NEEDED[role] for role in ("item", "annotator")}
+    if annotator is not None:
+        del known_names["annotator"]
+    role_columns = {role: column for role, column in named_columns.items() if role in known_names}
+    column_of = find_columns(free_columns, known_names, role_columns, name)
     optional = {"label": _LABEL} | (_SIZE if layout.kind in ("masks", "points") else {})
     for role, names in optional.items():
-        if role in given:
-            found[role] = given[role]
+        if role in named_columns:
+            column_of[role] = named_columns[role]
             continue
-        free = [one for one in others if plain_name(one) in names and one not in found.values()]
+        free = [
+            column
+            for column in free_columns
+            if plain_name(column) in names and column not in column_of.values()
+        ]
         if free and role not in columns:
-            found[role] = free[0]
-    series = [names_of(frame[found[role]]).alias(role) for role in wanted]
-    if who is not None:
-        series.insert(1, pl.Series("annotator", [who] * frame.height, dtype=pl.String))
-    if "label" in found and layout.kind in ("spans", "boxes", "points"):
-        series.append(names_of(frame[found["label"]]).alias("label"))
-    series += [frame[found[role]].alias(role) for role in _SIZE if role in found]
+            column_of[role] = free[0]
+    series = [names_of(frame[column_of[role]]).alias(role) for role in known_names]
+    if annotator is not None:
+        series.insert(1, pl.Series("annotator", [annotator] * frame.height, dtype=pl.String))
+    if "label" in column_of and layout.kind in ("spans", "boxes", "points"):
+        series.append(names_of(frame[column_of["label"]]).alias("label"))
+    series += [frame[column_of[role]].alias(role) for role in _SIZE if role in column_of]
     series += [_as_text(frame[column], role).alias(role) for role, column in columns.items()]
     return pl.DataFrame(series).with_row_index("row")
 
@@ -179,8 +188,12 @@ def _complete(
     row = rows.filter(lacks).row(0, named=True)
     role = "item" if row["item"] is None else "annotator"
     where = line_of_row(source, row["row"])
-    name = source.name if source else "table"
-    raise DataError(f"{name}: {where}: no {role}; --missing drop leaves such rows out")
+    raise DataError(
+        f"{where}: no {role}",
+        where=source.name if source else "table",
+        remedy="leaves such rows out",
+        missing="drop",
+    )
 
 
 def _check_ragged(frame: pl.DataFrame, source: Source | None) -> None:
@@ -195,8 +208,8 @@ def _with_assigned(rows: pl.DataFrame, path: str | Path) -> pl.DataFrame:
     """Return the rows, and an empty one for everybody who was assigned an item without any."""
     source = open_source(path)
     frame = read_columns(source, None)
-    wanted = {role: NEEDED[role] for role in ("item", "annotator")}
-    roles = find_columns(frame.columns, wanted, None, source.name)
+    known_names = {role: NEEDED[role] for role in ("item", "annotator")}
+    roles = find_columns(frame.columns, known_names, None, source.name)
     pairs = pl.DataFrame({role: names_of(frame[name]) for role, name in roles.items()})
     new = pairs.drop_nulls().unique(maintain_order=True).join(
         rows.select("item", "annotator"), on=["item", "annotator"], how="anti"
@@ -210,12 +223,12 @@ def _named_rows(source: Source | None, row: Any) -> Iterator[None]:
     try:
         yield
     except DataError as problem:
-        name = source.name if source else "table"
-        message = str(problem)
-        if (found := _ROW.match(message)) and int(found[1]) <= len(row):
-            where = line_of_row(source, int(row[int(found[1]) - 1]))
-            message = f"{where}: {message[found.end() :]}"
-        raise DataError(f"{name}: {message.removeprefix(f'{name}: ')}") from None
+        message = problem.message
+        if (match := _ROW.match(message.what)) and int(match[1]) <= len(row):
+            where = line_of_row(source, int(row[int(match[1]) - 1]))
+            sentence = f"{where}: {message.what[match.end() :]}"
+            problem.message = replace(message, what=sentence)
+        raise (problem.at("table") if source is None else source.blame(problem)) from None
 
 
 def read_inputs(path: str | Path) -> pl.DataFrame:
@@ -225,8 +238,8 @@ def read_inputs(path: str | Path) -> pl.DataFrame:
     names = [*NEEDED["item"], "id"]
     column = find_columns(frame.columns, {"item": names}, None, source.name)["item"]
     renamed = names_of(frame[column]).alias("item")
-    others = [name for name in frame.columns if name not in (column, "item")]
-    return pl.DataFrame([renamed, *(frame[name] for name in others)]).unique(
+    attributes = [name for name in frame.columns if name not in (column, "item")]
+    return pl.DataFrame([renamed, *(frame[name] for name in attributes)]).unique(
         "item", keep="first", maintain_order=True
     )
 
@@ -242,16 +255,17 @@ def _numbers(rows: pl.DataFrame, role: str, *, whole: bool = False) -> Floats:
         wrong |= (number.is_not_nan() & (number != number.floor())).fill_null(False)
     if wrong.any():
         row = int(wrong.arg_true()[0])
-        what = "a whole number" if whole else "a number"
-        raise DataError(f"row {row + 1}: {role} is {column[row]!r}, not {what}")
+        expected = "a whole number" if whole else "a number"
+        raise DataError(f"row {row + 1}: {role} is {column[row]!r}, not {expected}")
     return number.fill_null(float("nan")).to_numpy()
 
 
-def _who(rows: pl.DataFrame) -> tuple[Names, Names]:
+def _pairs(rows: pl.DataFrame) -> tuple[Names, Names]:
+    """Return items and annotators."""
     return as_names(rows["item"].to_list()), as_names(rows["annotator"].to_list())
 
 
-def _marks(rows: pl.DataFrame, kind: str, place: dict[str, Floats], **more: Any) -> Answers:
+def _marks(rows: pl.DataFrame, kind: str, place: dict[str, Floats], **fields: Any) -> Answers:
     if "label" in rows.columns:
         blank = np.all([np.isnan(values) for values in place.values()], axis=0)
         stray = blank & rows["label"].is_not_null().to_numpy()
@@ -261,9 +275,9 @@ def _marks(rows: pl.DataFrame, kind: str, place: dict[str, Floats], **more: Any)
             label = str(rows["label"][row])
             short = label if len(label) <= _LONGEST else f"{label[:_LONGEST]}…"
             raise DataError(f"row {row + 1}: the label {short!r} without {names}")
-        more["label"] = rows["label"].to_list()
+        fields["label"] = rows["label"].to_list()
     cls: Any = kind_class(kind)
-    return cls.from_columns(*_who(rows), *place.values(), **more)
+    return cls.from_columns(*_pairs(rows), *place.values(), **fields)
 
 
 def _spans(rows: pl.DataFrame, _: Inputs) -> Answers:
@@ -297,10 +311,11 @@ def _points(rows: pl.DataFrame, inputs: Inputs) -> Answers:
 def _masks(rows: pl.DataFrame, inputs: Inputs) -> Answers:
     table = rows if set(_SIZE) <= set(rows.columns) else inputs
     if table is None:
-        raise DataError("masks need the size of their images: --inputs FILE with height and width")
+        message = "masks need the size of their images"
+        raise DataError(message, remedy="{} with height and width gives it", inputs="FILE")
     counts = [_runs(value) for value in rows["counts"].to_list()]
     cls: Any = kind_class("masks")
-    return cls.from_columns(*_who(rows), counts, size=_sizes(table))
+    return cls.from_columns(*_pairs(rows), counts, size=_sizes(table))
 
 
 def _runs(value: Any) -> Any:
@@ -309,8 +324,8 @@ def _runs(value: Any) -> Any:
 
 def _sizes(table: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """Return height and width by item; empty cells are left out."""
-    others = [name for name in table.columns if name not in ("item", "annotator")]
-    columns = find_columns(others, _SIZE, None, "sizes of images")
+    free_columns = [name for name in table.columns if name not in ("item", "annotator")]
+    columns = find_columns(free_columns, _SIZE, None, "sizes of images")
     pair = [_numbers(table, columns[role], whole=True).tolist() for role in _SIZE]
     sizes: dict[str, tuple[int, int]] = {}
     for item, height, width in zip(table["item"].to_list(), *pair, strict=True):
@@ -327,7 +342,7 @@ def _sizes(table: pl.DataFrame) -> dict[str, tuple[int, int]]:
 def _rankings(rows: pl.DataFrame, inputs: Inputs) -> Answers:
     if "ranking" in rows.columns:
         values = [ranked(value) for value in rows["ranking"].to_list()]
-        return Rankings.from_values(*_who(rows), values)
+        return Rankings.from_values(*_pairs(rows), values)
     if "left" in rows.columns:
         left, right = (names_of(rows[side]) for side in ("left", "right"))
         winner = names_of(rows["winner"])
@@ -335,40 +350,46 @@ def _rankings(rows: pl.DataFrame, inputs: Inputs) -> Answers:
         left, right, winner = _sides(rows, inputs)
     blank = winner.is_null()
     if not blank.any():
-        sides = (as_names(one.to_list()) for one in (left, right, winner))
-        return Rankings.from_comparisons(*_who(rows), *sides)
-    shown = left.is_not_null() | right.is_not_null()
-    if "left" in rows.columns and (blank & shown).any():
-        row = int((blank & shown).arg_true()[0])
+        sides = (as_names(side.to_list()) for side in (left, right, winner))
+        return Rankings.from_comparisons(*_pairs(rows), *sides)
+    has_side = left.is_not_null() | right.is_not_null()
+    if "left" in rows.columns and (blank & has_side).any():
+        row = int((blank & has_side).arg_true()[0])
         raise DataError(f"row {row + 1}: no winner; an empty answer has neither left nor right")
-    kept = Rankings.from_comparisons(
-        *_who(rows.filter(~blank)), *(as_names(one.filter(~blank).to_list()) for one in
+    comparisons = Rankings.from_comparisons(
+        *_pairs(rows.filter(~blank)), *(as_names(side.filter(~blank).to_list()) for side in
         (left, right, winner)),
     )  # fmt: skip
-    none = rows.filter(blank)
-    return kept.merge(Rankings.from_values(*_who(none), [[]] * none.height, things=kept.things))
+    unanswered = rows.filter(blank)
+    empty: list[Any] = [[]] * unanswered.height
+    return comparisons.merge(
+        Rankings.from_values(*_pairs(unanswered), empty, things=comparisons.things)
+    )
 
 
 def _sides(rows: pl.DataFrame, inputs: Inputs) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Return both sides of comparisons from a table about items, and which of them won."""
-    remedy = "--inputs FILE with the columns left and right says what was compared"
+    remedy = "{} with the columns left and right says what was compared"
     if inputs is None:
-        raise DataError(f"comparisons without the columns left and right; {remedy}")
+        message = "comparisons without the columns left and right"
+        raise DataError(message, remedy=remedy, inputs="FILE")
     for ends in _SIDES:
         pair = [[name for name in inputs.columns if plain_name(name).endswith(e)] for e in ends]
-        both = [
+        matches = [
             (a, b) for a in pair[0] for b in pair[1] if a[: -len(ends[0])] == b[: -len(ends[1])]
         ]
-        if both:
+        if matches:
             break
     else:
-        raise DataError(f"no two columns for the left and the right side; {remedy}")
-    names = inputs.select("item", *(names_of(inputs[one]).alias(s) for one, s in
-        zip(both[0], ("left", "right"), strict=True)))  # fmt: skip
+        message = "no two columns for the left and the right side"
+        raise DataError(message, remedy=remedy, inputs="FILE")
+    names = inputs.select("item", *(names_of(inputs[name]).alias(s) for name, s in
+        zip(matches[0], ("left", "right"), strict=True)))  # fmt: skip
     joined = rows.select("item").join(names, on="item", how="left", maintain_order="left")
     if joined["left"].null_count():
         row = int(joined["left"].is_null().arg_true()[0])
-        raise DataError(f"row {row + 1}: item {rows['item'][row]!r} is not in --inputs")
+        message = f"row {row + 1}: item {rows['item'][row]!r} has no two sides"
+        raise DataError(message, remedy="{} has to name them", inputs="FILE")
     winner = names_of(rows["winner"])
     word = winner.str.to_lowercase()
     tie = word.is_in([*TIES, "s"])
@@ -387,10 +408,10 @@ def ranked(value: Any) -> list[Any]:
     if (listed := _listed(value)) is not None:
         return listed
     if ">" in value or "=" in value:
-        groups = [[one.strip() for one in group.split("=")] for group in value.split(">")]
+        groups = [[name.strip() for name in group.split("=")] for group in value.split(">")]
         return [group if len(group) > 1 else group[0] for group in groups]
     mark = next((mark for mark in ("|", ";", ",") if mark in value), None)
-    return [one.strip() for one in value.split(mark)]
+    return [name.strip() for name in value.split(mark)]
 
 
 def _listed(value: Any) -> list[Any] | None:
@@ -402,33 +423,33 @@ def _listed(value: Any) -> list[Any] | None:
     if not value.lstrip().startswith("["):
         return None
     try:
-        found = json.loads(value)
+        content = json.loads(value)
     except (ValueError, RecursionError):
         raise DataError(f"{value[:40]!r} is not a list in JSON") from None
-    return found if isinstance(found, list) else [found]
+    return content if isinstance(content, list) else [content]
 
 
 def _sets(rows: pl.DataFrame, _: Inputs) -> Answers:
-    given = rows["labels"].to_list()
-    texts = [value for value in given if isinstance(value, str)]
+    cells = rows["labels"].to_list()
+    texts = [value for value in cells if isinstance(value, str)]
     mark = "|" if any("|" in value for value in texts) else ";"
     spaced = (f" {mark} ", f"{mark} ")  # spaces beside every mark belong to it
     uses = {between: all(v.count(mark) == v.count(between) for v in texts) for between in spaced}
-    between = next((one for one in spaced if uses[one]), mark)
+    between = next((spacing for spacing in spaced if uses[spacing]), mark)
     cls: Any = kind_class("sets")
-    return cls.from_values(*_who(rows), [_options(value, between) for value in given])
+    return cls.from_values(*_pairs(rows), [_options(value, between) for value in cells])
 
 
 def _options(value: Any, between: str) -> list[Any]:
     if (listed := _listed(value)) is not None:
         return listed
     options = split_options(value) if between == "|" else value.split(between)
-    return [one for one in options if one]
+    return [option for option in options if option]
 
 
 def _texts(rows: pl.DataFrame, _: Inputs) -> Answers:
     values = ["" if value is None else str(value) for value in rows["text"].to_list()]
-    return kind_class("texts").from_values(*_who(rows), values)
+    return kind_class("texts").from_values(*_pairs(rows), values)
 
 
 _BUILDERS: dict[str, Callable[[pl.DataFrame, Inputs], Answers]] = {

@@ -13,12 +13,13 @@ import polars as pl
 from ..answers import Answers, kind_class
 from ..answers.annotations import Annotations
 from ..base.files import is_stream
-from ..errors import DataError, OptionError
+from ..errors import DataError, Note, OptionError
 from .annotator_files import FILES, read_files
 from .columns import (
     CLASSES,
     LAYOUTS,
     NEEDED,
+    ColumnOf,
     as_kind,
     find_layout,
     is_of_kind,
@@ -34,6 +35,12 @@ from .sources import FORMATS, Source, open_source, source_of_table
 from .spellings import check_way, spelled
 from .tables import column_names, read_columns
 
+_SEVERAL = Note(
+    "a label may have several options: read as sets",
+    remedy="makes each label a class",
+    kind="single",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class AnswerReading:
@@ -44,7 +51,7 @@ class AnswerReading:
     notes: tuple[str, ...] = ()
 
 
-def read(source: Any, **given: Any) -> Annotations | Answers:
+def read(source: Any, **options: Any) -> Annotations | Answers:
     """Return what is in a file, folder or table: annotations, or answers of another kind.
 
     Parameters
@@ -61,7 +68,7 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
         A table of item and annotator: those without a mark have looked and marked nothing.
     inputs
         A table about items: height and width of images, or both sides of comparisons.
-    **given
+    **options
         `format`, `question`, `columns`, `classes`, `missing`, `scale`, `duplicates` and
         `spelling`, as in `readers.examine`.
 
@@ -76,8 +83,8 @@ def read(source: Any, **given: Any) -> Annotations | Answers:
     >>> read(table)
     <spans: 1 items, 2 annotators, 2 marks>
     """
-    found = examine_any(source, **given)
-    return found.answers if isinstance(found, AnswerReading) else found.annotations
+    reading = examine_any(source, **options)
+    return reading.answers if isinstance(reading, AnswerReading) else reading.annotations
 
 
 def examine_any(
@@ -86,21 +93,22 @@ def examine_any(
     kind: str | None = None,
     assigned: str | Path | None = None,
     inputs: str | Path | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Reading | AnswerReading:
     """Return annotations or answers with the notes of their file; parameters as in `read`."""
-    chosen = as_kind(kind)
-    found = examine_answers(source, kind=chosen, assigned=assigned, inputs=inputs, **given)
-    if found is not None:
-        return found
-    if chosen in CLASSES:
-        if chosen != "single" and given.get("scale", "auto") == "auto":
-            given["scale"] = CLASSES[chosen]
-        given["columns"] = given.get("columns") or parse_columns(column_of_labels(source)) or None
-    reading = examine(source, **given)
-    several = reading.kind == "multiple" and chosen is None
-    if several or chosen == "sets":
-        return with_spelling(as_sets(reading), given.get("spelling", "keep"))
+    kind = as_kind(kind)
+    answers = examine_answers(source, kind=kind, assigned=assigned, inputs=inputs, **options)
+    if answers is not None:
+        return answers
+    if kind in CLASSES:
+        if kind != "single" and options.get("scale", "auto") == "auto":
+            options["scale"] = CLASSES[kind]
+        columns = options.get("columns") or parse_columns(column_of_labels(source))
+        options["columns"] = columns or None
+    reading = examine(source, **options)
+    has_options = reading.kind == "multiple" and kind is None
+    if has_options or kind == "sets":
+        return with_spelling(as_sets(reading), options.get("spelling", "keep"))
     return reading
 
 
@@ -110,54 +118,56 @@ def examine_answers(
     kind: str | None = None,
     assigned: str | Path | None = None,
     inputs: str | Path | None = None,
-    **given: Any,
+    **options: Any,
 ) -> AnswerReading | None:
     """Return answers that are more than a class or number; nothing for those. As in `read`."""
-    spelling = given.get("spelling", "keep")
+    spelling = options.get("spelling", "keep")
     check_way(spelling)
     if isinstance(source, Answers):
         reading = AnswerReading(source, "answers")
         return with_spelling(reading, spelling) if spelling == "join" else reading
-    chosen = as_kind(kind)
-    if chosen in CLASSES:
+    kind = as_kind(kind)
+    if kind in CLASSES:
         return None
     try:
-        return _examined(source, chosen, assigned, inputs, given)
+        return _examined(source, options, kind=kind, assigned=assigned, inputs=inputs)
     except UnicodeEncodeError:  # JSON can name half a character
-        raise DataError(f"{source}: a text in it is not valid Unicode") from None
+        raise DataError("a text in it is not valid Unicode", where=str(source)) from None
 
 
 def _examined(
     source: Any,
-    chosen: str | None,
+    options: Mapping[str, Any],
+    *,
+    kind: str | None,
     assigned: str | Path | None,
     inputs: str | Path | None,
-    given: Mapping[str, Any],
 ) -> AnswerReading | None:
-    options = {"assigned": assigned, "inputs": inputs}
+    table_options = {"assigned": assigned, "inputs": inputs}
     ways = ("missing", "duplicates", "spelling")
-    options |= {name: given[name] for name in ways if name in given}
-    columns = given.get("columns") or {}
-    found = _from_files(source, chosen, given) if _are_paths(source) else None
-    if found is not None:
+    table_options |= {name: options[name] for name in ways if name in options}
+    reading = _from_files(source, kind, options) if _are_paths(source) else None
+    if reading is not None:
         pass
     elif isinstance(source, (str, Path)):
-        opened = _opened(source, chosen, given)
-        found = None if opened is None else _from_file(opened, chosen, columns, given, options)
+        opened = _opened(source, kind, options)
+        reading = None if opened is None else _from_file(opened, kind, options, table_options)
     elif isinstance(source, Annotations) or _is_nested(source):
-        found = None
+        reading = None
     else:
         opened = source_of_table(as_frame(source))
-        found = _from_file(opened, chosen, columns, given, options)
-    if found is None and chosen not in (None, "sets"):
-        layouts = [", ".join(one.roles) for one in LAYOUTS if one.kind == chosen]
-        remedy = "others are named by --columns ROLE=NAME"
+        reading = _from_file(opened, kind, options, table_options)
+    if reading is None and kind not in (None, "sets"):
+        layouts = [", ".join(layout.roles) for layout in LAYOUTS if layout.kind == kind]
         raise DataError(
-            f"{source}: no {chosen} in it; their columns are {' or '.join(layouts)}; {remedy}"
+            f"no {kind} in it; their columns are {' or '.join(layouts)}",
+            where=str(source),
+            remedy="others are named by {}",
+            columns=ColumnOf(ROLE="NAME"),
         )
-    if found is None and assigned is not None:
-        raise OptionError(f"--assigned is for marks, and {source} holds classes")
-    return None if found is None else with_spelling(found, given.get("spelling", "keep"))
+    if reading is None and assigned is not None:
+        raise OptionError(remedy=f"is for marks, and {source} holds classes", assigned=...)
+    return None if reading is None else with_spelling(reading, options.get("spelling", "keep"))
 
 
 def with_spelling(reading: AnswerReading, spelling: str) -> AnswerReading:
@@ -175,8 +185,8 @@ def column_of_labels(source: Any) -> str | None:
         return None
     names = column_names(opened)
     labels = [name for name in names if plain_name(name) in NEEDED["label"]]
-    several = [name for name in names if plain_name(name) == "labels"]
-    return f"label={several[0]}" if several and not labels else None
+    lists = [name for name in names if plain_name(name) == "labels"]
+    return f"label={lists[0]}" if lists and not labels else None
 
 
 def _is_nested(source: Any) -> bool:
@@ -184,39 +194,35 @@ def _is_nested(source: Any) -> bool:
     return isinstance(source, Mapping) and all(isinstance(v, Mapping) for v in source.values())
 
 
-def _opened(source: str | Path, kind: str | None, given: Mapping[str, Any]) -> Source | None:
+def _opened(source: str | Path, kind: str | None, options: Mapping[str, Any]) -> Source | None:
     """Return a file; nothing for a folder, or for a format that is not known."""
-    wanted = given.get("format")
+    format_name = options.get("format")
     if str(source) == "-" or is_stream(source):
         # A pipe can be read once, so the kind has to be given.
-        return None if kind is None else open_source(source, wanted)
-    if Path(source).is_dir() or (wanted is not None and wanted not in (*FORMATS, *TOOLS)):
+        return None if kind is None else open_source(source, format_name)
+    if Path(source).is_dir() or (format_name is not None and format_name not in (*FORMATS, *TOOLS)):
         return None  # the error is that of `examine`
-    return open_source(source, None if wanted in TOOLS else wanted)
+    return open_source(source, None if format_name in TOOLS else format_name)
 
 
 def _from_file(
-    opened: Source,
-    kind: str | None,
-    columns: Mapping[str, str],
-    given: Mapping[str, Any],
-    options: Mapping[str, Any],
+    opened: Source, kind: str | None, options: Mapping[str, Any], table_options: Mapping[str, Any]
 ) -> AnswerReading | None:
     """Return the answers in records, in an export, or in a table; nothing for classes."""
-    wanted = given.get("format")
+    format_name, columns = options.get("format"), options.get("columns") or {}
     head = head_of(opened)
-    if wanted is None and not columns and head is not None:
+    if format_name is None and not columns and head is not None:
         of_records = kind_of_records(head)
         if of_records is not None and kind in (None, of_records):
-            found = answers_from_records(opened, of_records)
-            return AnswerReading(found, opened.format, opened.notes)
-    name = wanted if wanted in TOOLS else None
-    if wanted is None and head is not None and not columns and not head.is_long():
+            answers = answers_from_records(opened, of_records)
+            return AnswerReading(answers, opened.format, opened.notes)
+    name = format_name if format_name in TOOLS else None
+    if format_name is None and head is not None and not columns and not head.is_long():
         name = tool_of(head)
     if name is not None:
-        found_in = _from_export(opened, name, kind, given.get("question"))
-        if found_in is not None or name not in ("wide", "headerless", "votes"):
-            return found_in
+        reading = _from_export(opened, name, kind, options.get("question"))
+        if reading is not None or name not in ("wide", "headerless", "votes"):
+            return reading
     tables = ("csv", "tsv", "parquet", "arrow", "jsonl", "json")
     if head is None or head.shape not in ("table", "records") or opened.format not in tables:
         return None
@@ -232,9 +238,11 @@ def _from_file(
         return None
     from .answer_tables import answers_from
 
-    answers, notes = answers_from(frame, *layout, given=columns, source=opened, **options)
-    format_ = opened.format if opened.frame is None else opened.name
-    return AnswerReading(answers, format_, (*opened.notes, *notes))
+    answers, notes = answers_from(
+        frame, *layout, named_columns=columns, source=opened, **table_options
+    )
+    format_name = opened.format if opened.frame is None else opened.name
+    return AnswerReading(answers, format_name, (*opened.notes, *notes))
 
 
 def _lists_labels(head: Head, columns: Mapping[str, str]) -> bool:
@@ -262,56 +270,54 @@ def _from_export(
 ) -> AnswerReading | None:
     """Return the answers to a question of an export; nothing if they are classes."""
     export = parse(opened, name)
-    found = _of_export(opened, name, export, kind, question)
-    if found is None:
+    reading = _of_export(opened, name, export, kind=kind, question=question)
+    if reading is None:
         keep(opened, name, export)
-    return found
+    return reading
 
 
 def _of_export(
-    opened: Source, name: str, export: Export, kind: str | None, question: str | None
+    opened: Source, name: str, export: Export, *, kind: str | None, question: str | None
 ) -> AnswerReading | None:
-    chosen, asked, notes = choose_question(opened, name, export, kind, question)
-    if not has_answers(asked):
+    title, content, notes = choose_question(opened, name, export, kind=kind, question=question)
+    if not has_answers(content):
         return None
-    if kind not in (None, asked.kind, "sets"):
-        raise opened.fail(f"{chosen!r} asks for {asked.kind}, not {kind}")
-    if asked.kind == "multiple":
+    if kind not in (None, content.kind, "sets"):
+        raise opened.fail(f"{title!r} asks for {content.kind}, not {kind}")
+    if content.kind == "multiple":
         notes += (_SEVERAL,)
     try:
-        answers = answers_of(asked)
-        return AnswerReading(answers, name, (*notes, *answers.left_out.sentences))
+        answers = answers_of(content)
     except DataError as problem:
-        raise opened.fail(str(problem)) from None
+        raise opened.blame(problem) from None
+    return AnswerReading(answers, name, (*notes, *answers.left_out.sentences))
 
 
 def _from_files(
-    source: str | Path | Sequence[str | Path], kind: str | None, given: Mapping[str, Any]
+    source: str | Path | Sequence[str | Path], kind: str | None, options: Mapping[str, Any]
 ) -> AnswerReading | None:
     """Return the answers of a tool that has a file for each annotator."""
-    wanted = given.get("format")
-    if wanted not in (None, *FILES) or given.get("columns"):
+    format_name = options.get("format")
+    if format_name not in (None, *FILES) or options.get("columns"):
         return None
-    found = read_files(source, wanted)
-    if found is None:
+    files = read_files(source, format_name)
+    if files is None:
         return None
-    named = ", ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(source)
-    return _of_export(Source(named, Path(), "folder"), *found, kind, given.get("question"))
+    names = ", ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(source)
+    opened = Source(names, Path(), "folder")
+    return _of_export(opened, *files, kind=kind, question=options.get("question"))
 
 
 def _are_paths(source: Any) -> bool:
     """Return whether these are several paths, a folder without `answers.json`, or a zip."""
     if isinstance(source, (list, tuple)):
-        return bool(source) and all(isinstance(one, (str, Path)) for one in source)
+        return bool(source) and all(isinstance(path, (str, Path)) for path in source)
     if not isinstance(source, (str, Path)) or str(source) == "-":
         return False
     path = Path(source)
     if path.is_dir():
         return not (path / "answers.json").exists()
     return path.is_file() and zipfile.is_zipfile(path)
-
-
-_SEVERAL = "a label may have several options: read as sets; --kind single makes each label a class"
 
 
 def as_sets(reading: Reading) -> AnswerReading:
@@ -341,20 +347,20 @@ def read_known(
     opened = open_source(path)
     head = head_of(opened)
     if head is not None and head.shape == "records" and kind_class(kind).value_key in head.names:
-        return answers_from_records(opened, kind, who="truth")
+        return answers_from_records(opened, kind, annotator="truth")
     frame = read_columns(opened, None)
     plain = {plain_name(name): name for name in frame.columns}
-    found = find_layout(frame.columns, kind)
-    if kind == "rankings" and "score" in plain and (found is None or "thing" in plain):
+    layout = find_layout(frame.columns, kind)
+    if kind == "rankings" and "score" in plain and (layout is None or "thing" in plain):
         return _thing_scores(frame, plain, opened)
     if kind == "sets" and "present" in plain and "labels" not in plain:
         frame = _present(frame, plain)
-        found = find_layout(frame.columns, kind)
-    if found is None:
+        layout = find_layout(frame.columns, kind)
+    if layout is None:
         raise opened.fail(f"no {kind} in it, by its columns {', '.join(frame.columns)}")
     from .answer_tables import answers_from
 
-    return answers_from(frame, *found, source=opened, who="truth", inputs=inputs)[0]
+    return answers_from(frame, *layout, source=opened, annotator="truth", inputs=inputs)[0]
 
 
 def kind_of_known(path: str | Path) -> str | None:
@@ -363,15 +369,15 @@ def kind_of_known(path: str | Path) -> str | None:
     head = head_of(opened)
     if head is None or head.shape not in ("table", "records"):
         return None
-    if head.shape == "records" and (kind := kind_of_records(head, who="truth")) is not None:
+    if head.shape == "records" and (kind := kind_of_records(head, annotator="truth")) is not None:
         return kind
     plain = {plain_name(name) for name in head.names}
     if {"thing", "score"} <= plain:
         return "rankings"
-    found = find_layout(head.names)
-    if found is None or not is_of_kind(read_columns(opened, None), *found):
+    layout = find_layout(head.names)
+    if layout is None or not is_of_kind(read_columns(opened, None), *layout):
         return None
-    return found[0].kind
+    return layout[0].kind
 
 
 def _thing_scores(frame: pl.DataFrame, plain: dict[str, str], opened: Source) -> dict[str, float]:
@@ -387,7 +393,7 @@ def _thing_scores(frame: pl.DataFrame, plain: dict[str, str], opened: Source) ->
 def _present(frame: pl.DataFrame, plain: dict[str, str]) -> pl.DataFrame:
     """Return item, label, present as item and a list of labels."""
     item = next(plain[name] for name in NEEDED["item"] if name in plain)
-    there = frame[plain["present"]].cast(pl.String).is_in(["1", "1.0", "true", "True"])
+    is_present = frame[plain["present"]].cast(pl.String).is_in(["1", "1.0", "true", "True"])
     label = names_of(frame[plain["label"]])
-    table = pl.DataFrame({"item": names_of(frame[item]), "labels": label.set(~there, None)})
+    table = pl.DataFrame({"item": names_of(frame[item]), "labels": label.set(~is_present, None)})
     return table.group_by("item", maintain_order=True).agg(pl.col("labels").drop_nulls())

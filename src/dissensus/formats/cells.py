@@ -1,16 +1,13 @@
-"""Lists in the cells of a CSV, as Python, pandas, NumPy or JSON write them.
+"""What the cells of text tables hold: lists, times, and texts that become codes.
 
-A cell is `['pos', 'neg']`, `["pos", "neg"]`, `['pos' 'neg']`, `[UUID('…'), None]` or
-`[array(['a', 'b'], dtype=object)]`. Nothing in it is evaluated: it is taken apart into brackets,
-texts and words.
+Lists are `['pos', 'neg']`, `["pos", "neg"]`, `['pos' 'neg']`, `[UUID('…'), None]` or
+`[array(['a', 'b'], dtype=object)]`, as Python, pandas, NumPy or JSON write them. Nothing in them is
+evaluated: they are taken apart into brackets, texts and words.
 
-Codes of a column of texts, by their hashes: several times faster than by the texts.
-
-A table of hashes shows for every row another one with the same hash. One row of each is a name;
-names are sorted, and in the end every row is compared with the name of its code. Should two texts
-have one hash, all begins again with other hashes.
-
-Times of annotations, as tools write them.
+Texts become codes by their hashes, several times faster than by the texts. A table of hashes shows
+for every row another one with the same hash. One row of each is a name; names are sorted, and in
+the end every row is compared with the name of its code. Should two texts have one hash, all begins
+again with other hashes.
 """
 
 from __future__ import annotations
@@ -45,6 +42,12 @@ _WORDS = {
     **dict.fromkeys(("False", "false"), False),
 }
 _DEEPEST = 20
+_BLOCK = 2**17  # rows at a time
+_MOST_BITS = 22  # of an index into the table of hashes
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it gives other indices
+
+Rows = npt.NDArray[np.uint32]
+Hashes = npt.NDArray[np.uint64]
 
 
 def parse_list(cell: str) -> list[Any] | None:
@@ -74,7 +77,7 @@ def _tokens(cell: str) -> Iterator[tuple[str, str]]:
 
 
 def _value(token: tuple[str, str], tokens: Iterator[tuple[str, str]], depth: int) -> Any:
-    kind, given = token
+    kind, written = token
     if depth > _DEEPEST:
         raise ValueError("nested too deep")
     if token == ("mark", "["):
@@ -82,14 +85,14 @@ def _value(token: tuple[str, str], tokens: Iterator[tuple[str, str]], depth: int
     if token == ("mark", "("):
         return list(_until(")", tokens, depth))
     if kind == "text":
-        return _text(given)
+        return _text(written)
     if kind == "number":
-        return float(given) if re.search(r"[.eE]", given) else int(given)
-    if kind == "word" and given in _WORDS:
-        return _WORDS[given]
+        return float(written) if re.search(r"[.eE]", written) else int(written)
+    if kind == "word" and written in _WORDS:
+        return _WORDS[written]
     if kind == "word" and next(tokens) == ("mark", "("):  # UUID('…'), array([…])
         return next(_until(")", tokens, depth), None)
-    raise ValueError(given)
+    raise ValueError(written)
 
 
 def _text(quoted: str) -> str:
@@ -109,14 +112,6 @@ def _until(end: str, tokens: Iterator[tuple[str, str]], depth: int) -> Iterator[
         elif token != ("mark", ","):
             values.append(_value(token, tokens, depth + 1))
     return iter(values)
-
-
-_BLOCK = 2**17  # rows at a time
-_MOST_BITS = 22  # of an index into the table of hashes
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it gives other indices
-
-Rows = npt.NDArray[np.uint32]
-Hashes = npt.NDArray[np.uint64]
 
 
 def code_texts(column: pl.Series) -> tuple[Codes, Names]:
@@ -147,13 +142,15 @@ def _blocks(size: int) -> list[slice]:
 def _by_hash(column: pl.Series, seed: int) -> tuple[Codes, pl.Series]:
     """Return codes and names, as if texts with the same hash were the same."""
     hashes = column.hash(seed).to_numpy()
-    same = rows_of_hash(hashes)
-    own = np.flatnonzero(same == np.arange(len(same), dtype=same.dtype))
+    representative = rows_of_hash(hashes)
+    own = np.flatnonzero(
+        representative == np.arange(len(representative), dtype=representative.dtype)
+    )
     names = _natural_order(column.gather(own).sort())
     rank: npt.NDArray[Any] = np.empty(len(column), dtype=smallest_dtype(len(own)))
     # The same hashes in two orders: that of the rows, and that of the names.
     rank[own[np.argsort(hashes[own])]] = np.argsort(names.hash(seed).to_numpy())
-    return rank[same], names
+    return rank[representative], names
 
 
 def rows_of_hash(hashes: Hashes) -> Rows:
@@ -164,23 +161,26 @@ def rows_of_hash(hashes: Hashes) -> Rows:
     """
     bits = min(max(len(hashes).bit_length(), 1), _MOST_BITS)
     table, shift = np.empty(2**bits, dtype=np.uint32), np.uint64(64 - bits)
-    found, others = np.empty(len(hashes), dtype=np.uint32), [np.empty(0, dtype=np.uint32)]
+    representative, collisions = (
+        np.empty(len(hashes), dtype=np.uint32),
+        [np.empty(0, dtype=np.uint32)],
+    )
     for block in _blocks(len(hashes)):
         table[hashes[block] >> shift] = np.arange(block.start, block.stop, dtype=np.uint32)
     for block in _blocks(len(hashes)):
-        found[block] = there = table[hashes[block] >> shift]
-        other = np.flatnonzero(hashes[there] != hashes[block]) + block.start
-        others.append(other.astype(np.uint32))
-    left = np.concatenate(others)  # whose index went to another hash
-    mixed = hashes[left]
-    while len(left):
+        representative[block] = holder = table[hashes[block] >> shift]
+        collided = np.flatnonzero(hashes[holder] != hashes[block]) + block.start
+        collisions.append(collided.astype(np.uint32))
+    pending = np.concatenate(collisions)  # whose index went to another hash
+    mixed = hashes[pending]
+    while len(pending):
         mixed *= _GOLDEN
         index = mixed >> shift
-        table[index] = left
-        found[left] = there = table[index]
-        again = hashes[there] != hashes[left]
-        left, mixed = left[again], mixed[again]
-    return found
+        table[index] = pending
+        representative[pending] = holder = table[index]
+        collides = hashes[holder] != hashes[pending]
+        pending, mixed = pending[collides], mixed[collides]
+    return representative
 
 
 def _natural_order(names: pl.Series) -> pl.Series:

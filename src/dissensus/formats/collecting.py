@@ -1,8 +1,7 @@
 """Answers collected from an export one by one, question by question, until they become tables.
 
-Answers of other kinds than classes, collected from an export until they become questions.
-
-Who submitted an item and marked nothing gave an empty answer; who did not submit it gave none.
+Classes are collected as labels, other kinds as values. Who submitted an item and marked nothing
+gave an empty answer; who did not submit it gave none.
 """
 
 from __future__ import annotations
@@ -26,6 +25,9 @@ from .shapes import runs_of, union
 MARKS: tuple[Kind, ...] = ("spans", "boxes", "points", "masks")
 _LONGEST_TEXT = 2**53  # characters, which numbers can count
 _BEYOND = 0.01  # share of an image's side that a mark may reach out of it, and one pixel more
+_LONG = 60  # characters of a text that names an item
+_TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
+_FREE = 20  # more different answers than this, most of them different, are free text
 
 Pair = tuple[str, str]  # item, annotator
 
@@ -78,18 +80,18 @@ class KindAnswers:
         if self.kind != "masks":
             left_out[name, "repeated"] += self.repeated
             return {name: self._question(self.values, self.gold, sizes)}
-        known = {pair: shapes for pair, shapes in self.values.items() if pair[0] in sizes}
-        unsized = len(self.values) - len(known)
-        labels = sorted({label for shapes in known.values() for label, _ in shapes})
-        found = {}
+        sized = {pair: shapes for pair, shapes in self.values.items() if pair[0] in sizes}
+        unsized = len(self.values) - len(sized)
+        labels = sorted({label for shapes in sized.values() for label, _ in shapes})
+        questions = {}
         for label in labels or [""]:
-            masks = {pair: _mask(v, label, sizes[pair[0]]) for pair, v in known.items()}
+            masks = {pair: _mask(v, label, sizes[pair[0]]) for pair, v in sized.items()}
             gold = {i: _mask(v, label, sizes[i]) for i, v in self.gold.items() if i in sizes}
             question = name if len(labels) < 2 else f"{name}:{label}"
-            found[question] = self._question(masks, gold, sizes)
+            questions[question] = self._question(masks, gold, sizes)
             left_out[question, "repeated"] += self.repeated
             left_out[question, "on images whose size is unknown"] += unsized
-        return found
+        return questions
 
     def _question(
         self,
@@ -103,15 +105,17 @@ class KindAnswers:
             "annotator": pl.Series([annotator for _, annotator in values], dtype=pl.String),
         }
         carried = {
-            "time": as_times([one.time for one in about]),
-            "duration": pl.Series([one.duration for one in about], dtype=pl.Float64, strict=False),
+            "time": as_times([answer.time for answer in about]),
+            "duration": pl.Series(
+                [answer.duration for answer in about], dtype=pl.Float64, strict=False
+            ),
             "confidence": pl.Series(
-                [one.confidence for one in about], dtype=pl.Float64, strict=False
+                [answer.confidence for answer in about], dtype=pl.Float64, strict=False
             ),
         }
         columns |= {key: column for key, column in carried.items() if column.count()}
-        if any(one.model for one in about):
-            source = ["model" if one.model else "person" for one in about]
+        if any(answer.model for answer in about):
+            source = ["model" if answer.model else "person" for answer in about]
             columns["source"] = pl.Series(source)
         return Question(
             pl.DataFrame(columns), self.kind, gold=gold, values=list(values.values()), sizes=sizes
@@ -126,7 +130,9 @@ def _mask(shapes: Any, label: str, size: tuple[int, int]) -> dict[str, Any]:
 
 def span(start: Any, end: Any, label: Any = None, length: int | None = None) -> dict[str, Any]:
     """Return a span; refuse one that is not within a text of this length."""
-    if not all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (start, end)):
+    if not all(
+        isinstance(bound, (int, float)) and not isinstance(bound, bool) for bound in (start, end)
+    ):
         raise DataError(f"a span from {start!r:.20} to {end!r:.20}, which are no numbers")
     if max(abs(start), abs(end)) >= _LONGEST_TEXT:
         raise DataError(f"a span from {start!r:.20} to {end!r:.20}, which no text has")
@@ -171,23 +177,18 @@ def _number(value: Any) -> float:
     return number
 
 
-def _check_within(what: str, x: float, y: float, size: tuple[int, int] | None) -> None:
+def _check_within(word: str, x: float, y: float, size: tuple[int, int] | None) -> None:
     if size is None:
         return
     for at, side in ((x, size[1]), (y, size[0])):
         if not -1 - _BEYOND * side <= at <= side * (1 + _BEYOND) + 1:
             raise DataError(
-                f"a {what} reaches {x:g}, {y:g}, out of its image of {size[1]} × {size[0]} pixels"
+                f"a {word} reaches {x:g}, {y:g}, out of its image of {size[1]} × {size[0]} pixels"
             )
 
 
 def _labelled(mark: dict[str, Any], label: Any) -> dict[str, Any]:
     return mark if label is None or label == "" else mark | {"label": str(label)}
-
-
-_LONG = 60  # characters of a text that names an item
-_TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
-_FREE = 20  # more different answers than this, most of them different, are free text
 
 
 class QuestionAnswers:
@@ -290,14 +291,14 @@ class QuestionAnswers:
         if self.kind not in ("single", "ordinal"):
             return None
         offered = {_plain(name): None for name in self.classes}
-        chosen = {_plain(label) for label in self.known if label}
-        return tuple(offered) if offered and chosen <= offered.keys() else None
+        labels = {_plain(label) for label in self.known if label}
+        return tuple(offered) if offered and labels <= offered.keys() else None
 
     def _gold(self) -> dict[str, str]:
-        known = {item: name for item, name in self.gold.items() if item not in self.conflicting}
+        gold = {item: name for item, name in self.gold.items() if item not in self.conflicting}
         if self.kind == "multiple":
-            return {item: name or NONE for item, name in known.items()}
-        return {item: _plain(name) for item, name in known.items() if name}
+            return {item: name or NONE for item, name in gold.items()}
+        return {item: _plain(name) for item, name in gold.items() if name}
 
 
 class ItemTexts:
@@ -309,10 +310,10 @@ class ItemTexts:
         self.conflicts: set[str] = set()
         self._named: dict[str, str] = {}
 
-    def name(self, given: Any, body: str | None) -> str | None:
+    def name(self, identifier: Any, body: str | None) -> str | None:
         """Return an item's name: its id, else its text, shortened with a number if it is long."""
-        if given is not None and given != "":
-            item = given if type(given) is str else text(given)
+        if identifier is not None and identifier != "":
+            item = identifier if type(identifier) is str else text(identifier)
         elif body:
             item = self._named.get(body) or self._shortened(body)
         else:
@@ -386,29 +387,31 @@ class Collected:
 
     def _complete(self) -> None:
         """Add the empty answers of those who submitted an item and marked nothing."""
-        marked = [one for one in self.others.values() if one.kind in MARKS]
-        texts = [one for one in self.others.values() if one.kind == "texts"]
-        for one in marked:
-            one.complete(self.submitted)
+        marked = [answers for answers in self.others.values() if answers.kind in MARKS]
+        texts = [answers for answers in self.others.values() if answers.kind == "texts"]
+        for answers in marked:
+            answers.complete(self.submitted)
         blank = {pair: self.submitted[pair] for pair in self.submitted if pair in self.blank}
-        alone = len(self.questions) + len(self.others) == 1
-        if alone and texts:
+        is_single = len(self.questions) + len(self.others) == 1
+        if is_single and texts:
             texts[0].complete(blank)
-        elif alone and (options := [q for q in self.questions.values() if q.kind == "multiple"]):
+        elif is_single and (
+            options := [q for q in self.questions.values() if q.kind == "multiple"]
+        ):
             for (item, annotator), about in blank.items():
-                options[0].add(item, annotator, "", about.time, about.duration)
+                options[0].add(item, annotator, "", time=about.time, duration=about.duration)
         elif not marked:
             for item, annotator in blank:
                 self.leave_out("without an answer", item, annotator)
 
-    def _other_questions(self, known: Collection[str]) -> dict[str, Question]:
+    def _other_questions(self, names: Collection[str]) -> dict[str, Question]:
         """Return the questions of other kinds; a name that is taken gets its kind added."""
-        found: dict[str, Question] = {}
+        questions: dict[str, Question] = {}
         for (name, kind), answers in self.others.items():
-            taken = name in known or sum(name == other for other, _ in self.others) > 1
-            free = f"{name} ({kind})" if taken else name
-            found |= answers.questions(free, self.sizes, self.left_out)
-        return {name: one for name, one in found.items() if one.answers.height}
+            is_taken = name in names or sum(name == other for other, _ in self.others) > 1
+            free = f"{name} ({kind})" if is_taken else name
+            questions |= answers.questions(free, self.sizes, self.left_out)
+        return {name: question for name, question in questions.items() if question.answers.height}
 
     def export_of_files(self) -> Export:
         """Return the export of tools whose files have an annotator each."""
@@ -422,43 +425,52 @@ class Collected:
     def export(self, *, texts: bool = False) -> Export:
         """Return the export; with `texts`, what looks like free text is no class."""
         self._complete()
-        tables = {name: one.question() for name, one in self.questions.items() if one.label}
-        others = self._other_questions(tables)
+        tables = {
+            name: answers.question() for name, answers in self.questions.items() if answers.label
+        }
+        kind_questions = self._other_questions(tables)
         questions = {name: self.questions[name] for name in tables}
-        for name, one in questions.items():
-            if one.kind != "multiple":
-                nothing = [row for row, label in enumerate(one.label) if not label]
-                for row in nothing if "" in one.known else ():
+        for name, answers in questions.items():
+            if answers.kind != "multiple":
+                nothing = [row for row, label in enumerate(answers.label) if not label]
+                for row in nothing if "" in answers.known else ():
                     self.leave_out(
-                        "with nothing chosen", one.item[row], one.annotator[row], question=name
+                        "with nothing chosen",
+                        answers.item[row],
+                        answers.annotator[row],
+                        question=name,
                     )
-            self.left[f"items with contradicting gold for {name!r}"] += len(one.conflicting)
-        by_models = sum(len(one.models) for one in questions.values())
-        notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
+            self.left[f"items with contradicting gold for {name!r}"] += len(answers.conflicting)
+        by_models = sum(len(answers.models) for answers in questions.values())
+        notes = [f"left out: {reason} ({count})" for reason, count in self.left.items() if count]
         if by_models:
             notes.append(f"labels by models: {by_models}; the column source marks them")
-        by_code = sum([*one.not_people.values()].count("code") for one in questions.values())
+        by_code = sum(
+            [*answers.not_people.values()].count("code") for answers in questions.values()
+        )
         if by_code:
             notes.append(f"labels by code: {by_code}; the column source marks them")
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
         tables = with_texts(tables) if texts else tables
-        tables = self._accounted(tables | others)
+        tables = self._accounted(tables | kind_questions)
         return Export(tables, self.items.table(), (*self.notes, *notes))
 
     def _accounted(self, tables: Mapping[str, Question]) -> dict[str, Question]:
         """Return the questions with what was left out of each, and who answered none of them."""
         names: list[tuple[str, ...]] = []
         for role, everybody in (("item", self.items.names), ("annotator", self.people)):
-            labelled = {name for one in tables.values() for name in one.answers[role].unique()}
+            labelled = {
+                name for question in tables.values() for name in question.answers[role].unique()
+            }
             names.append(tuple(name for name in everybody if name not in labelled))
-        left: dict[str | None, dict[str, int]] = {}
+        counts: dict[str | None, dict[str, int]] = {}
         for (question, reason), count in self.left_out.items():
-            left.setdefault(question if question in tables else None, {})[reason] = count
-        every = LeftOut(left.pop(None, {}), *names)
+            counts.setdefault(question if question in tables else None, {})[reason] = count
+        shared = LeftOut(counts.pop(None, {}), *names)
         return {
-            name: replace(one, left_out=every + LeftOut(left.get(name, {})))
-            for name, one in tables.items()
+            name: replace(question, left_out=shared + LeftOut(counts.get(name, {})))
+            for name, question in tables.items()
         }
 
 
@@ -469,21 +481,24 @@ def with_texts(questions: Mapping[str, Question]) -> dict[str, Question]:
     """
     prose = {
         name
-        for name, one in questions.items()
-        if one.kind == "single" and is_free_text(one.answers["label"].to_list())
+        for name, question in questions.items()
+        if question.kind == "single" and is_free_text(question.answers["label"].to_list())
     }
     if len(prose) == len(questions):
         return dict(questions)
-    return {name: as_texts(one) if name in prose else one for name, one in questions.items()}
+    return {
+        name: as_texts(question) if name in prose else question
+        for name, question in questions.items()
+    }
 
 
 def is_free_text(answers: Sequence[str]) -> bool:
     """Return whether answers look like texts that people wrote, not like classes or numbers."""
-    known = pl.Series(answers, dtype=pl.String).unique()
-    if known.cast(pl.Float64, strict=False).null_count() == 0:
+    distinct = pl.Series(answers, dtype=pl.String).unique()
+    if distinct.cast(pl.Float64, strict=False).null_count() == 0:
         return False
-    many = len(known) > max(_FREE, len(answers) / 2)
-    return many or bool((known.str.len_chars() > 200).any())
+    many = len(distinct) > max(_FREE, len(answers) / 2)
+    return many or bool((distinct.str.len_chars() > 200).any())
 
 
 def joined(options: Sequence[Any]) -> str:

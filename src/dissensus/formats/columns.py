@@ -1,11 +1,10 @@
-"""Which column is which: the names that people and tools use for items, annotators and labels.
+"""Which column is which, and which kind of answers a table holds, by the names of its columns.
 
-Which kind of answers a table holds, by its columns.
-
-The first layout whose columns are all there is taken. A column of classes beside them decides
-otherwise: then a text is what was labelled, `start` and `end` are times, and `order` is the order
-in which items were shown. Marks may have labels, so they are recognised beside a label where they
-look like marks: empty, several from one annotator, or different from one annotator to the next.
+Of the layouts of answers, the first whose columns are all there is taken. A column of classes
+beside them decides otherwise: then a text is what was labelled, `start` and `end` are times, and
+`order` is the order in which items were shown. Marks may have labels, so they are recognised
+beside a label where they look like marks: empty, several from one annotator, or different from one
+annotator to the next.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from ..answers import KINDS
 from ..answers.rankings import TIES
-from ..errors import DataError, OptionError
+from ..errors import DataError, Note, OptionError
 
 _ITEMS = ["item", "task", "question", "unit", "example", "instance", "sample", "document"]
 _ANNOTATORS = [
@@ -40,7 +39,7 @@ NEEDED = {
     ],
 }
 IN_MEMORY = "table"  # the name of tables in memory, for messages
-# Words for "no label": gaps of a wide table, and with `--missing drop` of a long one. "None" is a
+# Words for "no label": gaps of a wide table, and with `missing="drop"` of a long one. "None" is a
 # label as any other.
 NO_LABEL = frozenset({"nan", "na", "n/a", "null", "<na>"})
 CARRIED = {
@@ -65,96 +64,6 @@ QUESTION = ["question", "question_id", "question_name", "task_label"]
 _KNOWN = {
     name for table in (NEEDED, CARRIED, TRUTH) for names in table.values() for name in names
 } | {*QUESTION}
-
-
-def parse_columns(text: str | None) -> dict[str, str]:
-    """Read `item=…,annotator=…,label=…` as given on the command line.
-
-    >>> parse_columns("item=photo,label=what is it")
-    {'item': 'photo', 'label': 'what is it'}
-    """
-    pairs = [entry.partition("=") for entry in (text or "").split(",") if entry.strip()]
-    for role, equals, name in pairs:
-        if not (role.strip() and equals and name.strip()):
-            raise DataError(f"cannot read columns {text!r}; write item=…,annotator=…,label=…")
-    return {role.strip(): name.strip() for role, _, name in pairs}
-
-
-def no_label_note(labels: Sequence[str], outcome: str) -> tuple[str, ...]:
-    """Return a note about labels that are words for "no label", if there are any.
-
-    >>> no_label_note(["NA", "NA", "nan"], "left out")
-    ("3 labels are left out: 'NA' (2), 'nan' (1)",)
-    """
-    counts = ", ".join(f"{name!r} ({count})" for name, count in Counter(labels).items())
-    return (f"{len(labels)} labels are {outcome}: {counts}",) if counts else ()
-
-
-def is_known(name: str) -> bool:
-    """Return whether a column's name shows what it holds."""
-    return plain_name(name) in _KNOWN
-
-
-def find_columns(
-    present: Sequence[str],
-    roles: Mapping[str, Sequence[str]],
-    given: Mapping[str, str] | None,
-    source: str,
-    optional: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, str]:
-    """Return role → column, as given or else by the known names of its role.
-
-    >>> find_columns(["Task ID", "worker", "label", "x"], NEEDED, None, "a.csv")
-    {'item': 'Task ID', 'annotator': 'worker', 'label': 'label'}
-    """
-    columns, long = dict(given or {}), roles is NEEDED  # a long table, which --columns is for
-    for role, name in columns.items():
-        if name not in present:
-            raise DataError(f"{source}: no column {name!r} for {role}; there are {_list(present)}")
-    times = Counter(present)
-    free = {name: plain_name(name) for name in present if name not in columns.values()}
-    for role in [role for role in roles if role not in columns]:
-        named = [name for name in present if free.get(name) in roles[role]]
-        if not named:
-            remedy = f"say which: {_option(role, source)}" if long else f"call one of them {role}"
-            raise DataError(f"{source}: no column for the {role} among {_list(present)}; {remedy}")
-        if len(named) > 1 or times[named[0]] > 1:
-            which = _option(role, source, named[0])
-            remedy = f"say which: {which}" if long else "keep one of them"
-            raise DataError(f"{source}: {_list(named)} could each be the {role}; {remedy}")
-        columns[role] = named[0]
-    for role, names in (optional or {}).items():
-        named = [name for name in present if free.get(name) in names]
-        if role not in columns and len(named) == 1 and named[0] not in columns.values():
-            columns[role] = named[0]
-    return columns
-
-
-def _option(role: str, source: str, name: str = "…") -> str:
-    """Return how a column is named: of a table in memory in Python, else as on the command line."""
-    if source == IN_MEMORY:
-        return f'read(table, columns={{"{role}": "{name}"}})'
-    return f"--columns {role}={name}"
-
-
-def plain_name(name: str) -> str:
-    """Return a column's name as the lists here have it.
-
-    >>> plain_name(" Task-ID")
-    'task_id'
-    """
-    return re.sub(r"[\s.\-]+", "_", name.strip()).casefold()
-
-
-def _list(names: Sequence[str], most: int = 12) -> str:
-    if not names:
-        return "none"
-    cut = [name if len(name) <= 40 else f"{name[:39]}…" for name in names[:most]]
-    shown = ", ".join(map(repr, cut))
-    shown = shown if len(shown) <= 300 else f"{shown[:299]}…"
-    return shown + (f" … ({len(names)} in all)" if len(names) > most else "")
-
-
 CLASSES = {"single": "nominal", "ordinal": "ordinal", "numeric": "interval"}  # kind → scale
 _OTHER_NAMES = {"classes": "single", "class": "single", "numbers": "numeric", "number": "numeric"}
 _OTHER_NAMES |= {"comparisons": "rankings", "comparison": "rankings", "boxes": "boxes"}
@@ -189,6 +98,110 @@ LAYOUTS = (
 _IN_LABEL = {"rankings": "winner", "sets": "labels", "texts": "text", "masks": "counts"}
 
 
+class ColumnOf(dict[str, Any]):
+    """Columns by role, in messages: a mapping in Python, `item=photo` on the command line.
+
+    >>> f"columns={ColumnOf(item='photo')!r}", f"--columns {ColumnOf(item='photo')}"
+    ("columns={'item': 'photo'}", '--columns item=photo')
+    """
+
+    def __str__(self) -> str:
+        return ",".join(f"{role}={name}" for role, name in self.items())
+
+
+def parse_columns(text: str | None) -> dict[str, str]:
+    """Read `item=…,annotator=…,label=…` as given on the command line.
+
+    >>> parse_columns("item=photo,label=what is it")
+    {'item': 'photo', 'label': 'what is it'}
+    """
+    pairs = [entry.partition("=") for entry in (text or "").split(",") if entry.strip()]
+    for role, equals, name in pairs:
+        if not (role.strip() and equals and name.strip()):
+            raise DataError(f"cannot read columns {text!r}; write item=…,annotator=…,label=…")
+    return {role.strip(): name.strip() for role, _, name in pairs}
+
+
+def no_label_note(labels: Sequence[str], outcome: str, **instead: Any) -> tuple[str, ...]:
+    """Return a note about labels that are words for "no label", if there are any.
+
+    `instead` has keywords that stand for `{}` in the outcome.
+
+    >>> no_label_note(["NA", "NA", "nan"], "left out")
+    ("3 labels are left out: 'NA' (2), 'nan' (1)",)
+    """
+    counts = ", ".join(f"{name!r} ({count})" for name, count in Counter(labels).items())
+    sentence = f"{len(labels)} labels are {outcome}: {counts}"
+    return (Note("", remedy=sentence, **instead) if instead else sentence,) if counts else ()
+
+
+def is_known(name: str) -> bool:
+    """Return whether a column's name shows what it holds."""
+    return plain_name(name) in _KNOWN
+
+
+def find_columns(
+    present: Sequence[str],
+    roles: Mapping[str, Sequence[str]],
+    explicit: Mapping[str, str] | None,
+    source: str,
+    optional: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, str]:
+    """Return role → column, as `explicit` says or else by the known names of its role.
+
+    >>> find_columns(["Task ID", "worker", "label", "x"], NEEDED, None, "a.csv")
+    {'item': 'Task ID', 'annotator': 'worker', 'label': 'label'}
+    """
+    columns, is_long = dict(explicit or {}), roles is NEEDED  # what `columns` of `read` is for
+    for role, name in columns.items():
+        if name not in present:
+            message = f"no column {name!r} for {role}; there are {_list(present)}"
+            raise DataError(message, where=source)
+    times = Counter(present)
+    free = {name: plain_name(name) for name in present if name not in columns.values()}
+    for role in [role for role in roles if role not in columns]:
+        candidates = [name for name in present if free.get(name) in roles[role]]
+        if not candidates:
+            message = f"no column for the {role} among {_list(present)}"
+            if is_long:
+                raise _unclear(message, source, {role: "…"})
+            raise DataError(f"{message}; call one of them {role}", where=source)
+        if len(candidates) > 1 or times[candidates[0]] > 1:
+            message = f"{_list(candidates)} could each be the {role}"
+            if is_long:
+                raise _unclear(message, source, {role: candidates[0]})
+            raise DataError(f"{message}; keep one of them", where=source)
+        columns[role] = candidates[0]
+    for role, names in (optional or {}).items():
+        candidates = [name for name in present if free.get(name) in names]
+        if role not in columns and len(candidates) == 1 and candidates[0] not in columns.values():
+            columns[role] = candidates[0]
+    return columns
+
+
+def _unclear(message: str, source: str, columns: Mapping[str, str]) -> DataError:
+    """Return an error about columns of a long table, whose roles can be said."""
+    return DataError(message, where=source, remedy="say which: {}", columns=ColumnOf(columns))
+
+
+def plain_name(name: str) -> str:
+    """Return a column's name as the lists here have it.
+
+    >>> plain_name(" Task-ID")
+    'task_id'
+    """
+    return re.sub(r"[\s.\-]+", "_", name.strip()).casefold()
+
+
+def _list(names: Sequence[str], most: int = 12) -> str:
+    if not names:
+        return "none"
+    cut = [name if len(name) <= 40 else f"{name[:39]}…" for name in names[:most]]
+    listed = ", ".join(map(repr, cut))
+    listed = listed if len(listed) <= 300 else f"{listed[:299]}…"
+    return listed + (f" … ({len(names)} in all)" if len(names) > most else "")
+
+
 def as_kind(name: str | None) -> str | None:
     """Return a kind by any of its names; nothing for `auto`.
 
@@ -205,23 +218,23 @@ def as_kind(name: str | None) -> str | None:
 
 
 def find_layout(
-    present: Sequence[str], kind: str | None = None, given: Mapping[str, str] | None = None
+    present: Sequence[str], kind: str | None = None, explicit: Mapping[str, str] | None = None
 ) -> tuple[Layout, dict[str, str]] | None:
     """Return the first layout of these columns, of this kind if one is given, and its columns."""
-    given = given or {}
+    explicit = explicit or {}
     plain: dict[str, str] = {}
     for name in present:
         plain.setdefault(plain_name(name), name)
-    layouts = [one for one in LAYOUTS if kind in (None, one.kind)]
+    layouts = [layout for layout in LAYOUTS if kind in (None, layout.kind)]
     if kind in _IN_LABEL:
         layouts.append(Layout(kind or "", {_IN_LABEL[kind or ""]: ["label", *NEEDED["label"]]}))
     for layout in layouts:
-        found = {
-            role: given.get(role) or next((plain[n] for n in names if n in plain), None)
+        matches = {
+            role: explicit.get(role) or next((plain[n] for n in names if n in plain), None)
             for role, names in layout.roles.items()
         }
-        columns = {role: name for role, name in found.items() if name is not None}
-        if len(columns) == len(found):
+        columns = {role: name for role, name in matches.items() if name is not None}
+        if len(columns) == len(matches):
             return layout, columns
     return None
 
@@ -269,12 +282,12 @@ def _are_marks(frame: pl.DataFrame, kind: str, names: Sequence[str]) -> bool:
         return True  # a truth or a consensus, which has no annotators
     item, annotator = (frame[str(name)] for name in pair)
     rows = position.with_columns(item.alias("\0item"), annotator.alias("\0annotator")).filter(read)
-    several = bool(rows.select("\0item", "\0annotator").is_duplicated().any())
-    if empty.any() or several:
+    has_several = bool(rows.select("\0item", "\0annotator").is_duplicated().any())
+    if empty.any() or has_several:
         return True
     if kind == "spans":
-        same = rows.select("\0item", *names).is_duplicated()
-        return float(same.mean() or 0.0) >= _COINCIDE  # type: ignore[arg-type]
+        coincide = rows.select("\0item", *names).is_duplicated()
+        return float(coincide.mean() or 0.0) >= _COINCIDE  # type: ignore[arg-type]
     constant = rows.group_by("\0item").agg(pl.col(names).n_unique()).select(names)
     return bool((constant > 1).select(pl.any_horizontal(pl.all())).to_series().any())
 
@@ -286,9 +299,9 @@ def _column(frame: pl.DataFrame, role: str) -> str | None:
 def _are_runs(column: pl.Series) -> bool:
     if column.dtype != pl.String:
         return isinstance(column.dtype, pl.List)
-    known = column.drop_nulls()
-    runs = known.str.contains(r"^\s*\[?\s*\d+(?:[\s,]+\d+)*\s*\]?\s*$")
-    return len(known) > 0 and bool((runs & known.str.contains(r"\d[\s,]+\d")).any() and runs.all())
+    texts = column.drop_nulls()
+    runs = texts.str.contains(r"^\s*\[?\s*\d+(?:[\s,]+\d+)*\s*\]?\s*$")
+    return len(texts) > 0 and bool((runs & texts.str.contains(r"\d[\s,]+\d")).any() and runs.all())
 
 
 def _are_lists(column: pl.Series) -> bool:
@@ -299,8 +312,8 @@ def _are_lists(column: pl.Series) -> bool:
 
 def _are_winners(left: pl.Series, right: pl.Series, winner: pl.Series) -> bool:
     """Return whether most winners are one of both sides, or a tie."""
-    left, right, winner = (one.cast(pl.String) for one in (left, right, winner))
-    known = winner.str.to_lowercase().is_in(["left", "right", *TIES])
-    fits = known | (winner == left) | (winner == right)
+    left, right, winner = (column.cast(pl.String) for column in (left, right, winner))
+    is_word = winner.str.to_lowercase().is_in(["left", "right", *TIES])
+    fits = is_word | (winner == left) | (winner == right)
     share = fits.filter(winner.is_not_null()).mean()
     return share is not None and float(share) > 0.5  # type: ignore[arg-type]

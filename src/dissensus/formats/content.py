@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
@@ -16,13 +16,11 @@ from ..base.storage import as_plain
 from ..base.tables import as_column, gather
 from ..result import Aggregation, Estimation
 from . import as_truth
-from .format import MARK, Kind
+from .format import MARK, NONE, Kind
 from .frames import as_frame
 from .reading import Reading, examine
 
-if TYPE_CHECKING:
-    pass
-
+_BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
 Writable = Annotations | Numbers | Aggregation | Estimation
 
 
@@ -88,11 +86,11 @@ class Content:
 
         The confidence is `None` where it cannot be told.
         """
-        what, items = self.what, self.annotations.items.tolist()
-        if isinstance(what, Aggregation):
-            yield from zip(items, what.labels.tolist(), as_plain(what.confidence), strict=True)
-        elif isinstance(what, Estimation):
-            for item, value in zip(items, what.value.tolist(), strict=True):
+        result, items = self.what, self.annotations.items.tolist()
+        if isinstance(result, Aggregation):
+            yield from zip(items, result.labels.tolist(), as_plain(result.confidence), strict=True)
+        elif isinstance(result, Estimation):
+            for item, value in zip(items, result.value.tolist(), strict=True):
                 yield item, None if math.isnan(value) else value, None
 
     def column(self, name: str) -> list[Any] | None:
@@ -115,32 +113,32 @@ class Content:
 
 
 def content_of(
-    what: Writable | Reading | Any,
+    source: Writable | Reading | Any,
     gold: Any = None,
     texts: Mapping[str, str] | Any = None,
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
-    if not isinstance(what, (Annotations, Numbers, Aggregation, Estimation, Reading)):
-        what = examine(what)
+    if not isinstance(source, (Annotations, Numbers, Aggregation, Estimation, Reading)):
+        source = examine(source)
     gold = as_truth(gold)
-    if texts is None and isinstance(what, Reading):
-        texts = what.texts
+    if texts is None and isinstance(source, Reading):
+        texts = source.texts
     if texts is not None and not isinstance(texts, Mapping):
         texts = dict(as_frame(texts).select("item", "text").drop_nulls("text").iter_rows())
-    if isinstance(what, Reading):
+    if isinstance(source, Reading):
         return Content(
-            what.annotations,
-            gold if gold is not None else what.gold,
-            texts or {},
-            what.question or "label",
-            what.kind,
+            source.annotations,
+            gold=gold if gold is not None else source.gold,
+            texts=texts or {},
+            question=source.question or "label",
+            kind=source.kind,
         )
-    kind: Kind = "numeric" if isinstance(what, (Numbers, Estimation)) else "single"
+    kind: Kind = "numeric" if isinstance(source, (Numbers, Estimation)) else "single"
     if reading is None:
-        return Content(what, gold or {}, texts or {}, kind=kind)
+        return Content(source, gold=gold or {}, texts=texts or {}, kind=kind)
     content = content_of(reading, gold, texts)
-    return replace(content, what=what, kind=kind if kind == "numeric" else content.kind)
+    return replace(content, what=source, kind=kind if kind == "numeric" else content.kind)
 
 
 def chosen_options(label: str) -> list[str]:
@@ -149,12 +147,9 @@ def chosen_options(label: str) -> list[str]:
     >>> chosen_options(r"cat|dog\|wolf")
     ['cat', 'dog|wolf']
     """
-    if label == "(none)":
+    if label == NONE:
         return []
-    return [one.replace(f"\\{MARK}", MARK) for one in _BETWEEN.split(label)]
-
-
-_BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
+    return [option.replace(f"\\{MARK}", MARK) for option in _BETWEEN.split(label)]
 
 
 def is_id(name: Any) -> bool:

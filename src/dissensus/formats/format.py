@@ -185,7 +185,7 @@ class Head:
     @property
     def records(self) -> tuple[dict[str, Any], ...]:
         """The first records or values that are objects themselves."""
-        return tuple(one for one in self.first if isinstance(one, dict))
+        return tuple(value for value in self.first if isinstance(value, dict))
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class Head:
         if self.shape not in ("table", "records") or any(map(_OF_EXPORTS.match, self.names)):
             return False
         plain = [plain_name(name) for name in self.names]
-        if any(sum(name in known for name in plain) != 1 for known in NEEDED.values()):
+        if any(sum(name in names for name in plain) != 1 for names in NEEDED.values()):
             return False
         return not any(
             isinstance(value, (list, dict))
@@ -213,26 +213,26 @@ class Head:
         )
 
 
+_last_export: dict[tuple[str, str, int, int] | None, Export] = {}  # at most one
+
+
 def tool(name: str) -> ModuleType:
     """Return the module that reads a format."""
     return import_module(f".{TOOLS[name]}", __package__)
 
 
 def parse(source: Source, name: str) -> Export:
-    """Return the content of a tool's file; what `keep` has kept is not parsed again."""
-    export = _kept.pop(_identity(source, name), None)
+    """Return the content of a tool's file; what `keep` holds is not parsed again."""
+    export = _last_export.pop(_identity(source, name), None)
     return tool(name).read(source) if export is None else export
 
 
 def keep(source: Source, name: str, export: Export) -> None:
     """Keep the content of a file for the next `parse`, where only its kind was looked for."""
     identity = _identity(source, name)
-    _kept.clear()
+    _last_export.clear()
     if identity is not None:
-        _kept[identity] = export
-
-
-_kept: dict[tuple[str, str, int, int] | None, Export] = {}  # at most one
+        _last_export[identity] = export
 
 
 def _identity(source: Source, name: str) -> tuple[str, str, int, int] | None:
@@ -254,8 +254,9 @@ def head_of(source: Source) -> Head | None:
     match source.format:
         case "csv" | "tsv":
             header, *rows = first_lines(source, _MOST_ROWS) or [()]
-            first = tuple(dict(zip(header, row, strict=False)) for row in rows)
-            return Head("table", header, first, (header, *rows), tuple(source.lines(_MOST_ROWS)))
+            records = tuple(dict(zip(header, row, strict=False)) for row in rows)
+            raw = tuple(source.lines(_MOST_ROWS))
+            return Head("table", header, records, lines=(header, *rows), raw=raw)
         case "xml":
             tags = re.findall(r"<([A-Za-z_][\w.-]*)", source.beginning(_CHUNK))
             return Head("xml", tuple(dict.fromkeys(tags)), ())
@@ -283,9 +284,9 @@ def _inner_files(folder: Path) -> Iterator[str]:
         yield from (path.relative_to(folder).as_posix() for path in folder.glob(pattern))
 
 
-def _records(first: list[Any]) -> Head:
-    names = tuple(first[0]) if first and isinstance(first[0], dict) else ()
-    return Head("records", names, tuple(first))
+def _records(values: list[Any]) -> Head:
+    names = tuple(values[0]) if values and isinstance(values[0], dict) else ()
+    return Head("records", names, tuple(values))
 
 
 def _json(source: Source) -> Head:
@@ -293,13 +294,13 @@ def _json(source: Source) -> Head:
     size = _CHUNK
     while True:
         text = source.beginning(size).lstrip("\ufeff \t\r\n")
-        first = _elements(text, 2 * _MOST if text.startswith("{") else _MOST)
-        if len(first) > 1 or len(text) < size // 2:
+        values = _elements(text, 2 * _MOST if text.startswith("{") else _MOST)
+        if len(values) > 1 or len(text) < size // 2:
             break
         size *= 8
     if not text.startswith("{"):
-        return _records(first)
-    return Head("object", tuple(map(str, first[::2])), tuple(first[1::2]), raw=(text,))
+        return _records(values)
+    return Head("object", tuple(map(str, values[::2])), tuple(values[1::2]), raw=(text,))
 
 
 def _elements(text: str, most: int) -> list[Any]:

@@ -98,35 +98,44 @@ def one_answer_each(
     """
     blank: dict[Any, None] = {}  # annotators without a label on some item
     if duplicates == "count" and missing != "drop":
-        blank |= {a: None for given in answers.values() for a, one in given.items() if one == []}
+        blank |= {
+            annotator: None
+            for by_annotator in answers.values()
+            for annotator, labels in by_annotator.items()
+            if labels == []
+        }
         return answers, LeftOut(annotators=tuple(map(text, blank)))
     n_blank = n_repeated = 0
-    kept: dict[Any, Any] = {}
-    for item, given in answers.items():
-        labels_of = given
-        for annotator, labels in given.items():
-            several = isinstance(labels, (list, tuple))
-            chosen = labels if several else (labels,)
+    kept_answers: dict[Any, Any] = {}
+    for item, by_annotator in answers.items():
+        labels_of = by_annotator
+        for annotator, labels in by_annotator.items():
+            is_list = isinstance(labels, (list, tuple))
+            kept_labels = labels if is_list else (labels,)
             if missing == "drop":
-                chosen = [label for label in chosen if not _is_null(label)]
-                n_blank += (len(labels) if several else 1) - len(chosen)
-            if len(chosen) > 1 and duplicates == "error":
-                raise DataError(
-                    f"{name}: annotator {text(annotator)!r} labelled item {text(item)!r} more "
-                    "than once; --duplicates first or last keeps one label"
-                )
-            if len(chosen) > 1 and duplicates != "count":
-                n_repeated += len(chosen) - 1
-                chosen = chosen[:1] if duplicates == "first" else chosen[-1:]
-            if not chosen:
+                kept_labels = [label for label in kept_labels if not _is_null(label)]
+                n_blank += (len(labels) if is_list else 1) - len(kept_labels)
+            if len(kept_labels) > 1 and duplicates == "error":
+                raise labelled_again(text(item), text(annotator), name)
+            if len(kept_labels) > 1 and duplicates != "count":
+                n_repeated += len(kept_labels) - 1
+                kept_labels = kept_labels[:1] if duplicates == "first" else kept_labels[-1:]
+            if not kept_labels:
                 blank[annotator] = None
-            if len(chosen) != (len(labels) if several else 1):
-                labels_of = dict(given) if labels_of is given else labels_of
-                labels_of[annotator] = list(chosen)
-        kept[item] = labels_of
+            if len(kept_labels) != (len(labels) if is_list else 1):
+                labels_of = dict(by_annotator) if labels_of is by_annotator else labels_of
+                labels_of[annotator] = list(kept_labels)
+        kept_answers[item] = labels_of
     rows = {"without a label": n_blank, "repeated": n_repeated}
     rows = {reason: count for reason, count in rows.items() if count}
-    return kept, LeftOut(rows, annotators=tuple(map(text, blank)))
+    return kept_answers, LeftOut(rows, annotators=tuple(map(text, blank)))
+
+
+def labelled_again(item: str, annotator: str, where: str) -> DataError:
+    """Return an error about an annotator who labelled an item more than once."""
+    message = f"annotator {annotator!r} labelled item {item!r} more than once"
+    remedy = "{} or last keeps one label"
+    return DataError(message, where=where, remedy=remedy, duplicates="first")
 
 
 def _is_null(label: Any) -> bool:

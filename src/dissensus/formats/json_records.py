@@ -118,13 +118,13 @@ class _RepeatedKeyError(Exception):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         times = Counter(name for name, _ in pairs)
         name = next(name for name, count in times.items() if count > 1)
         short = name if len(name) <= 40 else f"{name[:39]}…"
         raise _RepeatedKeyError(f"{short!r} appears twice in one object, and one would be lost")
-    return found
+    return record
 
 
 def _check_keys(source: Source, body: bytes) -> None:

@@ -31,6 +31,8 @@ _SHOWN = 3
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)  # (byte, bit)
 _PARITY = np.packbits(np.bitwise_xor.accumulate(_BITS, axis=1))
 
+_last: dict[tuple[Any, ...], LineFaults] = {}  # of one file
+
 
 @dataclass(frozen=True)
 class LineFaults:
@@ -74,11 +76,12 @@ class LineFaults:
     def swallowing(self) -> str:
         """Where quoted fields hold what looks like rows, and what would do."""
         lines = ", ".join(f"{first} to {last}" for first, last in self.swallowed[:_SHOWN])
-        more = f" and {len(self.swallowed) - _SHOWN} more" if len(self.swallowed) > _SHOWN else ""
-        alone = len(self.swallowed) == 1
+        n_further = len(self.swallowed) - _SHOWN
+        further = f" and {n_further} more" if n_further > 0 else ""
+        fields = "one quoted field" if len(self.swallowed) == 1 else "quoted fields"
         return (
-            f"lines {lines}{more} are {'one quoted field' if alone else 'quoted fields'}, and "
-            f"look like rows; close the quote in line {self.swallowed[0][0]}, or take it away"
+            f"lines {lines}{further} are {fields}, and look like rows; close the quote in line "
+            f"{self.swallowed[0][0]}, or take it away"
         )
 
 
@@ -102,8 +105,8 @@ def without_headers(source: Source, frame: pl.DataFrame, header: Sequence[str]) 
     """Return a table without the rows that are its header once more; remember how many."""
     if frame.width < 2:
         return frame
-    again = frame.to_series() == header[0]
-    if not again.any():
+    may_repeat = frame.to_series() == header[0]
+    if not may_repeat.any():
         return frame
     columns = zip(frame.columns, header, strict=True)
     is_header = frame.select(pl.all_horizontal(pl.col(a) == b for a, b in columns)).to_series()
@@ -116,9 +119,6 @@ def without_headers(source: Source, frame: pl.DataFrame, header: Sequence[str]) 
 def faults_of(source: Source) -> LineFaults:
     """Return what was wrong with a text table when it was last read; nothing for others."""
     return _last.get(_identity(source), LineFaults())
-
-
-_last: dict[tuple[Any, ...], LineFaults] = {}  # of one file
 
 
 def _identity(source: Source) -> tuple[Any, ...]:
@@ -144,7 +144,7 @@ def _scan(source: Source, width: int) -> LineFaults:
     """Return what is wrong with the lines, but for headers, which only their fields can show."""
     nuls, marks, line = 0, 0, 1
     swallowed: list[tuple[int, int]] = []
-    before, passed = b"", list[bytes]()  # whose lines were not counted yet
+    previous, passed = b"", list[bytes]()  # whose lines were not counted yet
     for position, (rows, breaks_in_quotes) in enumerate(_rows(source)):
         nuls += rows.count(b"\0") if b"\0" in rows else 0
         if b"\xef" in rows:
@@ -152,10 +152,10 @@ def _scan(source: Source, width: int) -> LineFaults:
         if width > 1 and breaks_in_quotes:
             line += sum(part.count(b"\n") for part in passed)
             passed.clear()
-            fields = _swallowed(rows, source.separator, width, before)
+            fields = _swallowed(rows, source.separator, width, previous)
             swallowed += [(line + first, line + last) for first, last in fields]
         passed.append(rows)
-        before = rows
+        previous = rows
     return LineFaults(nuls, marks, swallowed=tuple(swallowed))
 
 
@@ -172,8 +172,8 @@ def _rows(source: Source) -> Iterator[tuple[bytes, bool]]:
                 yield rows, False
                 continue
             breaks_in_quotes, is_open = _quotes(rows)
-            while is_open and (more := file.read(len(rows)) + file.readline()):
-                rows += more
+            while is_open and (following := file.read(len(rows)) + file.readline()):
+                rows += following
                 breaks_in_quotes, is_open = _quotes(rows)
             yield rows, breaks_in_quotes
 
@@ -185,17 +185,17 @@ def _quotes(rows: bytes) -> tuple[bool, bool]:
     """
     content = np.frombuffer(rows, dtype=np.uint8)
     parity = _PARITY[np.packbits(content == ord('"'))]
-    upto = np.bitwise_xor.accumulate(parity & 1)
-    before = np.zeros_like(parity)
-    before[1:] = -upto[:-1].view(np.int8)  # all bits, or none
-    within = (parity ^ before) & np.packbits(content == ord("\n"))
-    return bool(within.any()), bool(upto[-1])
+    running = np.bitwise_xor.accumulate(parity & 1)
+    carried = np.zeros_like(parity)
+    carried[1:] = -running[:-1].view(np.int8)  # all bits, or none
+    within = (parity ^ carried) & np.packbits(content == ord("\n"))
+    return bool(within.any()), bool(running[-1])
 
 
-def _swallowed(rows: bytes, separator: str, width: int, before: bytes) -> list[tuple[int, int]]:
+def _swallowed(rows: bytes, separator: str, width: int, previous: bytes) -> list[tuple[int, int]]:
     """Return the first and last line, from 0, of quoted fields whose lines look like rows.
 
-    They are compared with the other rows and with those `before` them.
+    They are compared with the other rows and with the `previous` ones.
     """
     if not rows.endswith(b"\n"):
         rows += b"\n"
@@ -218,13 +218,13 @@ def _swallowed(rows: bytes, separator: str, width: int, before: bytes) -> list[t
         return rows[starts[number] : ends[number]].decode(errors="replace").rstrip("\r")
 
     ordinary = np.flatnonzero(~open_at_end & ~after & (fields == width))[:_SAMPLE]
-    earlier = before.decode(errors="replace").splitlines()[:_SAMPLE]
-    others = [*earlier, *(line(number) for number in ordinary.tolist())]
-    cells = [other.replace('"', "").split(separator) for other in others]
-    known = [row for row in cells if len(row) == width]
+    earlier = previous.decode(errors="replace").splitlines()[:_SAMPLE]
+    plain_lines = [*earlier, *(line(number) for number in ordinary.tolist())]
+    cells = [text.replace('"', "").split(separator) for text in plain_lines]
+    cell_rows = [row for row in cells if len(row) == width]
     pairs = list(zip(first[likely].tolist(), last[likely].tolist(), strict=True))
     held = [_held([line(n) for n in range(a, b + 1)], separator, width) for a, b in pairs]
-    look_alike = _LookAlike(known, held)
+    look_alike = _LookAlike(cell_rows, held)
     return [pair for pair, inside in zip(pairs, held, strict=True) if look_alike(inside)]
 
 

@@ -1,8 +1,10 @@
-"""Long tables, also without a header: item, annotator, label; or annotator, item, label, gold.
+"""Long tables of labels, one row for each, as annotations; with or without a header.
 
-The first is how crowd-truth sets are published, the second is the active crowd toolkit's. A
-table has no header if its first line looks like those below. What is assumed about columns is in
-a note; `--columns item=2,annotator=1,label=3` overrides it.
+Codes are made of the columns of items, annotators and labels; rows that lack one of them are an
+error, or left out and counted. A table has no header if its first line looks like those below: then
+the columns are item, annotator, label, as crowd-truth sets are published, or annotator, item,
+label, gold, as the active crowd toolkit has them. What is assumed about columns is in a note;
+`columns` of `read` overrides it.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ from ..answers.left_out import LeftOut, with_left_out
 from ..answers.numbers import Numbers
 from ..base.arrays import Codes, smallest_dtype
 from ..base.names import NUMBER, Distinct, Names, as_names, code, text
-from ..errors import DataError
+from ..errors import DataError, Note
 from .cells import as_texts_of_times, code_texts
-from .columns import CARRIED, IN_MEMORY, NEEDED, NO_LABEL, find_columns, is_known
+from .columns import CARRIED, NEEDED, NO_LABEL, ColumnOf, find_columns, is_known
 from .format import Export, Head, Question
-from .frames import names_of
+from .frames import labelled_again, names_of
 from .line_faults import without_headers
-from .sources import Source, open_source, ragged_line
+from .sources import Source, in_lines, open_source, ragged_line
 from .tables import first_lines, line_of_row, read_roles, read_unnamed, without_empty
+
+_WORKERS = ("w", "worker", "a", "ann", "annotator", "user", "u", "rater")
 
 
 def annotations_from(
@@ -46,7 +50,7 @@ def annotations_from(
 ) -> Annotations:
     """Return the annotations of a long table, one row for each label, and what was left out."""
     name = source.name if source else "table"
-    roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
+    roles = find_columns(frame.columns, NEEDED, columns, name, optional=CARRIED)
     frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in roles.items()))
     gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
     left_out = LeftOut()
@@ -61,9 +65,9 @@ def annotations_from(
         frame = one_label_each(frame, duplicates, name)
         codes = code_columns(frame.select(list(NEEDED)))
         left_out += repeated(height - frame.height)
-    label, known = codes["label"]
+    label, class_names = codes["label"]
     if classes is not None:
-        label, known = _declared(label, known, as_names(classes), name)
+        label, class_names = _declared(label, class_names, as_names(classes), name)
     carried: Any = {role: as_array(frame[role]) for role in roles if role not in NEEDED}
     annotations = Annotations.from_codes(
         codes["item"][0],
@@ -71,7 +75,7 @@ def annotations_from(
         label,
         items=Distinct(codes["item"][1]),
         annotators=Distinct(codes["annotator"][1]),
-        classes=known,
+        classes=class_names,
         **carried,
     )
     annotations = annotations.with_kinds(_kinds(frame, codes["annotator"], name))
@@ -93,7 +97,7 @@ def _kinds(frame: pl.DataFrame, annotator: tuple[Codes, Names], source: str) -> 
             if kinds[code_] not in ("", kind):
                 name = annotator[1][code_]
                 raise DataError(
-                    f"{source}: {name!r} is a {kinds[code_]} in one row, a {kind} in another"
+                    f"{name!r} is a {kinds[code_]} in one row, a {kind} in another", where=source
                 )
             kinds[code_] = kind
         break
@@ -132,15 +136,12 @@ def split_gaps(
         return frame.filter(~gaps), left_out + _incomplete(frame.filter(gaps), lacks.filter(gaps))
     row, count = int(gaps.arg_true()[0]), int(gaps.sum())
     role = next(role for role in NEEDED if lacks[role][row])
-    more = f"; {count - 1} more lines like this" if count > 1 else ""
     name = source.name if source else "table"
     ragged = ragged_line(source) if source and source.format in ("csv", "tsv") else None
     if ragged is not None:
-        raise DataError(f"{name}: {ragged}{more}")
-    where = line_of_row(source, row)
-    in_memory = source is not None and name == IN_MEMORY
-    drop = 'read(table, missing="drop")' if in_memory else "--missing drop"
-    raise DataError(f"{name}: {where}: no {role}{more}; {drop} leaves such rows out")
+        raise in_lines(DataError(ragged, where=name, rows=count))
+    message, remedy = f"{line_of_row(source, row)}: no {role}", "leaves such rows out"
+    raise in_lines(DataError(message, where=name, rows=count, remedy=remedy, missing="drop"))
 
 
 def _incomplete(rows: pl.DataFrame, lacks: pl.DataFrame) -> LeftOut:
@@ -170,13 +171,10 @@ def one_label_each(frame: pl.DataFrame, duplicates: str, name: str) -> pl.DataFr
     """Return one row for every item and annotator, the first or the last; or refuse several."""
     pair = ["item", "annotator"]
     if duplicates == "error":
-        again = frame.filter(frame.select(pair).is_duplicated())
-        if again.height:
-            item, annotator = (text(again[role][0]) for role in pair)
-            raise DataError(
-                f"{name}: annotator {annotator!r} labelled item {item!r} more than once; "
-                "--duplicates first or last keeps one label"
-            )
+        duplicated = frame.filter(frame.select(pair).is_duplicated())
+        if duplicated.height:
+            item, annotator = (text(duplicated[role][0]) for role in pair)
+            raise labelled_again(item, annotator, name)
         return frame
     keep: Any = duplicates
     return frame.unique(pair, keep=keep, maintain_order=True)
@@ -196,16 +194,17 @@ def _is_missing(role: str, kind: pl.DataType) -> pl.Expr:
     return missing.fill_null(True)
 
 
-def _declared(label: Codes, used: Names, names: Names, source: str) -> tuple[Codes, Names]:
+def _declared(label: Codes, used_names: Names, names: Names, source: str) -> tuple[Codes, Names]:
     """Return codes and names with classes as declared."""
     positions = {name: position for position, name in enumerate(names.tolist())}
-    for name in used.tolist():
+    for name in used_names.tolist():
         if name not in positions:
-            raise DataError(
-                f"{source}: label {name!r} is not among the classes {', '.join(positions)}"
-            )
-    table = np.array([positions[name] for name in used.tolist()], dtype=smallest_dtype(len(names)))
-    return (table[label] if len(used) else label), names
+            message = f"label {name!r} is not among the classes {', '.join(positions)}"
+            raise DataError(message, where=source)
+    table = np.array(
+        [positions[name] for name in used_names.tolist()], dtype=smallest_dtype(len(names))
+    )
+    return (table[label] if len(used_names) else label), names
 
 
 def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
@@ -256,18 +255,17 @@ def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
     names = annotations.classes.tolist()
     wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
     if wrong:
-        where, label = "", names[wrong[0]]
+        where, line, label = "", "", names[wrong[0]]
         if isinstance(source, (str, Path)) and Path(source).is_file():
-            where = f"{source}: "
+            where = str(source)
             with suppress(DataError):  # where the label has a column of another name
                 opened = open_source(source)
                 labels = read_roles(opened, {"label": NEEDED["label"]})["label"].cast(pl.String)
                 row = int(labels.is_in([names[code] for code in wrong]).arg_true()[0])
-                where, label = f"{source}: {line_of_row(opened, row)}: ", labels[row]
-        more = int(np.isin(annotations.label, wrong).sum()) - 1
-        raise DataError(
-            f"{where}label {label!r} is not a number" + (f"; {more} more" if more else "")
-        )
+                line, label = f"{line_of_row(opened, row)}: ", labels[row]
+        n_more = int(np.isin(annotations.label, wrong).sum()) - 1
+        message = f"{line}label {label!r} is not a number" + (f"; {n_more} more" if n_more else "")
+        raise DataError(message, where=where)
     value = np.array([float(name) for name in names])
     numbers = Numbers.from_codes(
         annotations.item,
@@ -278,9 +276,6 @@ def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
         **annotations.columns,
     )
     return replace(numbers, left_out=annotations.left_out)
-
-
-_WORKERS = ("w", "worker", "a", "ann", "annotator", "user", "u", "rater")
 
 
 def recognises(head: Head) -> bool:
@@ -299,12 +294,12 @@ def has_header(lines: Sequence[tuple[str, ...]]) -> bool:
 
     Data repeat: in two columns at least, the first value occurs again below, or all are numbers.
     """
-    first, *below = lines or [()]
-    below = [line for line in below if len(line) == len(first)]
-    if not below or any(map(is_known, first)):
+    header, *below = lines or [()]
+    below = [line for line in below if len(line) == len(header)]
+    if not below or any(map(is_known, header)):
         return True
     alike = 0
-    for position, cell in enumerate(first):
+    for position, cell in enumerate(header):
         column = [line[position] for line in below]
         numbers = all(map(_is_number, column))
         if numbers and not _is_number(cell):
@@ -317,12 +312,15 @@ def read(source: Source) -> Export:
     """Return the answers of a table without a header, its columns recognised by their content."""
     frame = read_unnamed(source)
     if frame.width not in (3, 4):
-        raise source.fail(
-            f"{frame.width} columns and no header; say --columns item=1,annotator=2,…"
-        )
+        message, example = f"{frame.width} columns and no header", ColumnOf(item=1, annotator=2)
+        raise source.fail(message, remedy="say {},…", columns=example)
     positions = _positions(frame)
     columns = ", ".join(f"{role} {position}" for role, position in positions.items())
-    note = f"no header: columns are taken as {columns}; --columns item=…,annotator=… overrides it"
+    note = Note(
+        f"no header: columns are taken as {columns}",
+        remedy="overrides it",
+        columns=ColumnOf(item="…", annotator="…"),
+    )
     return _export(source, frame, positions, (note,))
 
 
@@ -331,8 +329,8 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
     if not all(position.isdecimal() and len(position) < 6 for position in columns.values()):
         return None
     lines = [line for line in first_lines(source, 200) if any(line)]
-    named = has_header(lines)
-    if named and lines and {*columns.values()} & {*lines[0]}:
+    has_names = has_header(lines)
+    if has_names and lines and {*columns.values()} & {*lines[0]}:
         return None
     frame = read_unnamed(source)
     for role, position in columns.items():
@@ -342,7 +340,7 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
     if lacking is not None:
         raise source.fail(f"columns are given by number, but not the {lacking}; add {lacking}=…")
     positions = {role: int(position) for role, position in columns.items()}
-    if named:
+    if has_names:
         frame = without_headers(source, frame.slice(1), [name or "" for name in frame.row(0)])
     return _export(source, frame, positions)
 
@@ -359,10 +357,10 @@ def _export(
     answers, left_out = without_empty(answers, source)
     gold: dict[str, str] = {}
     if "gold" in positions:
-        known = answers.filter(pl.col("gold").fill_null("") != "").unique(
+        gold_rows = answers.filter(pl.col("gold").fill_null("") != "").unique(
             "item", maintain_order=True
         )
-        gold = dict(zip(known["item"].to_list(), known["gold"].to_list(), strict=True))
+        gold = dict(zip(gold_rows["item"].to_list(), gold_rows["gold"].to_list(), strict=True))
         answers = answers.drop("gold")
     return Export({"label": Question(answers, gold=gold, left_out=left_out)}, notes=notes)
 

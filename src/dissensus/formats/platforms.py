@@ -55,13 +55,13 @@ def accepted(value: Any) -> bool:
     return as_label(value).strip().casefold() in _YES
 
 
-def count_note(count: int, what: str) -> tuple[str, ...]:
+def count_note(count: int, words: str) -> tuple[str, ...]:
     """Return a note about so many things; nothing where there are none.
 
     >>> count_note(3, "kept: rejected answers")
     ('kept: rejected answers (3)',)
     """
-    return (f"{what} ({count})",) if count else ()
+    return (f"{words} ({count})",) if count else ()
 
 
 def question_of(
@@ -79,11 +79,17 @@ def question_of(
     labels, unless `several` says that the answers are such labels already.
     """
     lists = [options_of(answer) for answer in answers] if several is None else []
-    kind: Kind = "multiple" if several or any(one is not None for one in lists) else "single"
+    kind: Kind = (
+        "multiple" if several or any(options is not None for options in lists) else "single"
+    )
     if kind == "multiple" and not several:
         answers = [
-            chosen(one) if one is not None else chosen([answer]) if as_label(answer) else None
-            for answer, one in zip(answers, lists, strict=True)
+            chosen(options)
+            if options is not None
+            else chosen([answer])
+            if as_label(answer)
+            else None
+            for answer, options in zip(answers, lists, strict=True)
         ]
     label = pl.Series("label", [as_label(answer) for answer in answers], dtype=pl.String)
     answered = rows.with_columns(label).filter(label != "")
@@ -110,7 +116,7 @@ def export_of(
     questions: Mapping[str, Question], texts: pl.DataFrame | None, notes: Sequence[str]
 ) -> Export:
     """Return the answered questions; what looks like free text beside others is no class."""
-    answered = {name: one for name, one in questions.items() if one.answers.height}
+    answered = {name: question for name, question in questions.items() if question.answers.height}
     return Export(with_texts(answered), texts, tuple(notes))
 
 
@@ -125,10 +131,12 @@ def kind_question(
 
     That is counted where the question was `asked`, by default in all rows.
     """
-    given = pl.Series([value is not None for value in values], dtype=pl.Boolean)
-    kept = [value for value in values if value is not None]
-    left_out = _without_label(rows, ~given, asked)
-    return Question(rows.filter(given), kind, values=kept, sizes=sizes or {}, left_out=left_out)
+    is_answered = pl.Series([value is not None for value in values], dtype=pl.Boolean)
+    present_values = [value for value in values if value is not None]
+    left_out = _without_label(rows, ~is_answered, asked)
+    return Question(
+        rows.filter(is_answered), kind, values=present_values, sizes=sizes or {}, left_out=left_out
+    )
 
 
 def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:
@@ -139,10 +147,12 @@ def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:
     """
     texts = rows.select(pl.col(inputs).cast(pl.String).fill_null(""))
     count = texts.n_unique()
-    alone = [name for name in inputs if texts[name].n_unique() == count and "" not in texts[name]]
-    if alone:
-        lengths = {name: int(texts[name].str.len_chars().sum()) for name in alone}
-        names = texts[min(alone, key=lengths.__getitem__)]
+    distinguishing = [
+        name for name in inputs if texts[name].n_unique() == count and "" not in texts[name]
+    ]
+    if distinguishing:
+        lengths = {name: int(texts[name].str.len_chars().sum()) for name in distinguishing}
+        names = texts[min(distinguishing, key=lengths.__getitem__)]
     else:
         names = texts.select(pl.concat_str(pl.all(), separator=" / ")).to_series()
         if names.n_unique() < count:  # a separator inside made two of them one
@@ -151,12 +161,12 @@ def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:
 
 
 def _short(names: pl.Series) -> pl.Series:
-    known = names.unique(maintain_order=True).to_list()
-    short = {name: name for name in known if len(name) <= _LONGEST}
-    for position, name in enumerate(known, 1):
+    distinct = names.unique(maintain_order=True).to_list()
+    short = {name: name for name in distinct if len(name) <= _LONGEST}
+    for position, name in enumerate(distinct, 1):
         cut = f"{name[: _LONGEST - 20].rstrip()}… ({position})"
         short.setdefault(name, cut if cut not in short else name)
-    if len(short) == len(known) and all(name == cut for name, cut in short.items()):
+    if len(short) == len(distinct) and all(name == cut for name, cut in short.items()):
         return names
     return pl.Series(names.name, [short[name] for name in names.to_list()], dtype=pl.String)
 

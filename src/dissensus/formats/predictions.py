@@ -1,11 +1,8 @@
 """Labels and probabilities, or numbers, that a method or a classifier gave to items.
 
 A table as `aggregate` writes it has item, label, and `p:<class>` for every class; predictions for
-every annotator, as `tendency predict` writes them, have annotator too.
-
-Probabilities of classes that classifiers give to items, checked against the annotations.
-
-Class probabilities of a classifier: an array, or a table as `aggregate` writes it.
+every annotator, as `tendency predict` writes them, have annotator too. Probabilities of a
+classifier may also be an array; they are checked against the annotations and put in their order.
 """
 
 from __future__ import annotations
@@ -84,10 +81,10 @@ def _predictions(
     codes = {name: code for code, name in enumerate(classes)}
     codes_of = np.array([-1 if name is None else codes[name] for name in label], np.int64)
     if probabilities is None:
-        return Predictions(items, as_names(classes), codes_of, None, ordered)
+        return Predictions(items, as_names(classes), codes_of, None, ordered=ordered)
     posterior = np.zeros((len(codes_of), len(classes)))
     posterior[:, : probabilities.shape[1]] = probabilities
-    return Predictions(items, as_names(classes), codes_of, posterior, ordered)
+    return Predictions(items, as_names(classes), codes_of, posterior, ordered=ordered)
 
 
 def probabilities_in(
@@ -111,28 +108,28 @@ class AnnotatorPredictions(NamedTuple):
 
     def rows(self, annotations: Annotations) -> Integers:
         """Return the row of the prediction for every given annotation, -1 for none."""
-        mine = self.annotations
+        predicted = self.annotations
         item, annotator = (
-            indices_of(getattr(annotations, names), getattr(mine, names))
+            indices_of(getattr(annotations, names), getattr(predicted, names))
             for names in ("items", "annotators")
         )
         item, annotator = item[annotations.item], annotator[annotations.annotator]
-        key = item * mine.n_annotators + annotator
-        known = mine.item.astype(np.int64) * mine.n_annotators + mine.annotator
-        row = np.minimum(np.searchsorted(known, key), max(len(known) - 1, 0))
-        return np.where((item >= 0) & (annotator >= 0) & (known[row] == key), row, -1)
+        key = item * predicted.n_annotators + annotator
+        keys = predicted.item.astype(np.int64) * predicted.n_annotators + predicted.annotator
+        row = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+        return np.where((item >= 0) & (annotator >= 0) & (keys[row] == key), row, -1)
 
     def log_probability(self, annotations: Annotations) -> Floats:
         """Return log-probabilities for annotations with a prediction: (annotation, their class).
 
         Predicted labels without probabilities have probability one.
         """
-        mine, probability = self.annotations, self.probability
+        predicted, probability = self.annotations, self.probability
         if probability is None:
-            probability = np.eye(mine.n_classes)[mine.label]
-        column = indices_of(annotations.classes, mine.classes)
-        chosen = probability[self.rows(annotations)][:, np.maximum(column, 0)]
-        return np.log(np.maximum(np.where(column >= 0, chosen, 0.0), 1e-15))
+            probability = np.eye(predicted.n_classes)[predicted.label]
+        column = indices_of(annotations.classes, predicted.classes)
+        reported = probability[self.rows(annotations)][:, np.maximum(column, 0)]
+        return np.log(np.maximum(np.where(column >= 0, reported, 0.0), 1e-15))
 
 
 def read_annotator_predictions(path: str | Path) -> AnnotatorPredictions:
@@ -141,9 +138,11 @@ def read_annotator_predictions(path: str | Path) -> AnnotatorPredictions:
     frame = read_roles(source, NEEDED, prefix=PREFIX).drop_nulls(list(NEEDED))
     columns = [as_names([text(name) for name in frame[role].to_list()]) for role in NEEDED]
     classes, probabilities = probabilities_in(frame, source.fail)
-    more = sorted(set(columns[2].tolist()) - set(classes))
+    further_classes = sorted(set(columns[2].tolist()) - set(classes))
     annotations = Annotations.from_columns(
-        *columns, classes=[*classes, *more] if classes else None, row=np.arange(len(frame))
+        *columns,
+        classes=[*classes, *further_classes] if classes else None,
+        row=np.arange(len(frame)),
     )
     item, annotator = annotations.item, annotations.annotator
     repeated = np.flatnonzero((item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1]))
@@ -204,7 +203,7 @@ def read_probabilities(path: str | Path, annotations: Annotations) -> Floats:
     try:
         as_models(annotations, probabilities)
     except DataError as problem:
-        raise DataError(f"{path}: {problem}") from None
+        raise problem.at(str(path)) from None
     return probabilities
 
 
@@ -214,27 +213,28 @@ def _from_table(source: Source, annotations: Annotations) -> Floats:
     if probabilities is None:
         raise source.fail(f"no column {PREFIX}<class>, such as {PREFIX}{annotations.classes[0]}")
     items = as_names(frame["item"].to_list())
-    return _aligned(probabilities, items, as_names(classes), annotations, source.name)
+    names = as_names(classes)
+    return _aligned(probabilities, annotations, items=items, classes=names, where=source.name)
 
 
 def _from_arrays(path: str | Path, annotations: Annotations) -> Floats:
     arrays = _unpacked(path)
     if "probabilities" not in arrays and len(arrays) != 1:
-        raise DataError(
-            f"{path}: none of {', '.join(arrays) or 'its arrays'} is named probabilities"
-        )
+        message = f"none of {', '.join(arrays) or 'its arrays'} is named probabilities"
+        raise DataError(message, where=str(path))
     posterior = _numbers(arrays.get("probabilities", next(iter(arrays.values()))), str(path))
-    named = {"items": annotations.items, "classes": annotations.classes}
-    for axis, (what, known) in zip((-2, -1), named.items(), strict=True):
-        if what in arrays:
-            named[what] = as_names(arrays[what].tolist())
+    axis_names = {"items": annotations.items, "classes": annotations.classes}
+    for axis, (word, expected) in zip((-2, -1), axis_names.items(), strict=True):
+        if word in arrays:
+            axis_names[word] = as_names(arrays[word].tolist())
         length = posterior.shape[axis] if posterior.ndim >= 2 else 0
-        if what in arrays and len(named[what]) != length:
+        if word in arrays and len(axis_names[word]) != length:
             where = "rows" if axis == -2 else "columns"
-            raise DataError(f"{path}: {len(named[what])} {what} for {length} {where}")
-        if what not in arrays and length != len(known):
+            message = f"{len(axis_names[word])} {word} for {length} {where}"
+            raise DataError(message, where=str(path))
+        if word not in arrays and length != len(expected):
             return posterior  # its shape is an error that is raised later
-    return _aligned(posterior, named["items"], named["classes"], annotations, str(path))
+    return _aligned(posterior, annotations, **axis_names, where=str(path))
 
 
 def _unpacked(path: str | Path) -> Mapping[str, Array]:
@@ -244,33 +244,36 @@ def _unpacked(path: str | Path) -> Mapping[str, Array]:
 
 def _numbers(array: Array, name: str) -> Floats:
     if array.dtype.kind not in "fiu":
-        raise DataError(f"{name}: an array of {array.dtype}, not numbers")
+        raise DataError(f"an array of {array.dtype}, not numbers", where=name)
     return array.astype(np.float64, copy=False)
 
 
 def _aligned(
-    posterior: Floats, items: Names, classes: Names, annotations: Annotations, name: str
+    posterior: Floats, annotations: Annotations, *, items: Names, classes: Names, where: str
 ) -> Floats:
     """Return rows and columns in the order of the annotations: (…, item, class)."""
-    for what, names in (("item", items), ("class", classes)):
+    for word, names in (("item", items), ("class", classes)):
         if len(set(names.tolist())) < len(names):
-            twice = next(one for one, often in Counter(names.tolist()).items() if often > 1)
-            raise DataError(f"{name}: {what} {twice!r} appears twice")
+            twice = next(name for name, often in Counter(names.tolist()).items() if often > 1)
+            raise DataError(f"{word} {twice!r} appears twice", where=where)
     rows, columns = indices_of(annotations.items, items), indices_of(annotations.classes, classes)
     unknown = classes[indices_of(classes, annotations.classes) < 0]
     if len(unknown):
         raise DataError(
-            f"{name}: class {str(unknown[0])!r} is not among the classes "
-            f"{abbreviate(annotations.classes)}; declare it with the annotations"
+            f"class {str(unknown[0])!r} is not among the classes "
+            f"{abbreviate(annotations.classes)}; declare it with the annotations",
+            where=where,
         )
     if (columns < 0).any():
         raise DataError(
-            f"{name}: no probability of class {str(annotations.classes[columns.argmin()])!r}; "
-            f"there are {abbreviate(classes)}"
+            f"no probability of class {str(annotations.classes[columns.argmin()])!r}; "
+            f"there are {abbreviate(classes)}",
+            where=where,
         )
     if (rows < 0).any():
         raise DataError(
-            f"{name}: no probabilities of item {str(annotations.items[rows.argmin()])!r}; "
-            f"{(rows < 0).sum()} items have none"
+            f"no probabilities of item {str(annotations.items[rows.argmin()])!r}; "
+            f"{(rows < 0).sum()} items have none",
+            where=where,
         )
     return posterior[..., rows, :][..., columns]

@@ -43,8 +43,8 @@ def pseudonymise(
     value of a column that its name shows to be about people.
 
     >>> from dissensus.formats import examine
-    >>> found, key = pseudonymise(examine({"a": {"ann": "cat"}}), {"ann": "annotator-1"})
-    >>> found.annotations.to_dict(), key
+    >>> reading, key = pseudonymise(examine({"a": {"ann": "cat"}}), {"ann": "annotator-1"})
+    >>> reading.annotations.to_dict(), key
     ({'a': {'annotator-1': 'cat'}}, {'ann': 'annotator-1'})
     """
     annotations, key = reading.annotations, dict(key or {})
@@ -77,12 +77,15 @@ def read_key(path: str | Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as problem:
-        raise DataError(f"{path}: {reason(problem)}") from None
+        raise DataError(reason(problem), where=str(path)) from None
     except (ValueError, RecursionError):
         key = None
-    texts = isinstance(key, dict) and all(isinstance(one, str) and one for one in key.values())
+    texts = isinstance(key, dict) and all(
+        isinstance(pseudonym, str) and pseudonym for pseudonym in key.values()
+    )
     if not texts or len({*key.values()}) < len(key):
-        raise DataError(f"{path}: not a key of pseudonyms, {{name: pseudonym}}; name a new file")
+        message = "not a key of pseudonyms, {name: pseudonym}; name a new file"
+        raise DataError(message, where=str(path))
     return key
 
 
@@ -102,20 +105,23 @@ def check_key_place(path: str, target: str, format: str | None, *, force: bool) 
         return
     key, out = Path(path).resolve(), Path(target).resolve()
     if key == out or (goes_to_folder(target, format) and out in key.parents):
-        raise OptionError(f"{path}: the key of pseudonyms is never written into the output")
+        message = "the key of pseudonyms is never written into the output"
+        raise OptionError(message, where=str(path))
     if key.is_dir():
-        raise OutputError(f"{path}: is a folder; name a file")
+        raise OutputError("is a folder; name a file", where=str(path))
     if not goes_to_folder(target, format) and out.parent == key.parent and not force:
         raise OptionError(
-            f"{path}: the key would be in the same folder as {target}, and might be published "
-            "with it; name another folder, or --force"
+            f"the key would be in the same folder as {target}, and might be published with it",
+            where=str(path),
+            remedy="name another folder, or {}",
+            force=True,
         )
 
 
 def _pseudonym(name: str, key: dict[str, str]) -> str:
     if name not in key:
-        taken = {*key.values()}
-        while (new := f"annotator-{secrets.token_hex(4)}") in taken:
+        in_use = {*key.values()}
+        while (new := f"annotator-{secrets.token_hex(4)}") in in_use:
             pass
         key[name] = new
     return key[name]
@@ -125,9 +131,9 @@ def _replaced(values: Any, about: bool, people: set[str], key: dict[str, str]) -
     """Return a carried column with pseudonyms instead of names."""
     if values.dtype.kind in "fMb":
         return values
-    given = as_column(values).to_list()
-    names = [None if value is None else text(value) for value in given]
+    written = as_column(values).to_list()
+    names = [None if value is None else text(value) for value in written]
     if not about and people.isdisjoint(names):
         return values
-    new = [_pseudonym(one, key) if one and (about or one in people) else one for one in names]
+    new = [_pseudonym(name, key) if name and (about or name in people) else name for name in names]
     return np.array(new, dtype=object)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..answers import KINDS, Answers, kind_class
@@ -20,55 +21,55 @@ from .json_records import load_records
 from .sources import Source
 
 _SHAPES: dict[str, tuple[type[Any], ...]] = {"texts": (str,), "masks": (dict,)}
+_EXPECTED = {"texts": "a text", "masks": "an object with size and counts"}
 _ROW = re.compile(r"^row (\d+): ")
 
 
-def kind_of_records(head: Head, who: str | None = None) -> str | None:
+def kind_of_records(head: Head, annotator: str | None = None) -> str | None:
     """Return the kind of answers that records hold; nothing for other records.
 
-    With `who`, they need no annotators.
+    With an `annotator` of all, they need none.
     """
     if head.shape != "records" or not head.records:
         return None
-    first = head.records[0]
-    roles = [_key(first, role) for role in ("item", "annotator")[: 1 if who else 2]]
-    if None in roles or any(plain_name(key) in NEEDED["label"] for key in first):
+    record = head.records[0]
+    roles = [_key(record, role) for role in ("item", "annotator")[: 1 if annotator else 2]]
+    if None in roles or any(plain_name(key) in NEEDED["label"] for key in record):
         return None
-    kinds = [kind for kind in KINDS if kind_class(kind).value_key in first]
+    kinds = [kind for kind in KINDS if kind_class(kind).value_key in record]
     if len(kinds) != 1:
         return None
     key, shape = kind_class(kinds[0]).value_key, _SHAPES.get(kinds[0], (list,))
-    return kinds[0] if isinstance(first[key], shape) else None
+    return kinds[0] if isinstance(record[key], shape) else None
 
 
-def answers_from_records(source: Source, kind: str, who: str | None = None) -> Answers:
-    """Return the answers of records of a kind; with `who`, all are of one annotator."""
+def answers_from_records(source: Source, kind: str, annotator: str | None = None) -> Answers:
+    """Return the answers of records of a kind; with `annotator`, all are that one's."""
     cls, shape = kind_class(kind), _SHAPES.get(kind, (list,))
     records = load_records(source)
     rows = []
-    for number, given_record in enumerate(records, 1):
-        record = given_record if who is None else {**given_record, "annotator": who}
-        keys = [_key(record, role) for role in ("item", "annotator")]
-        if None in keys or cls.value_key not in record:
-            needed = ("item", "annotator", cls.value_key)
-            lacks = [n for n, key in zip(needed, (*keys, cls.value_key), strict=True)
-                     if key not in record]  # fmt: skip
-            raise source.fail(f"line {number}: no {lacks[0]}; an answer has {', '.join(needed)}")
+    for number, fields in enumerate(records, 1):
+        record = fields if annotator is None else {**fields, "annotator": annotator}
+        keys = {role: _key(record, role) for role in ("item", "annotator")}
+        if None in keys.values() or cls.value_key not in record:
+            needed = {**keys, cls.value_key: cls.value_key}
+            lacks = next(name for name, key in needed.items() if key not in record)
+            raise source.fail(f"line {number}: no {lacks}; an answer has {', '.join(needed)}")
         value = record[cls.value_key]
         if not isinstance(value, shape) or not _is_plain(kind, value):
-            what = {"texts": "a text", "masks": "an object with size and counts"}
-            raise source.fail(
-                f"line {number}: {cls.value_key} is {what.get(kind, 'a list')}, here {value!r:.40}"
-            )
-        item, annotator = (record[str(key)] for key in keys)
-        for name, given in (("item", item), ("annotator", annotator)):
-            if given is None or given == "" or isinstance(given, (list, dict)):
-                raise source.fail(f"line {number}: {name} is {given!r:.40}, not a name")
-        rows.append(record | {"item": item, "annotator": annotator})
+            expected = _EXPECTED.get(kind, "a list")
+            raise source.fail(f"line {number}: {cls.value_key} is {expected}, here {value!r:.40}")
+        names = {role: record[str(key)] for role, key in keys.items()}
+        for role, name in names.items():
+            if name is None or name == "" or isinstance(name, (list, dict)):
+                raise source.fail(f"line {number}: {role} is {name!r:.40}, not a name")
+        rows.append(record | names)
     try:
         return cls.from_rows(rows)
     except DataError as problem:
-        raise source.fail(_ROW.sub(r"line \1: ", str(problem))) from None
+        message = problem.message
+        problem.message = replace(message, what=_ROW.sub(r"line \1: ", message.what))
+        raise source.blame(problem) from None
 
 
 def _key(record: Mapping[str, Any], role: str) -> str | None:
@@ -78,5 +79,5 @@ def _key(record: Mapping[str, Any], role: str) -> str | None:
 def _is_plain(kind: str, value: Any) -> bool:
     """Return whether the entries of a list are of the right shape."""
     if kind == "sets":
-        return not any(isinstance(one, (list, dict)) or one is None for one in value)
+        return not any(isinstance(option, (list, dict)) or option is None for option in value)
     return True

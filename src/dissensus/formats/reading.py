@@ -13,7 +13,7 @@ import polars as pl
 from ..answers import KINDS
 from ..answers.annotations import Annotations, Scale
 from ..answers.left_out import LeftOut, with_left_out
-from ..errors import DataError
+from ..errors import DataError, Note
 from .annotator_files import FILES, read_files
 from .columns import (
     CARRIED,
@@ -30,8 +30,7 @@ from .frames import as_frame, one_answer_each
 from .kinds import KindReading, answers_of, as_texts
 from .line_faults import faults_of
 from .long_tables import annotations_from, is_no_label
-from .platforms import chosen as one_label
-from .platforms import options_of
+from .platforms import chosen, options_of
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
 from .spellings import (
     Joined,
@@ -172,7 +171,7 @@ def examine(
     spelling: str = "keep",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
-    found = examine_question(
+    reading = examine_question(
         source,
         format=format,
         question=question,
@@ -183,9 +182,9 @@ def examine(
         duplicates=duplicates,
         spelling=spelling,
     )
-    if isinstance(found, KindReading):
-        raise DataError(f"{source}: {_needs_classes(found)}")
-    return found
+    if isinstance(reading, KindReading):
+        raise DataError(_needs_classes(reading), where=str(source))
+    return reading
 
 
 def examine_question(
@@ -208,16 +207,25 @@ def examine_question(
     are those of `read`.
     """
     check_way(spelling)
+    reading: Reading | KindReading
     if isinstance(source, Annotations):
         reading = Reading(source, "annotations", reason="they were given with this scale")
         reading = with_joined_names(reading) if spelling == "join" else reading
         return reading if scale == "auto" else with_scale(reading, scale)
-    given = (question, classes, missing, duplicates, spelling)
-    found = _unchanged(source, lambda: _examine(source, format, columns, kind, given))
-    if isinstance(found, KindReading):
-        return found
-    found = replace(found, annotations=found.annotations.with_kinds())
-    return with_scale(found, scale, reorder=classes is None)
+    options = {
+        "question": question,
+        "classes": classes,
+        "missing": missing,
+        "duplicates": duplicates,
+        "spelling": spelling,
+    }
+    reading = _unchanged(
+        source, lambda: _examine(source, options, format=format, columns=columns, kind=kind)
+    )
+    if isinstance(reading, KindReading):
+        return reading
+    reading = replace(reading, annotations=reading.annotations.with_kinds())
+    return with_scale(reading, scale, reorder=classes is None)
 
 
 def _unchanged(source: Any, read: Callable[[], Reading | KindReading]) -> Reading | KindReading:
@@ -227,23 +235,23 @@ def _unchanged(source: Any, read: Callable[[], Reading | KindReading]) -> Readin
     different files.
     """
     for _ in range(_LOOKS):
-        before = _states(source)
+        states = _states(source)
         try:
-            found = read()
+            reading = read()
         except Exception:
-            if _states(source) == before:
+            if _states(source) == states:
                 raise
             continue
-        if _states(source) == before:
-            return found
-    raise DataError(f"{source}: changes while it is read; read a copy of it")
+        if _states(source) == states:
+            return reading
+    raise DataError("changes while it is read; read a copy of it", where=str(source))
 
 
 def _states(source: Any) -> list[tuple[int, ...] | None]:
     """Return inode, size and time of each file; nothing for what is no file."""
     states: list[tuple[int, ...] | None] = []
-    several = isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, Path))
-    for path in source if several else [source]:
+    is_list = isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, Path))
+    for path in source if is_list else [source]:
         try:
             stat = Path(path).stat() if isinstance(path, (str, Path)) else None
         except (OSError, ValueError):
@@ -262,14 +270,14 @@ def examine_export(
 ) -> Reading:
     """Return one question of an export of a labelling tool that is open already."""
     export = parse(source, format)
-    reading = _choose(source, format, export, None, question, classes, "error", "count")
+    reading = _choose(source, format, export, question=question, classes=classes)
     if isinstance(reading, KindReading):
         raise source.fail(_needs_classes(reading))
     return with_scale(reading, reorder=classes is None)
 
 
-def _needs_classes(found: KindReading) -> str:
-    return f"{found.question!r} holds {found.answers.kind}, and classes are needed here"
+def _needs_classes(reading: KindReading) -> str:
+    return f"{reading.question!r} holds {reading.answers.kind}, and classes are needed here"
 
 
 def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
@@ -285,57 +293,52 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
         kind = _KINDS[annotations.scale] if reading.kind != "multiple" else reading.kind
         return replace(reading, annotations=annotations, kind=kind, reason="as requested")
     if reading.kind in _SCALES:
-        found = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
+        labels = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
     elif reading.format == "folder" and annotations.scale != "nominal":
-        found = LabelScale(annotations.scale, "the metadata of the folder say so")
+        labels = LabelScale(annotations.scale, "the metadata of the folder say so")
     elif reading.format == "folder":
-        found = LabelScale("nominal", "the labels of a data set folder are class numbers")
+        labels = LabelScale("nominal", "the labels of a data set folder are class numbers")
     else:
-        found = scale_of_labels(annotations)
+        labels = scale_of_labels(annotations)
     notes = reading.notes
-    if found.scale != "nominal":
-        if found.classes is not None and reorder:
-            annotations = annotations.recode(found.classes)
-        annotations = annotations.with_scale(found.scale)
+    if labels.scale != "nominal":
+        if labels.classes is not None and reorder:
+            annotations = annotations.recode(labels.classes)
+        annotations = annotations.with_scale(labels.scale)
         ends = " to ".join(annotations.classes[[0, -1]].tolist())
-        what = "an ordinal scale" if found.scale == "ordinal" else "numbers"
-        remedy = "--scale nominal makes them classes"
-        notes += (f"labels {ends} are taken for {what}: {found.reason}; {remedy}",)
-    return replace(reading, annotations=annotations, notes=notes, reason=found.reason)
+        scale_name = "an ordinal scale" if labels.scale == "ordinal" else "numbers"
+        sentence = f"labels {ends} are taken for {scale_name}: {labels.reason}"
+        notes += (Note(sentence, remedy="makes them classes", scale="nominal"),)
+    return replace(reading, annotations=annotations, notes=notes, reason=labels.reason)
 
 
 def _examine(
     source: Any,
+    options: Mapping[str, Any],
+    *,
     format: str | None,  # noqa: A002
     columns: Mapping[str, str] | None,
     kind: str | None,
-    given: tuple[str | None, Sequence[Any] | None, str, str, str],
 ) -> Reading | KindReading:
-    _, classes, missing, duplicates, spelling = given
-    if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
-        joined = Joined()
-        answers = join_mapping(source, joined) if spelling == "join" else source
-        answers, left_out = one_answer_each(answers, duplicates, "mapping", missing)
-        annotations = Annotations.from_dict(answers, classes=classes)
-        notes = joined.notes or spelling_notes(annotations)
-        return _read(Reading(with_left_out(annotations, left_out), "mapping", notes=notes))
-    several = isinstance(source, (list, tuple)) and bool(source)
-    if several and all(isinstance(one, (str, Path)) for one in source):
-        return _of_files(list(source), format, kind, given)
+    if isinstance(source, Mapping) and all(isinstance(part, Mapping) for part in source.values()):
+        return _of_mapping(source, options)
+    is_list = isinstance(source, (list, tuple)) and bool(source)
+    if is_list and all(isinstance(path, (str, Path)) for path in source):
+        return _of_files(list(source), format, kind, options)
     on_disk = isinstance(source, (str, Path))
     inverted = format == INVERTED
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
-        how: Any = {"missing": missing, "duplicates": duplicates, "spelling": spelling}
-        return examine_folder(source, inverted=inverted, classes=classes, **how)
+        ways = {name: way for name, way in options.items() if name != "question"}
+        return examine_folder(source, inverted=inverted, **ways)
     if format is not None and format not in (*TOOLS, *FORMATS):
-        known = ", ".join((*FORMATS, *TOOLS))
-        where = source if on_disk else IN_MEMORY
-        raise DataError(f"{where}: no format {format!r}; known are {known}")
+        names = ", ".join((*FORMATS, *TOOLS))
+        where = str(source) if on_disk else IN_MEMORY
+        raise DataError(f"no format {format!r}; known are {names}", where=where)
     opened = _opened(source, format)
     if opened.format in ("folder", "zip") and format in (None, *FILES) and not columns:
-        found = _of_files(opened.content, format, kind, given)
-        if found is not None:
-            return found
+        reading = _of_files(opened.content, format, kind, options)
+        if reading is not None:
+            return reading
     try:
         name, export = format if format in TOOLS else None, None
         if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
@@ -353,15 +356,27 @@ def _examine(
                 "no answers.json in this folder, nor files of a known tool; name the file itself"
             )
         if export is None and opened.format in ("npy", "json", "zip"):
-            whole = _whole(opened, *given)
+            whole = _whole(opened, **options)
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
-        return _choose(
-            opened, name or (opened.format if on_disk else IN_MEMORY), export, kind, *given
-        )
+        name = name or (opened.format if on_disk else IN_MEMORY)
+        return _choose(opened, name, export, kind=kind, **options)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
+
+
+def _of_mapping(answers: Mapping[Any, Any], options: Mapping[str, Any]) -> Reading:
+    """Return the annotations of `{item: {annotator: label}}`."""
+    joined = Joined()
+    if options["spelling"] == "join":
+        answers = join_mapping(answers, joined)
+    answers, left_out = one_answer_each(
+        answers, options["duplicates"], "mapping", options["missing"]
+    )
+    annotations = Annotations.from_dict(answers, classes=options["classes"])
+    notes = joined.notes or spelling_notes(annotations)
+    return _read(Reading(with_left_out(annotations, left_out), "mapping", notes=notes))
 
 
 def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
@@ -376,6 +391,7 @@ def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
 
 def _whole(
     opened: Source,
+    *,
     question: str | None,
     classes: Sequence[Any] | None,
     missing: str,
@@ -387,7 +403,8 @@ def _whole(
     from .tools.peerannot import is_nested, load_array, orientation_note
 
     if opened.format == "zip":
-        raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
+        message = "a zip in which no known tool's files are"
+        raise opened.fail(message, remedy="unpack it, or say {}", format=...)
     try:
         if opened.format == "npy":
             with opened.file() as file:
@@ -404,7 +421,7 @@ def _whole(
             annotations = Annotations.from_dict(answers, classes=classes)
             notes = (*orientation_note(annotations), *(joined.notes or spelling_notes(annotations)))
     except DataError as problem:
-        raise opened.fail(str(problem).removeprefix(f"{opened.name}: ")) from None
+        raise opened.blame(problem) from None
     if question is not None:
         raise _one_question(opened, question)
     annotations = with_left_out(annotations, left_out)
@@ -419,14 +436,16 @@ def _read(reading: Reading) -> Reading:
 
 def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     """Return a long table as one nameless question, or those of a column of questions."""
-    present, given = column_names(opened), dict(columns or {})
-    questions = given.pop("question", None)
+    present, explicit = column_names(opened), dict(columns or {})
+    questions = explicit.pop("question", None)
     if questions is None:  # a column of questions, unless it is the only name of the item
-        named = [n for n in present if plain_name(n) in QUESTION and n not in given.values()]
-        items = [n for n in present if plain_name(n) in NEEDED["item"] and n not in named]
-        questions = named[0] if len(named) == 1 and ("item" in given or items) else None
-    others = [name for name in present if name != questions]
-    roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
+        free = [name for name in present if name not in explicit.values()]
+        candidates = [name for name in free if plain_name(name) in QUESTION]
+        items = [name for name in present if plain_name(name) in NEEDED["item"]]
+        has_item = "item" in explicit or bool({*items} - {*candidates})
+        questions = candidates[0] if len(candidates) == 1 and has_item else None
+    columns_of_rows = [name for name in present if name != questions]
+    roles = find_columns(columns_of_rows, NEEDED, explicit, opened.name, optional=CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
     frame, kind = _with_options(frame, roles["label"], opened)
@@ -454,13 +473,13 @@ def _with_options(frame: pl.DataFrame, label: str, opened: Source) -> tuple[pl.D
     lists = isinstance(frame.schema[label], (pl.List, pl.Array))
     if not lists and opened.format in ("json", "jsonl"):  # whose lists are texts here
         head = head_of(opened)
-        lists = head is not None and any(isinstance(one.get(label), list) for one in head.records)
+        lists = head is not None and any(isinstance(row.get(label), list) for row in head.records)
     if not lists:
         return frame, "single"
     texts: list[str | None] = []
     for value in frame[label].to_list():
         options = options_of(value)
-        texts.append(None if value is None else one_label([value] if options is None else options))
+        texts.append(None if value is None else chosen([value] if options is None else options))
     return frame.with_columns(pl.Series(label, texts, dtype=pl.String)), "multiple"
 
 
@@ -471,16 +490,16 @@ def examine_folder(
     n_classes: int | None = None,
     inverted: bool = False,
     spelling: str = "keep",
-    **given: Any,
+    **options: Any,
 ) -> Reading:
     """Return the annotations of a data set folder, with options of `read_folder`, and notes."""
     from .tools.peerannot import folder_notes, read_folder, read_metadata
 
-    given |= {"metadata": metadata, "n_classes": n_classes, "inverted": inverted}
-    annotations, known = read_folder(folder, **given), read_metadata(folder, metadata)
+    options |= {"metadata": metadata, "n_classes": n_classes, "inverted": inverted}
+    annotations, declared = read_folder(folder, **options), read_metadata(folder, metadata)
     if n_classes is not None:
-        known["n_classes"] = n_classes
-    notes = () if inverted else folder_notes(annotations, known)
+        declared["n_classes"] = n_classes
+    notes = () if inverted else folder_notes(annotations, declared)
     reading = _read(Reading(annotations, "folder", notes=notes))
     return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
 
@@ -509,96 +528,108 @@ def _kind(of_question: Kind) -> str:
 
 
 def _one_question(opened: Source, question: str) -> DataError:
-    return opened.fail(f"a table of one question, so --question {question} cannot be chosen")
+    remedy = f"{opened.name}: a table of one question, so {{}} cannot be chosen"
+    return DataError(remedy=remedy, question=question)
 
 
 def _of_files(
     paths: Path | bytes | list[str | Path],
     format: str | None,  # noqa: A002
     kind: str | None,
-    given: tuple[str | None, Sequence[Any] | None, str, str, str],
+    options: Mapping[str, Any],
 ) -> Any:
     """Return a question of a tool that has a file for each annotator; nothing for other files."""
     if isinstance(paths, bytes):  # of standard input
         return None
-    found = read_files(paths, format)
-    several = isinstance(paths, list)
-    if found is None and not several:
+    files = read_files(paths, format)
+    is_list = isinstance(paths, list)
+    if files is None and not is_list:
         return None
-    named = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
-    opened = Source(named, Path(), "folder")
-    if found is None:
+    names = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
+    opened = Source(names, Path(), "folder")
+    if files is None:
         raise opened.fail(f"not files of one of {', '.join(FILES)}")
-    name, export = found
-    return _choose(opened, name, export, kind, *given)
+    name, export = files
+    return _choose(opened, name, export, kind=kind, **options)
 
 
 def choose_question(
-    opened: Source, name: str, export: Export, kind: str | None, question: str | None
+    opened: Source, name: str, export: Export, *, kind: str | None, question: str | None
 ) -> tuple[str | None, Question, tuple[str, ...]]:
-    """Return the name of a question, the question, and notes about the others.
+    """Return the title of a question, the question, and notes about the others.
 
     Classes come first where neither a question nor a kind is given.
     """
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
-    asked = {one: answers for one, answers in export.questions.items() if one}
-    sizes = {one: answers.answers.height for one, answers in asked.items()}
-    known = {
-        one: f"{one} ({sizes[one]} {_counted(answers.kind)})" for one, answers in asked.items()
+    questions = {title: content for title, content in export.questions.items() if title}
+    listed = {
+        title: f"{title} ({content.answers.height} {_counted(content.kind)})"
+        for title, content in questions.items()
     }
     if plain is not None and question is not None:
         raise _one_question(opened, question)
-    if plain is None and not sizes:
+    if plain is None and not questions:
         raise opened.fail(f"a {name} export without any answer to a question")
-    if question is not None and question not in sizes:
-        raise opened.fail(f"no question {question!r}; there are {', '.join(known.values())}")
+    if question is not None and question not in questions:
+        raise opened.fail(f"no question {question!r}; there are {', '.join(listed.values())}")
     faults = faults_of(opened)
     notes = (*opened.notes, *faults.notes, *export.notes)
     if plain is None and question is None:
-        fit = [one for one in asked if kind in (None, _kind(asked[one].kind))]
+        fit = [title for title in questions if kind in (None, _kind(questions[title].kind))]
         if kind == "texts" and not fit:
-            texts = {one: as_texts(a) for one, a in asked.items() if a.kind == "single"}
-            asked, fit = asked | texts, list(texts)
+            texts = {
+                title: as_texts(content)
+                for title, content in questions.items()
+                if content.kind == "single"
+            }
+            questions, fit = questions | texts, list(texts)
         if not fit:
-            raise opened.fail(f"no {kind} in it; there are {', '.join(known.values())}")
-        first = [one for one in fit if asked[one].kind not in KINDS] or fit
-        if len(first) > 1:
-            several = ", ".join(known[one] for one in first)
-            raise opened.fail(f"several questions, {several}; choose with --question NAME")
-        question = first[0]
-        others = [known[one] for one in asked if one != question]
-        if others:
-            notes += (f"not read: {', '.join(others)}; --question NAME reads one",)
-    chosen = plain or asked[question or ""]
-    return question, replace(chosen, left_out=faults.left_out + chosen.left_out), notes
+            raise opened.fail(f"no {kind} in it; there are {', '.join(listed.values())}")
+        candidates = [title for title in fit if questions[title].kind not in KINDS] or fit
+        if len(candidates) > 1:
+            message = f"several questions, {', '.join(listed[title] for title in candidates)}"
+            raise opened.fail(message, remedy="choose with {}", question="NAME")
+        question = candidates[0]
+        unread = ", ".join(listed[title] for title in questions if title != question)
+        if unread:
+            notes += (Note(f"not read: {unread}", remedy="reads one", question="NAME"),)
+    content = plain or questions[question or ""]
+    return question, replace(content, left_out=faults.left_out + content.left_out), notes
 
 
 def _choose(
     opened: Source,
     name: str,
     export: Export,
-    kind: str | None,
+    *,
+    kind: str | None = None,
     question: str | None,
     classes: Sequence[Any] | None,
-    missing: str,
-    duplicates: str,
+    missing: str = "error",
+    duplicates: str = "count",
     spelling: str = "keep",
 ) -> Reading | KindReading:
     """Return one question of an export."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
-    question, chosen, notes = choose_question(opened, name, export, kind, question)
-    sizes = {one: answers.answers.height for one, answers in export.questions.items() if one}
-    if plain is None and chosen.answers.height == 0:
+    question, content, notes = choose_question(opened, name, export, kind=kind, question=question)
+    sizes = {title: part.answers.height for title, part in export.questions.items() if title}
+    if plain is None and content.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
-    if chosen.kind in KINDS or (kind == "sets" and chosen.kind == "multiple"):
+    if content.kind in KINDS or (kind == "sets" and content.kind == "multiple"):
         try:
-            answers, more = spelled(answers_of(chosen), spelling)
+            answers, spelling_sentences = spelled(answers_of(content), spelling)
         except DataError as problem:
-            raise opened.fail(str(problem)) from None
-        notes = (*notes, *answers.left_out.sentences, *more)
-        about = (dict(chosen.gold), export.texts, notes)
-        return KindReading(answers, name, question or "", sizes, *about)
-    joined, rows, classes = Joined(), chosen.answers, classes or chosen.classes
+            raise opened.blame(problem) from None
+        return KindReading(
+            answers,
+            name,
+            question or "",
+            questions=sizes,
+            gold=dict(content.gold),
+            texts=export.texts,
+            notes=(*notes, *answers.left_out.sentences, *spelling_sentences),
+        )
+    joined, rows, classes = Joined(), content.answers, classes or content.classes
     if spelling == "join":
         rows = join_columns(rows, joined, classes or ())
         classes = classes and joined.classes(classes)
@@ -612,21 +643,26 @@ def _choose(
             source=opened if plain else None,
         )
     except DataError as problem:
-        raise opened.fail(
-            str(problem).removeprefix(f"{opened.name}: ").removeprefix("table: ")
-        ) from None
-    annotations = with_left_out(annotations, chosen.left_out)
+        raise opened.blame(problem) from None
+    annotations = with_left_out(annotations, content.left_out)
     sentences = annotations.left_out.sentences
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("; ".join(("no labels in it", *(sentences or ("only a header",)))))
     if plain is not None and plain.answers.schema["label"] == pl.String:
-        given = plain.answers["label"]
+        labels = plain.answers["label"]
         unlike = missing == "drop" or NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
-        words = [] if unlike else given.filter(is_no_label(given)).to_list()
-        notes = (*notes, *no_label_note(words, "classes, unless --missing drop is given"))
-    notes = (*notes, *sentences, *joined.notes)
-    gold, texts = joined.gold(chosen.gold), joined.table(export.texts)
-    found = (name, question, sizes, chosen.kind, gold, texts, notes)
-    reading = Reading(annotations, *found, unread=export.unread)
+        words = [] if unlike else labels.filter(is_no_label(labels)).to_list()
+        notes = (*notes, *no_label_note(words, "classes, unless {} is given", missing="drop"))
+    reading = Reading(
+        annotations,
+        name,
+        question,
+        questions=sizes,
+        kind=content.kind,
+        gold=joined.gold(content.gold),
+        texts=joined.table(export.texts),
+        notes=(*notes, *sentences, *joined.notes),
+        unread=export.unread,
+    )
     items = 2 * annotations.n_items < rows.height or may_differ(rows["item"])  # the faster look
     return with_spelling_notes(reading, items=items)

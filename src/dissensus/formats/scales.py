@@ -74,14 +74,14 @@ def kind_of_labels(labels: Iterable[Any]) -> LabelKind:
     >>> kind_of_labels([1, 2, 2]).reason
     '2 whole numbers, no more than 20, are taken for classes'
     """
-    known = (one for one in labels if one is not None and one == one)
-    given = (one if isinstance(one, str) else text(one) for one in known)
-    names = [name for name in dict.fromkeys(map(str.strip, given)) if name]
+    present = (label for label in labels if label is not None and label == label)
+    texts = (label if isinstance(label, str) else text(label) for label in present)
+    names = [name for name in dict.fromkeys(map(str.strip, texts)) if name]
     if not names:
         return LabelKind("nominal", "there are no labels")
-    other = next((name for name in names if not re.match(NUMBER, name)), None)
-    if other is not None:
-        return LabelKind("nominal", f"{other!r} is not a number")
+    word = next((name for name in names if not re.match(NUMBER, name)), None)
+    if word is not None:
+        return LabelKind("nominal", f"{word!r} is not a number")
     broken = next((name for name in names if not float(name).is_integer()), None)
     if broken is not None:
         return LabelKind("numeric", f"all are numbers, and {broken} is not a whole one")
@@ -139,16 +139,16 @@ def pair_counts(votes: Floats) -> Floats:
 
 def ordered_by(pairs: Floats) -> LabelScale:
     """Return whether pairs of labels, of classes in their order, show that order."""
-    used = pairs.sum(axis=1) > 0
-    pairs = pairs[np.ix_(used, used)]
+    is_used = pairs.sum(axis=1) > 0
+    pairs = pairs[np.ix_(is_used, is_used)]
     count, size = pairs.sum(axis=1), len(pairs)
     if size < 3:
         return LabelScale("nominal", "fewer than three classes are used on items with two labels")
-    apart = ~np.eye(size, dtype=bool)
-    disagreements = pairs[apart].sum() / 2
+    off_diagonal = ~np.eye(size, dtype=bool)
+    disagreements = pairs[off_diagonal].sum() / 2
     if disagreements < _FEWEST:
         return LabelScale("nominal", f"{disagreements:.0f} disagreements are too few for an order")
-    observed, expected = pairs * apart, np.outer(count, count) * apart
+    observed, expected = pairs * off_diagonal, np.outer(count, count) * off_diagonal
     observed, expected = observed / observed.sum(), expected / expected.sum()
     position = _positions(size)
     steps = np.abs(position[:, :, None] - position[:, None, :])  # (order, class, class)
@@ -158,7 +158,7 @@ def ordered_by(pairs: Floats) -> LabelScale:
     error = np.sqrt(max(spread, 0) / disagreements) / by_chance[0]
     if ratio[0] + 2 * error > _LARGEST_RATIO:
         return LabelScale("nominal", "disagreements do not show an order of these numbers")
-    lift = np.divide(observed, expected, out=np.zeros_like(observed), where=apart)
+    lift = np.divide(observed, expected, out=np.zeros_like(observed), where=off_diagonal)
     falls = all(
         lift[steps[0] == step].min() > (2 if size == 3 else 1) * lift[steps[0] == step + 1].max()
         for step in range(1, size - 1)
@@ -174,7 +174,7 @@ def _known_sequence(classes: Names) -> tuple[str, ...] | None:
     plain = {re.sub(r"[\s_-]+", " ", name.strip().casefold()): name for name in classes.tolist()}
     if len(plain) < 3:
         return None
-    for sequence in (one.split(", ") for one in _SEQUENCES):
+    for sequence in (line.split(", ") for line in _SEQUENCES):
         if plain.keys() <= set(sequence):
             return tuple(plain[name] for name in sequence if name in plain)
     return None
@@ -183,7 +183,7 @@ def _known_sequence(classes: Names) -> tuple[str, ...] | None:
 def _positions(size: int) -> Floats:
     """Return positions of classes under all orders, or random ones; first as they are."""
     if size <= _ALL_ORDERS:
-        orders = [one for one in permutations(range(size)) if one[0] < one[-1]]
+        orders = [order for order in permutations(range(size)) if order[0] < order[-1]]
         return np.argsort(orders, axis=1).astype(float)
     rng = np.random.default_rng(0)
     return np.stack([np.arange(size), *(rng.permutation(size) for _ in range(_N_ORDERS))]) * 1.0

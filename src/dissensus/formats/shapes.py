@@ -90,16 +90,16 @@ def from_polygon(points: Any, size: tuple[int, int]) -> Integers:
 def from_runs(runs: Sequence[Any], size: tuple[int, int]) -> Integers:
     """Return run lengths, column by column with the background first, as ranges of pixels."""
     try:
-        given = np.array([int(run) for run in runs], dtype=np.int64)
+        lengths = np.array([int(run) for run in runs], dtype=np.int64)
     except (TypeError, ValueError, OverflowError):
         raise DataError("run lengths that are no whole numbers") from None
-    total = sum(given.tolist())
-    if (given < 0).any() or total != size[0] * size[1]:
+    total = sum(lengths.tolist())
+    if (lengths < 0).any() or total != size[0] * size[1]:
         height, width = size
         pixels = f"{height} × {width} = {height * width} pixels"
         raise DataError(f"run lengths add up to {total}, but the image has {pixels}")
-    stop = np.cumsum(given)
-    return union([np.column_stack([stop - given, stop])[1::2]])
+    stop = np.cumsum(lengths)
+    return union([np.column_stack([stop - lengths, stop])[1::2]])
 
 
 def from_pixels(
@@ -187,21 +187,21 @@ def from_brush(coded: Sequence[Any], size: tuple[int, int]) -> Integers:
         pixels = f"{height} × {width} pixels"
         raise DataError(f"a brush of {n_values} values, but the image has {pixels} of four")
     values = np.zeros(n_values, dtype=bool)
-    done = 0
-    while done < n_values:
+    n_read = 0
+    while n_read < n_values:
         repeated = number(1)
         length = 1 + number(of_length[number(2)])
-        if done + length > n_values:
+        if n_read + length > n_values:
             raise DataError("the coding of a brush has more values than its image")
         if repeated:
-            values[done : done + length] = number(of_value) > 0
+            values[n_read : n_read + length] = number(of_value) > 0
         else:
             if at + length * of_value > len(bits):
                 raise DataError("the coding of a brush is cut off")
             part = bits[at : at + length * of_value].reshape(length, of_value)
-            values[done : done + length] = part.any(axis=1)
+            values[n_read : n_read + length] = part.any(axis=1)
             at += length * of_value
-        done += length
+        n_read += length
     return from_pixels(values[3::4].reshape(height, width), size)
 
 
@@ -216,10 +216,10 @@ def union(shapes: Iterable[Integers]) -> Integers:
     ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
     if not len(ranges):
         return ranges
-    upto = np.maximum.accumulate(ranges[:, 1])
-    first = np.append(True, ranges[1:, 0] > upto[:-1])
+    furthest = np.maximum.accumulate(ranges[:, 1])
+    first = np.append(True, ranges[1:, 0] > furthest[:-1])
     last = np.append(first[1:], True)
-    return np.column_stack([ranges[first, 0], upto[last]])
+    return np.column_stack([ranges[first, 0], furthest[last]])
 
 
 def runs_of(shape: Integers, size: tuple[int, int]) -> list[int]:

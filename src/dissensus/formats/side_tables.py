@@ -1,6 +1,7 @@
 """Small tables that go with the annotations: one row for every annotator, or for every item.
 
-Known labels: a table, an array of class numbers, or the truth of a simulated folder.
+They hold attributes, texts, skills, scores, authors, and known labels, which may also be an array
+of class numbers or the truth of a simulated folder.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .sources import Source, is_folder, open_source
 from .tables import column_names, read_columns, read_roles
 from .tools.peerannot import load_array
 
+_FLOAT = re.compile(r"^-?\d\.\d{18}e[+-]\d\d$")  # as NumPy writes numbers
 _SKILL = ["skill", "weight", "quality", "accuracy", "competence"]
 _SCORE = ["score", "probability", "confidence", "p"]
 _AUTHOR = ["author", *NEEDED["annotator"]]
@@ -38,8 +40,8 @@ def read_annotators(path: str | Path) -> dict[str, dict[str, Any]]:
     """Return annotator → column → value; empty cells are `None`."""
     source = open_source(path)
     frame = read_columns(source, None)
-    known = [*NEEDED["annotator"], "id", "name"]
-    column = find_columns(frame.columns, {"annotator": known}, None, source.name)["annotator"]
+    candidates = [*NEEDED["annotator"], "id", "name"]
+    column = find_columns(frame.columns, {"annotator": candidates}, None, source.name)["annotator"]
     annotators: dict[str, dict[str, Any]] = {}
     for row in frame.iter_rows(named=True):
         name = row.pop(column)
@@ -54,19 +56,19 @@ def read_annotators(path: str | Path) -> dict[str, dict[str, Any]]:
 def read_kinds(path: str | Path) -> dict[str, str]:
     """Return annotator → kind (person, model or code) from the column `kind` or `source`."""
     table = read_annotators(path)
-    first: Mapping[str, Any] = next(iter(table.values()), {})
-    names = {plain_name(name): name for name in first}
+    columns: Mapping[str, Any] = next(iter(table.values()), {})
+    names = {plain_name(name): name for name in columns}
     column = next((names[name] for name in ("kind", "source", "type") if name in names), None)
     if column is None:
-        raise DataError(f"{path}: no column kind or source, which says who is a model")
+        message = "no column kind or source, which says who is a model"
+        raise DataError(message, where=str(path))
     kinds: dict[str, str] = {}
     for name, row in table.items():
         word = row.get(column)
         kind = None if word is None else kind_of_word(word)
         if word is not None and kind is None:
-            raise DataError(
-                f"{path}: {name!r} is of the kind {text(word)!r}; there are {', '.join(KINDS)}"
-            )
+            message = f"{name!r} is of the kind {text(word)!r}; there are {', '.join(KINDS)}"
+            raise DataError(message, where=str(path))
         kinds[name] = kind or ""
     return kinds
 
@@ -75,10 +77,10 @@ def read_items(path: str | Path) -> dict[str, dict[str, Any]]:
     """Return item → column → value of a table about items; repeated items keep the first."""
     source = open_source(path)
     frame = read_columns(source, None)
-    known = [*NEEDED["item"], "id"]  # the first of them that is there; others are attributes
+    candidates = [*NEEDED["item"], "id"]  # the first of them that is there; others are attributes
     names = [plain_name(name) for name in frame.columns]
-    first = [name for name in known if name in names][:1] or known
-    column = find_columns(frame.columns, {"item": first}, None, source.name)["item"]
+    item_names = [name for name in candidates if name in names][:1] or candidates
+    column = find_columns(frame.columns, {"item": item_names}, None, source.name)["item"]
     frame = frame.filter(pl.col(column).is_not_null())
     items_in = names_of(frame[column]).to_list()
     rows = frame.drop(column).iter_rows(named=True)
@@ -91,16 +93,18 @@ def read_items(path: str | Path) -> dict[str, dict[str, Any]]:
 def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, list[Any]]:
     """Return column → values of these annotators, in their order; unknown ones are `None`."""
     table, names = read_annotators(path), [str(name) for name in annotators]
-    known = [name for name in names if name in table]
-    if not known:
+    present = [name for name in names if name in table]
+    if not present:
         examples = f"{next(iter(table), '')!r} here, {names[0] if names else ''!r} there"
         raise DataError(
-            f"{path}: no annotator of the annotations is in this table ({examples}); "
-            "write their names as in the annotations"
+            f"no annotator of the annotations is in this table ({examples}); "
+            "write their names as in the annotations",
+            where=str(path),
         )
-    columns = list(table[known[0]])
+    columns = list(table[present[0]])
     if not columns:
-        raise DataError(f"{path}: only names of annotators; add a column for every attribute")
+        message = "only names of annotators; add a column for every attribute"
+        raise DataError(message, where=str(path))
     return {column: [table.get(name, {}).get(column) for name in names] for column in columns}
 
 
@@ -120,7 +124,8 @@ def read_texts(path: str | Path, show: Sequence[str] | None = None) -> pl.DataFr
         item = find_columns(column_names(source), {"item": roles["item"]}, None, source.name)
         missing = [name for name in show if name not in column_names(source)]
         if missing:
-            raise source.fail(f"no column {missing[0]!r}; choose among the others with --show")
+            message = f"no column {missing[0]!r}"
+            raise source.fail(message, remedy="choose among the others with {}", show=...)
         frame = read_columns(source, [item["item"], *show])
         names = show if len(show) > 1 else []
         lines = [
@@ -194,12 +199,9 @@ def read_removed(path: str | Path) -> set[str]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise DataError(f"{path}: {problem}") from None
+        raise DataError(str(problem), where=str(path)) from None
     names = (line.split("\t" if "\t" in line else None)[-1] for line in lines if line.strip())
     return {str(int(float(name))) if _FLOAT.match(name) else name for name in names}
-
-
-_FLOAT = re.compile(r"^-?\d\.\d{18}e[+-]\d\d$")
 
 
 def _pairs(source: Source, roles: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -266,8 +268,8 @@ def labels_in_memory(source: Any, columns: Mapping[str, str] | None = None) -> p
     frame = frame_of_labels(source)
     unknown = [name for name in frame.columns if not is_known(name)]
     if not columns and unknown and frame.width == 2:
-        named = {plain_name(name) for name in frame.columns}
-        free = [role for role in TRUTH if len(unknown) == 2 or named.isdisjoint(TRUTH[role])]
+        plain_names = {plain_name(name) for name in frame.columns}
+        free = [role for role in TRUTH if len(unknown) == 2 or plain_names.isdisjoint(TRUTH[role])]
         columns = dict(zip(free, unknown, strict=False))
     roles = find_columns(frame.columns, TRUTH, columns, "truth")
     return frame.rename({name: role for role, name in roles.items()})
@@ -275,13 +277,12 @@ def labels_in_memory(source: Any, columns: Mapping[str, str] | None = None) -> p
 
 def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:
     """Return the label of every item in a table of two columns, item and label."""
-    known = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
-    items, labels = (column.to_list() for column in known.drop_nulls().unique(maintain_order=True))
+    names = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
+    items, labels = (column.to_list() for column in names.drop_nulls().unique(maintain_order=True))
     truth: dict[str, str] = {}
     for item, label in zip(items, labels, strict=True):
         if truth.setdefault(item, label) != label:
-            one, other = short_name(truth[item]), short_name(label)
-            raise DataError(
-                f"{name}: item {short_name(item)!r} has two true labels, {one!r} and {other!r}"
-            )
+            labels_of = f"{short_name(truth[item])!r} and {short_name(label)!r}"
+            message = f"item {short_name(item)!r} has two true labels, {labels_of}"
+            raise DataError(message, where=name)
     return truth

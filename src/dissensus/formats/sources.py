@@ -1,9 +1,8 @@
 """A file and its format, which is recognised from the content: compressed or not, table or JSON.
 
-Compressed files, gzip and Zstandard, and how far they may grow when they are unpacked.
-
-A file of a megabyte can be made to unpack to gigabytes. Tables and exports shrink to a fiftieth
-at most, so what would grow two hundredfold is refused before it fills the memory.
+Gzip and Zstandard are unpacked. A file of a megabyte can be made to unpack to gigabytes; tables
+and exports shrink to a fiftieth at most, so what would grow two hundredfold is refused before it
+fills the memory.
 """
 
 from __future__ import annotations
@@ -26,87 +25,8 @@ from typing import IO, Any
 import polars as pl
 
 from ..base.files import is_stream, reason
-from ..errors import DataError, OutputError
+from ..errors import DataError, Message, OutputError, Spell, as_keyword
 from .columns import IN_MEMORY
-
-_MOST_GROWTH = 200
-_SMALL = 2**26  # bytes that anything may unpack to
-GZIP = b"\x1f\x8b"
-ZSTD = b"\x28\xb5\x2f\xfd"
-_BLOCK = 2**17  # bytes that a block of Zstandard can hold
-_CHUNK = 2**20
-# What a damaged zip raises.
-DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
-
-
-def largest(packed: int) -> int:
-    """Return how many bytes may come out of a compressed file or an archive."""
-    return max(_SMALL, _MOST_GROWTH * packed)
-
-
-def check_growth(name: str, packed: int, size: int) -> None:
-    """Refuse what unpacks to too much."""
-    if size > largest(packed):
-        most = largest(packed) // 2**20
-        raise DataError(f"{name}: unpacks to more than {most} MiB; unpack it first")
-
-
-def unpacked(content: Path | bytes, name: str) -> Path | bytes:
-    """Return the content of a gzip file, or a Zstandard file as it is, unless it grows too much."""
-    try:
-        raw = content if isinstance(content, bytes) else content.read_bytes()
-    except OSError as problem:
-        raise DataError(f"{name}: {reason(problem)}") from None
-    if raw.startswith(ZSTD):  # polars unpacks it
-        check_blocks(name, raw)
-        return content
-    body = bytearray()
-    try:
-        with gzip.open(io.BytesIO(raw)) as file:
-            while chunk := file.read(_CHUNK):
-                body += chunk
-                check_growth(name, len(raw), len(body))
-    except (EOFError, OSError, zlib.error):
-        raise _damaged(name) from None
-    if not body:
-        raise DataError(f"{name}: empty")
-    return bytes(body)
-
-
-def check_blocks(name: str, raw: bytes) -> None:
-    """Refuse Zstandard that unpacks to too much, or that was cut off."""
-    blocks = _blocks(raw)
-    if blocks is None:
-        raise _damaged(name)
-    check_growth(name, len(raw), blocks * _BLOCK)
-
-
-def _damaged(name: str) -> DataError:
-    return DataError(f"{name}: cannot be unpacked; it is damaged or not text")
-
-
-def _blocks(raw: bytes) -> int | None:
-    """Return how many blocks of at most 128 KiB are in a Zstandard file, `None` if it is cut off.
-
-    Only the headers are read (RFC 8878, section 3.1.1).
-    """
-    position, blocks = 0, 0
-    while raw[position : position + 4] == ZSTD:
-        descriptor = raw[position + 4] if position + 4 < len(raw) else 0
-        single, checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
-        position += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]
-        position += (single, 2, 4, 8)[descriptor >> 6]
-        last = False
-        while not last:
-            header = int.from_bytes(raw[position : position + 3], "little")
-            if position + 3 > len(raw):
-                return None
-            last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
-            position += 3 + (1 if kind == 1 else size)  # a run is one byte
-            blocks += 1
-        position += 4 * checksum
-    return blocks
-
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
 FORMATS = {
@@ -119,7 +39,6 @@ FORMATS = {
     "npy": ("npy",),
 }
 COMPRESSED = {"gz": "gzip", "zst": "zstd"}
-
 _MAGIC = {
     b"PK\x03\x04": "zip",
     b"PK\x05\x06": "zip",
@@ -133,6 +52,14 @@ _BEGINNING = 2**24  # characters read to recognise a format
 _LONGEST = 400  # characters of a message
 _PATIENCE = 10  # seconds that a pipe may wait for somebody to write to it
 _SEPARATORS = ",\t;|"
+_MOST_GROWTH = 200
+_SMALL = 2**26  # bytes that anything may unpack to
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+_BLOCK = 2**17  # bytes that a block of Zstandard can hold
+_CHUNK = 2**20
+# What a damaged zip raises.
+DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
 
 csv.field_size_limit(2**31 - 1)  # by default a text of 128 KiB is an error
 
@@ -156,9 +83,15 @@ class Source:
 
     def fail(self, what: str, *, rows: int = 1, remedy: str = "", **instead: Any) -> DataError:
         """Return an error about this source, in one line and not too long."""
-        line = " ".join(what.splitlines())
-        short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
-        return DataError(short, where=self.name, rows=rows, remedy=remedy, **instead)
+        return DataError(_short(what), where=self.name, rows=rows, remedy=remedy, **instead)
+
+    def blame(self, problem: DataError) -> DataError:
+        """Return an error about what is in this source, in one line and not too long."""
+        message = problem.message
+        inside = message.where not in ("", IN_MEMORY, self.name)
+        sentence = f"{message.where}: {message.what}" if inside else message.what
+        problem.message = replace(message, what=_short(sentence), where=self.name)
+        return problem
 
     def lines(self, most: int | None = None) -> list[str]:
         """Return its lines as text, unpacked; the first ones are quickly read."""
@@ -166,10 +99,12 @@ class Source:
         try:
             if most is not None and not self.packed:
                 with io.TextIOWrapper(self.file(), encoding="utf-8", newline="\n") as file:
-                    left = _BEGINNING
-                    while len(lines) < most and left > 0 and (line := file.readline(left)):
+                    remaining = _BEGINNING
+                    while (
+                        len(lines) < most and remaining > 0 and (line := file.readline(remaining))
+                    ):
                         lines.append(line.rstrip("\r\n"))
-                        left -= len(line)
+                        remaining -= len(line)
             else:
                 lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
         except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
@@ -201,10 +136,10 @@ class Source:
             raise self.fail(reason(problem)) from None
 
 
-def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
+def open_source(path: str | Path, format: str | None = None) -> Source:  # noqa: A002
     """Return a file, or standard input for `-`, with its format given or recognised."""
     content: Path | bytes
-    name, content = str(given), Path(given)
+    name, content = str(path), Path(path)
     try:
         if name == "-":
             name, content = "standard input", sys.stdin.buffer.read()
@@ -213,7 +148,7 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
         elif is_stream(content):
             content = content.read_bytes()
     except OSError as problem:
-        raise DataError(f"{name}: {reason(problem)}") from None
+        raise DataError(reason(problem), where=name) from None
     return with_format(Source(name, content, format or "csv"), format)
 
 
@@ -224,9 +159,9 @@ def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A
         with source.file() as file:
             head = file.read(2**12)
     except OSError as problem:
-        raise DataError(f"{name}: {reason(problem)}") from None
+        raise DataError(reason(problem), where=name) from None
     if not head:
-        raise DataError(f"{name}: empty")
+        raise DataError("empty", where=name)
     if head.startswith((GZIP, ZSTD)):
         source = replace(source, content=unpacked(content, name), packed=head.startswith(ZSTD))
         with source.file() as file:
@@ -244,12 +179,34 @@ def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A
         source = _with_usual_lines(source)
     if kind not in (None, "csv"):
         return replace(source, format=kind, separator="\t" if kind == "tsv" else ",")
-    first = [line for line in source.lines(50) if line.strip()]
+    lines = [line for line in source.lines(50) if line.strip()]
     if kind is None:
-        kind = _recognise(source, first)
-    bare = re.sub(r'"[^"]*"', "", first[0] if first else "")  # quoted text aside
+        kind = _recognise(source, lines)
+    bare = re.sub(r'"[^"]*"', "", lines[0] if lines else "")  # quoted text aside
     separator = max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
     return replace(source, format=kind, separator=separator)
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.splitlines())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+class _InLines(Message):
+    """A message that counts lines of a file, not rows."""
+
+    def text(self, spell: Spell = as_keyword) -> str:
+        """Return the message in one line."""
+        n_more = self.rows - 1
+        like = f"; {n_more} more lines like this" if n_more > 0 else ""
+        return Message(f"{self.what}{like}", self.where, remedies=self.remedies).text(spell)
+
+
+def in_lines(error: DataError) -> DataError:
+    """Return an error whose message counts lines of a file, not rows."""
+    message = error.message
+    error.message = _InLines(message.what, message.where, message.rows, message.remedies)
+    return error
 
 
 def source_of_table(frame: pl.DataFrame) -> Source:
@@ -272,14 +229,14 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
     compression = COMPRESSED.get(parts[-1], "uncompressed")
     ending = parts[-2 if compression != "uncompressed" and len(parts) > 1 else -1]
     if Path(path).is_dir():
-        raise OutputError(f"{path}: is a folder; name a file")
+        raise OutputError("is a folder; name a file", where=str(path))
     if format is None and is_stream(path):
         format = "csv"  # noqa: A001
     if format is None:
         format = next((kind for kind, endings in FORMATS.items() if ending in endings), None)  # noqa: A001
     if format is None:
-        known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
-        raise DataError(f"{path}: no format ends in .{ending}; known are {known}")
+        endings = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
+        raise DataError(f"no format ends in .{ending}; known are {endings}", where=str(path))
     return format, compression
 
 
@@ -308,22 +265,23 @@ def _from_pipe(path: Path) -> bytes:
     """Return what others write to a pipe; refuse one that nobody opens for a while."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # returns at once, writer or not
     with open(handle, "rb") as pipe:  # noqa: PTH123
-        ready, first = select.poll(), b""
+        ready, beginning = select.poll(), b""
         ready.register(handle, select.POLLIN)
         if not ready.poll(_PATIENCE * 1000):
             with suppress(BlockingIOError):  # somebody has opened it, and may take their time
-                first = os.read(handle, 1)
-                if not first:
-                    raise DataError(f"{path}: a pipe that nobody has opened to write to it")
+                beginning = os.read(handle, 1)
+                if not beginning:
+                    message = "a pipe that nobody has opened to write to it"
+                    raise DataError(message, where=str(path))
         os.set_blocking(handle, True)
-        return first + pipe.read()
+        return beginning + pipe.read()
 
 
-def _recognise(source: Source, first: list[str]) -> str:
+def _recognise(source: Source, lines: list[str]) -> str:
     """Return the format of a text by its first lines."""
-    if not first:
+    if not lines:
         raise source.fail("empty")
-    line = first[0].strip()
+    line = lines[0].strip()
     if line.startswith("["):
         return "json"
     if "\0" in line:
@@ -335,8 +293,8 @@ def _recognise(source: Source, first: list[str]) -> str:
     except (ValueError, RecursionError):
         return "json"
     kinds = {type(value) for value in record.values()}
-    one = dict not in kinds and kinds != {list}  # a record, not an object of columns
-    return "jsonl" if len(first) > 1 or one else "json"
+    is_record = dict not in kinds and kinds != {list}  # a record, not an object of columns
+    return "jsonl" if len(lines) > 1 or is_record else "json"
 
 
 def _undecodable(source: Source) -> str:
@@ -364,3 +322,72 @@ def ragged_line(source: Source) -> str | None:
     except csv.Error as problem:
         return f"line {rows.line_num}: {problem}"
     return None
+
+
+def unpacked(content: Path | bytes, name: str) -> Path | bytes:
+    """Return the content of a gzip file, or a Zstandard file as it is, unless it grows too much."""
+    try:
+        raw = content if isinstance(content, bytes) else content.read_bytes()
+    except OSError as problem:
+        raise DataError(reason(problem), where=name) from None
+    if raw.startswith(ZSTD):  # polars unpacks it
+        check_blocks(name, raw)
+        return content
+    body = bytearray()
+    try:
+        with gzip.open(io.BytesIO(raw)) as file:
+            while chunk := file.read(_CHUNK):
+                body += chunk
+                check_growth(name, len(raw), len(body))
+    except (EOFError, OSError, zlib.error):
+        raise _damaged(name) from None
+    if not body:
+        raise DataError("empty", where=name)
+    return bytes(body)
+
+
+def largest(packed: int) -> int:
+    """Return how many bytes may come out of a compressed file or an archive."""
+    return max(_SMALL, _MOST_GROWTH * packed)
+
+
+def check_growth(name: str, packed: int, size: int) -> None:
+    """Refuse what unpacks to too much."""
+    if size > largest(packed):
+        most = largest(packed) // 2**20
+        raise DataError(f"unpacks to more than {most} MiB; unpack it first", where=name)
+
+
+def check_blocks(name: str, raw: bytes) -> None:
+    """Refuse Zstandard that unpacks to too much, or that was cut off."""
+    blocks = _blocks(raw)
+    if blocks is None:
+        raise _damaged(name)
+    check_growth(name, len(raw), blocks * _BLOCK)
+
+
+def _damaged(name: str) -> DataError:
+    return DataError("cannot be unpacked; it is damaged or not text", where=name)
+
+
+def _blocks(raw: bytes) -> int | None:
+    """Return how many blocks of at most 128 KiB are in a Zstandard file, `None` if it is cut off.
+
+    Only the headers are read (RFC 8878, section 3.1.1).
+    """
+    position, blocks = 0, 0
+    while raw[position : position + 4] == ZSTD:
+        descriptor = raw[position + 4] if position + 4 < len(raw) else 0
+        single, checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
+        position += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]
+        position += (single, 2, 4, 8)[descriptor >> 6]
+        last = False
+        while not last:
+            header = int.from_bytes(raw[position : position + 3], "little")
+            if position + 3 > len(raw):
+                return None
+            last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+            position += 3 + (1 if kind == 1 else size)  # a run is one byte
+            blocks += 1
+        position += 4 * checksum
+    return blocks

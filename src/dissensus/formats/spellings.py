@@ -22,7 +22,7 @@ from ..answers.annotations import Annotations
 from ..answers.base import Relation
 from ..base.arrays import Codes, Integers, tally
 from ..base.names import NUMBER, Names, as_names, text
-from ..errors import DataError, OptionError
+from ..errors import DataError, Note, OptionError
 from .scales import kind_of_labels
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ WAYS = ("keep", "join")
 _FREE = 50  # classes from which labels may be free text
 
 _EDGES = " \t\n\r.,;:!?\"'`´‘’“”«»()[]…"
-_UNSEEN = "\u00ad\u200b\u200e\u200f\u2060\ufeff"  # characters that take no place
+_NOTHING = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")  # characters that take no place
 _SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 # Spaces around a name, and characters that are not surely in normal form: to be looked at closely.
 _MAY_DIFFER = (
@@ -41,6 +41,7 @@ _MAY_DIFFER = (
     r"\U0001f300-\U0001faff]"
 )
 _GROUPS, _NAMES = 2, 4  # in a sentence
+_REMEDY = "makes them one"  # of spelling="join"
 
 A = TypeVar("A", Annotations, "Answers")
 Groups = list[list[int]]  # positions of names that look like one
@@ -54,10 +55,10 @@ def loosely(name: str) -> object:
     >>> loosely("-1") == loosely("1")
     False
     """
-    seen = _as_seen(name)
-    if re.match(NUMBER, seen.strip()):
-        return Decimal(seen.strip())
-    plain = unicodedata.normalize("NFKC", seen).casefold().strip(_EDGES)
+    visible = _as_seen(name)
+    if re.match(NUMBER, visible.strip()):
+        return Decimal(visible.strip())
+    plain = unicodedata.normalize("NFKC", visible).casefold().strip(_EDGES)
     return re.sub(r"[\s_\-‐–]+", " ", plain) or name
 
 
@@ -72,9 +73,6 @@ def strictly(name: str) -> str:
 
 def _as_seen(name: str) -> str:
     return name if name.isascii() else re.sub(f"[{_SPACES}]", " ", _NOTHING.sub("", name))
-
-
-_NOTHING = re.compile(f"[{_UNSEEN}]")
 
 
 def like_one(names: Sequence[str], key: Callable[[str], object]) -> Groups:
@@ -97,9 +95,9 @@ def items_alike(names: Names) -> Groups:
     if not odd:
         return []
     keys = {strictly(texts[position]) for position in odd}
-    some = sorted({*odd, *(position for position, name in enumerate(texts) if name in keys)})
-    groups = like_one([texts[position] for position in some], strictly)
-    return [[some[position] for position in group] for group in groups]
+    positions = sorted({*odd, *(position for position, name in enumerate(texts) if name in keys)})
+    groups = like_one([texts[position] for position in positions], strictly)
+    return [[positions[position] for position in group] for group in groups]
 
 
 def may_differ(column: pl.Series) -> bool:
@@ -116,6 +114,10 @@ def are_free_texts(n_names: int, n_labels: int) -> bool:
     return _FREE < n_names > n_labels / 3
 
 
+class SpellingNote(Note):
+    """A sentence about names that look like one."""
+
+
 class _Role(NamedTuple):
     """The names of one role, how many labels have each, and the groups that look like one."""
 
@@ -125,15 +127,13 @@ class _Role(NamedTuple):
     groups: Groups
 
 
-def spelling_notes(
-    relation: Relation, *, items: bool = True, verb: str | None = None
-) -> tuple[str, ...]:
+def spelling_notes(relation: Relation, *, items: bool = True, remedy: str = "") -> tuple[str, ...]:
     """Return a sentence about names that look like one and are counted apart, if there are any.
 
-    Without `items` these are not looked at: their reader knows that none of them is odd. `verb` is
-    one that joins them, if the one that asks cannot.
+    Without `items` these are not looked at: their reader knows that none of them is odd. `remedy`
+    says what joins them, if the one that asks cannot.
     """
-    return _sentence(list(_roles(relation, items=items)), len(relation), verb)
+    return _sentence(list(_roles(relation, items=items)), len(relation), remedy)
 
 
 def spelling_notes_of_counts(
@@ -145,26 +145,24 @@ def spelling_notes_of_counts(
     return _sentence([role for role in roles if role.groups], int(per_class.sum()))
 
 
-def _sentence(roles: Sequence[_Role], n_labels: int, verb: str | None = None) -> tuple[str, ...]:
+def _sentence(roles: Sequence[_Role], n_labels: int, remedy: str = "") -> tuple[str, ...]:
     roles = [role for role in roles if not _is_prose(role, n_labels)]
     if not roles:
         return ()
     parts = []
     for role in roles:
-        shown = "; ".join(_written(role, group) for group in role.groups[:_GROUPS])
-        more = "; …" if len(role.groups) > _GROUPS else ""
-        parts.append(f"{_many(len(role.groups), role.word)} ({shown}{more})")
-    remedy = f"{verb} {_REMEDY}" if verb else _REMEDY
-    return (f"{_APART}{', '.join(parts)}; {remedy}",)
+        listed = "; ".join(_written(role, group) for group in role.groups[:_GROUPS])
+        dots = "; …" if len(role.groups) > _GROUPS else ""
+        parts.append(f"{_many(len(role.groups), role.word)} ({listed}{dots})")
+    sentence = f"spelled in several ways, and counted apart: {', '.join(parts)}"
+    if remedy:
+        return (SpellingNote(f"{sentence}; {remedy}"),)
+    return (SpellingNote(sentence, remedy=_REMEDY, spelling="join"),)
 
 
 def about_spellings(notes: Iterable[str]) -> list[str]:
     """Return the notes that are about spellings."""
-    return [one for one in notes if one.startswith((_APART, _ONE))]
-
-
-_APART, _ONE = "spelled in several ways, and counted apart: ", "spellings joined: "
-_REMEDY = "--spelling join makes them one"
+    return [note for note in notes if isinstance(note, SpellingNote)]
 
 
 def _roles(relation: Relation, *, items: bool = True) -> Iterator[_Role]:
@@ -206,7 +204,10 @@ def _quoted(names: Sequence[str]) -> list[str]:
     if len({unicodedata.normalize("NFC", name) for name in names}) == len(names):
         return [repr(name) for name in names]
     return [
-        "".join(f"\\u{ord(one):04x}" if unicodedata.combining(one) else one for one in repr(name))
+        "".join(
+            f"\\u{ord(character):04x}" if unicodedata.combining(character) else character
+            for character in repr(name)
+        )
         for name in names
     ]
 
@@ -251,7 +252,7 @@ class Joined:
     def gold(self, gold: Mapping[str, Any]) -> dict[str, Any]:
         """Return item → class with the new names of both."""
         items, classes = self.names.get("item", {}), self.names.get("class", {})
-        return {items.get(item, item): classes.get(one, one) for item, one in gold.items()}
+        return {items.get(item, item): classes.get(label, label) for item, label in gold.items()}
 
     def table(self, table: pl.DataFrame | None) -> pl.DataFrame | None:
         """Return a table about items with their new names, the first row of each."""
@@ -265,15 +266,16 @@ class Joined:
         """What was joined, with its count, in a sentence; nothing where all names were alike."""
         if not self.names:
             return ()
-        return (f"{_ONE}{self.listed}; {_many(self.labels, 'label')} changed",)
+        changed = f"{_many(self.labels, 'label')} changed"
+        return (SpellingNote(f"spellings joined: {self.listed}; {changed}"),)
 
     @property
     def listed(self) -> str:
         """Which names have become others, role by role."""
         parts = []
         for word, new in self.names.items():
-            shown = list(new.items())[:_NAMES]
-            written = ", ".join(" is ".join(_quoted(pair)) for pair in shown)
+            pairs = list(new.items())[:_NAMES]
+            written = ", ".join(" is ".join(_quoted(pair)) for pair in pairs)
             parts.append(f"{_many(len(new), word)} ({written}{' …' if len(new) > _NAMES else ''})")
         return ", ".join(parts)
 
@@ -290,8 +292,8 @@ def join_columns(
     for role, word in (("item", "item"), ("annotator", "annotator"), ("label", "class")):
         if role not in frame.columns or frame.schema[role] != pl.String:
             continue
-        known = frame[role].drop_nulls().value_counts(name="\0count").sort(role)
-        times = dict(known.filter(pl.col(role) != "").iter_rows())
+        counted = frame[role].drop_nulls().value_counts(name="\0count").sort(role)
+        times = dict(counted.filter(pl.col(role) != "").iter_rows())
         sure = {name: times.get(name, 0) + frame.height for name in declared.get(word, ())}
         times = sure | {name: count for name, count in times.items() if name not in sure}
         names, counts = as_names(list(times)), np.array([*times.values()], dtype=np.int64)
@@ -315,17 +317,16 @@ def truth_spelled(
     join_columns(pl.DataFrame(columns, schema=schema), joined, classes.tolist(), items.tolist())
     if spelling == "join" or not joined.names:
         return joined.gold(truth), joined.notes
-    return dict(truth), (
-        f"known labels that predictions spell otherwise: {joined.listed}; {_REMEDY}",
-    )
+    sentence = f"known labels that predictions spell otherwise: {joined.listed}"
+    return dict(truth), (Note(sentence, remedy=_REMEDY, spelling="join"),)
 
 
 def join_mapping(answers: Mapping[Any, Any], joined: Joined) -> Mapping[Any, Any]:
     """Return `{item: {annotator: label}}` with one spelling of every name."""
     rows = [
         (text(item), text(annotator), None if label is None else text(label))
-        for item, given in answers.items()
-        for annotator, labels in given.items()
+        for item, by_annotator in answers.items()
+        for annotator, labels in by_annotator.items()
         for label in _as_list(labels)
     ]
     schema = {"item": pl.String, "annotator": pl.String, "label": pl.String}
@@ -334,15 +335,18 @@ def join_mapping(answers: Mapping[Any, Any], joined: Joined) -> Mapping[Any, Any
         joined.names.get(word, {}) for word in ("item", "annotator", "class")
     )
     out: dict[str, dict[str, Any]] = {}
-    for item, given in answers.items():
-        mine = out.setdefault(item_of.get(text(item), text(item)), {})
-        for annotator, labels in given.items():
+    for item, by_annotator in answers.items():
+        labels_of = out.setdefault(item_of.get(text(item), text(item)), {})
+        for annotator, labels in by_annotator.items():
             name = annotator_of.get(text(annotator), text(annotator))
-            new = [one if one is None else label_of.get(text(one), one) for one in _as_list(labels)]
-            if name in mine:
-                mine[name] = [*_as_list(mine[name]), *new]
+            new = [
+                label if label is None else label_of.get(text(label), label)
+                for label in _as_list(labels)
+            ]
+            if name in labels_of:
+                labels_of[name] = [*_as_list(labels_of[name]), *new]
             else:
-                mine[name] = new if isinstance(labels, (list, tuple)) else new[0]
+                labels_of[name] = new if isinstance(labels, (list, tuple)) else new[0]
     return out
 
 
@@ -367,9 +371,9 @@ def join_names(relation: A, joined: Joined) -> A:
             fields[code], fields[names] = _renamed(fields[code], fields[names], new[word])
     if isinstance(relation, Annotations):
         joined.labels += int(changed.sum())
-        one = relation.with_codes(**fields, **relation.columns)
-        return replace(one, left_out=relation.left_out)
-    return _join_answers(relation, fields, new, changed, joined)
+        renamed = relation.with_codes(**fields, **relation.columns)
+        return replace(renamed, left_out=relation.left_out)
+    return _join_answers(relation, joined, fields=fields, new=new, changed=changed)
 
 
 def spelled(answers: Answers, spelling: str) -> tuple[Answers, tuple[str, ...]]:
@@ -383,18 +387,19 @@ def spelled(answers: Answers, spelling: str) -> tuple[Answers, tuple[str, ...]]:
 def _renamed(codes: Codes, names: Names, new: Mapping[str, str]) -> tuple[Integers, Names]:
     """Return codes and names without the names that have become others."""
     texts = names.tolist()
-    rest = [name for name in texts if name not in new]
-    position = {name: at for at, name in enumerate(rest)}
+    kept_names = [name for name in texts if name not in new]
+    position = {name: at for at, name in enumerate(kept_names)}
     table = np.array([position[new.get(name, name)] for name in texts], dtype=np.int64)
-    return table[codes], as_names(rest)
+    return table[codes], as_names(kept_names)
 
 
 def _join_answers(
     answers: Answers,
+    joined: Joined,
+    *,
     fields: Mapping[str, Any],
     new: Mapping[str, Mapping[str, str]],
     changed: npt.NDArray[np.bool_],
-    joined: Joined,
 ) -> Answers:
     """Return answers of another kind, made again from their values."""
     parts: Mapping[str, str] = next((new[word] for word in answers.coded_by if word in new), {})
@@ -404,16 +409,16 @@ def _join_answers(
         values = [_with_parts(value, parts) for value in values]
     joined.labels += int(changed.sum())
     items, annotators = fields["items"], fields["annotators"]
-    one = answers.from_values(
+    rebuilt = answers.from_values(
         items[fields["item"]],
         annotators[fields["annotator"]],
         values,
         items=items,
         annotators=annotators,
     )
-    kept = np.isin(answers.items, items)
-    by_item = {name: getattr(answers, name)[kept] for name in answers.by_item}
-    return replace(one, left_out=answers.left_out, **by_item)
+    is_kept = np.isin(answers.items, items)
+    by_item = {name: getattr(answers, name)[is_kept] for name in answers.by_item}
+    return replace(rebuilt, left_out=answers.left_out, **by_item)
 
 
 def _parts(value: Sequence[Any]) -> Iterator[str]:
@@ -432,11 +437,12 @@ def _with_parts(value: Sequence[Any], new: Mapping[str, str]) -> list[Any]:
             continue
         key = "value" if "value" in part else "label"
         out.append(part | {key: new.get(part[key], part[key])} if key in part else part)
-    things = [part["value"] for part in out if isinstance(part, dict) and "value" in part]
-    if len({*things}) < len(things):
-        again = next(name for name in things if things.count(name) > 1)
+    ranked = [part["value"] for part in out if isinstance(part, dict) and "value" in part]
+    if len({*ranked}) < len(ranked):
+        repeated = next(name for name in ranked if ranked.count(name) > 1)
         raise DataError(
-            f"several spellings of {again!r} are ranked in one answer, so they are not the same; "
-            "--spelling keep leaves them apart"
+            f"several spellings of {repeated!r} are ranked in one answer, so they are not the same",
+            remedy="leaves them apart",
+            spelling="keep",
         )
     return out

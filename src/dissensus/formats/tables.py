@@ -1,6 +1,6 @@
-"""Files as dataframes: CSV, Parquet, Arrow and JSON records.
+"""Files as dataframes: CSV, Parquet, Arrow, JSON records, and folders of Hugging Face `datasets`.
 
-Folders of Hugging Face `datasets` as one table: `save_to_disk`, or a card with Parquet files.
+Such a folder is one table, be it of `save_to_disk`, or a card with Parquet files.
 
     dataset_dict.json            the splits, each a folder like the following
     state.json                   the data files, in order
@@ -39,6 +39,7 @@ from .line_faults import mended, without_headers
 from .sources import Source, open_source, ragged_line
 
 FOLDER = "dataset"  # the format of such a source
+_TEXT = ("csv", "tsv")
 _SPLIT = re.compile(r"([\w.]+?)(-\d{5}-of-\d{5}(-\w+)?)?\.parquet")
 _LONGEST = 200  # characters of a file's name
 _NO_CLASS = -1  # what `datasets` stores for an unknown class
@@ -61,13 +62,13 @@ def is_dataset(folder: Path) -> bool:
 def read_dataset(source: Source, read: Read, most: int | None = None) -> pl.DataFrame:
     """Return the rows of all splits, or the first ones of each; `read` reads one file of them."""
     files = list(_files(Path(str(source.content))))
-    several = len({split for split, _, _ in files}) > 1
+    has_splits = len({split for split, _, _ in files}) > 1
     parts = []
     for split, file, features in files:
         frame = read(file, most)
         if features is not None:
             frame = with_class_names(frame, features, file)
-        if several and "split" not in frame.columns:
+        if has_splits and "split" not in frame.columns:
             frame = frame.with_columns(pl.lit(split).alias("split"))
         parts.append(frame)
     if not parts:
@@ -81,12 +82,12 @@ def read_dataset(source: Source, read: Read, most: int | None = None) -> pl.Data
 
 def with_class_names(frame: pl.DataFrame, features: Any, source: Source) -> pl.DataFrame:
     """Return a table with the names of classes instead of their numbers."""
-    known = features if isinstance(features, Mapping) else {}
+    feature_of = features if isinstance(features, Mapping) else {}
     try:
         columns = [
-            _named(pl.col(name), known[name], kind).alias(name)
+            _named(pl.col(name), feature_of[name], kind).alias(name)
             for name, kind in frame.schema.items()
-            if name in known and _holds_classes(known[name])
+            if name in feature_of and _holds_classes(feature_of[name])
         ]
         return frame.with_columns(columns)
     except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:
@@ -133,15 +134,17 @@ def _inside(folder: Path, name: Any) -> Path:
     """Return a file or folder in this folder; refuse a name that leads out of it."""
     odd = not isinstance(name, str) or len(name) > _LONGEST or "\0" in name
     if odd or name in ("", ".", "..") or Path(name).name != name:
-        raise DataError(f"{folder}: {str(name)[:80]!r} is not the name of a file in it")
+        message = f"{str(name)[:80]!r} is not the name of a file in it"
+        raise DataError(message, where=str(folder))
     if not (folder / name).exists():
-        raise DataError(f"{folder}: {name!r} is missing; copy the whole folder")
+        raise DataError(f"{name!r} is missing; copy the whole folder", where=str(folder))
     return folder / name
 
 
 def _object(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise DataError(f"{path.parent}: {path.name!r} is missing; copy the whole folder")
+        message = f"{path.name!r} is missing; copy the whole folder"
+        raise DataError(message, where=str(path.parent))
     source = open_source(path, "json")
     content = load(source)
     if not isinstance(content, dict):
@@ -152,7 +155,7 @@ def _object(path: Path) -> dict[str, Any]:
 def _list_in(path: Path, key: str) -> list[Any]:
     values = _object(path).get(key)
     if not isinstance(values, list) or not values:
-        raise DataError(f"{path}: no list {key!r}, as `datasets` writes it")
+        raise DataError(f"no list {key!r}, as `datasets` writes it", where=str(path))
     return values
 
 
@@ -195,7 +198,9 @@ def _named(values: pl.Expr, feature: Any, kind: Any) -> pl.Expr:
         return values.list.eval(_named(pl.element(), inner, kind.inner))
     if isinstance(kind, pl.Struct):
         if isinstance(inner, dict) and "_type" not in inner:  # a sequence of names
-            feature = {name: {"_type": "List", "feature": one} for name, one in inner.items()}
+            feature = {
+                name: {"_type": "List", "feature": element} for name, element in inner.items()
+            }
         fields = {field.name: field.dtype for field in kind.fields}
         return values.struct.with_fields(
             _named(pl.field(name), feature[name], fields[name]).alias(name)
@@ -211,9 +216,6 @@ def _holds_bytes(kind: Any) -> bool:
     if isinstance(kind, (pl.List, pl.Array)):
         return _holds_bytes(kind.inner)
     return bool(kind == pl.Binary)
-
-
-_TEXT = ("csv", "tsv")
 
 
 def column_names(source: Source) -> list[str]:
@@ -238,8 +240,8 @@ def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
     """Return the first rows of a Parquet or Arrow table, or of the parts of a data set."""
     if source.format == FOLDER:
         return read_dataset(source, _read_first, most).head(most).to_dicts()
-    first = _read_first(source, most)
-    rows: list[dict[str, Any]] = _undamaged(source, first.to_dicts)  # times may be out of all years
+    frame = _read_first(source, most)
+    rows: list[dict[str, Any]] = _undamaged(source, frame.to_dicts)  # times may be out of all years
     return rows
 
 
@@ -257,13 +259,13 @@ def with_one_header(lines: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
     It does by known names, or if no other line has any of them in its column.
     """
-    others = [line for line in lines if line != lines[0]]
-    if len(others) + 1 >= len(lines):
+    rows = [line for line in lines if line != lines[0]]
+    if len(rows) + 1 >= len(lines):
         return lines
-    columns = list(zip(*others, strict=False))
-    used = any(cell in column for cell, column in zip(lines[0], columns, strict=False))
-    names = any(map(is_known, lines[0])) or (bool(columns) and not used)
-    return [lines[0], *others] if names else lines
+    columns = list(zip(*rows, strict=False))
+    occurs = any(cell in column for cell, column in zip(lines[0], columns, strict=False))
+    names = any(map(is_known, lines[0])) or (bool(columns) and not occurs)
+    return [lines[0], *rows] if names else lines
 
 
 def read_columns(
@@ -287,8 +289,8 @@ def read_columns(
             return frame if columns is None else frame.select(columns)
     names = _header(source)  # read here: polars leaves doubled quotes in names
     clean = mended(source, len(names))
-    wanted = [k for k, name in enumerate(names) if name != MARK]
-    positions = wanted if columns is None else sorted(map(names.index, columns))
+    present = [k for k, name in enumerate(names) if name != MARK]
+    positions = present if columns is None else sorted(map(names.index, columns))
     options: dict[str, Any] = {"columns": list(positions)}
     if not has_header:
         blank = sum(1 for _ in takewhile(lambda line: not line, source.lines(1000)))
@@ -322,10 +324,10 @@ def read_roles(
 ) -> pl.DataFrame:
     """Return the columns of a table by role, and those whose names begin with a prefix."""
     present = column_names(source)
-    names = find_columns(present, roles, columns, source.name, optional)
-    more = [name for name in present if prefix and name.startswith(prefix)]
-    frame = read_columns(source, list(dict.fromkeys([*names.values(), *more])))
-    return frame.select(*(pl.col(name).alias(role) for role, name in names.items()), *more)
+    names = find_columns(present, roles, columns, source.name, optional=optional)
+    prefixed = [name for name in present if prefix and name.startswith(prefix)]
+    frame = read_columns(source, list(dict.fromkeys([*names.values(), *prefixed])))
+    return frame.select(*(pl.col(name).alias(role) for role, name in names.items()), *prefixed)
 
 
 def rows_of(source: Source) -> list[dict[str, Any]]:
@@ -411,16 +413,16 @@ def line_of_row(source: Source | None, row: int) -> str:
 
 def _different(names: list[str]) -> list[str]:
     """Return names of columns, a number added to one that is a repetition."""
-    taken = set(names)
+    in_use = set(names)
     times: Counter[str] = Counter()
     different = []
     for name in names:
         times[name] += 1
         free = name
-        while times[name] > 1 and free in taken:
+        while times[name] > 1 and free in in_use:
             free = f"{name} ({times[name]})"
-            times[name] += free in taken
-        taken.add(free)
+            times[name] += free in in_use
+        in_use.add(free)
         different.append(free)
     return different
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..answers.annotations import SCALES, Annotations
 from ..base.files import is_stream
-from ..errors import DataError, OptionError
+from ..errors import DataError, Note, OptionError
+from .columns import ColumnOf
 from .content import Content, Writable, content_of, is_id
 from .reading import Reading
 from .scales import scale_of_labels
@@ -60,62 +61,66 @@ class Target:
 
 TARGETS = {
     "long": Target(
-        None,
-        "a table with a row for each label, or for each item of a result",
-        (*_TABLES, "json"),
-        frozenset({"repeats"}),
-        None,
+        home=None,
+        summary="a table with a row for each label, or for each item of a result",
+        kinds=(*_TABLES, "json"),
+        holds=frozenset({"repeats"}),
+        columns=None,
     ),
     "nested": Target(
-        None,
-        "JSON, {item: {annotator: label}}",
-        ("json",),
-        frozenset({"unlabelled", "repeats"}),
+        home=None,
+        summary="JSON, {item: {annotator: label}}",
+        kinds=("json",),
+        holds=frozenset({"unlabelled", "repeats"}),
         results=False,
     ),
     "wide": Target(
-        "wide",
-        "a table with a row for each item and a column for each annotator (cleanlab)",
-        _TABLES,
-        frozenset({"unlabelled"}),
+        home="wide",
+        summary="a table with a row for each item and a column for each annotator (cleanlab)",
+        kinds=_TABLES,
+        holds=frozenset({"unlabelled"}),
         results=False,
     ),
     "crowd-kit": Target(
-        None, "a table of task, worker, label", _TABLES, frozenset({"repeats"}), None
+        home=None,
+        summary="a table of task, worker, label",
+        kinds=_TABLES,
+        holds=frozenset({"repeats"}),
+        columns=None,
     ),
     "label-studio": Target(
-        "tools.label_studio_tasks",
-        "tasks with annotations, or with predictions for a result",
-        ("json",),
-        frozenset({"unlabelled", "repeats", "gold", "texts", "ordinal", "interval"}),
-        ("duration", "time", "source"),
+        home="tools.label_studio_tasks",
+        summary="tasks with annotations, or with predictions for a result",
+        kinds=("json",),
+        holds=frozenset({"unlabelled", "repeats", "gold", "texts", "ordinal", "interval"}),
+        columns=("duration", "time", "source"),
     ),
     "argilla": Target(
-        "tools.argilla",
-        "records with responses, or with suggestions for a result",
-        ("json", "jsonl"),
-        frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
-        ("source",),
+        home="tools.argilla",
+        summary="records with responses, or with suggestions for a result",
+        kinds=("json", "jsonl"),
+        holds=frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
+        columns=("source",),
     ),
     "huggingface": Target(
-        "tools.huggingface",
-        "a table with a row for each item and lists of labels and annotators",
-        ("parquet", "jsonl"),
-        frozenset({"unlabelled", "repeats", "gold", "texts"}),
-        None,
+        home="tools.huggingface",
+        summary="a table with a row for each item and lists of labels and annotators",
+        kinds=("parquet", "jsonl"),
+        holds=frozenset({"unlabelled", "repeats", "gold", "texts"}),
+        columns=None,
     ),
     "huggingface-folder": Target(
-        "tools.huggingface_folders",
-        "a folder with such tables by split, class names and a card",
-        ("folder",),
-        frozenset({"unlabelled", "unused", "repeats", "gold", "texts"}),
-        None,
+        home="tools.huggingface_folders",
+        summary="a folder with such tables by split, class names and a card",
+        kinds=("folder",),
+        holds=frozenset({"unlabelled", "unused", "repeats", "gold", "texts"}),
+        columns=None,
     ),
     "peerannot": Target(
-        "tools.peerannot",
-        "a folder with answers.json and metadata.json",
-        ("folder",),
-        frozenset({"unlabelled", "unused", "repeats", "gold", *SCALES}),
+        home="tools.peerannot",
+        summary="a folder with answers.json and metadata.json",
+        kinds=("folder",),
+        holds=frozenset({"unlabelled", "unused", "repeats", "gold", *SCALES}),
         results=False,
     ),
 }
@@ -156,8 +161,8 @@ ANSWER_TARGETS = {
     "label-studio": AnswerTarget(
         "tools.label_studio_tasks",
         "tasks with annotations, or with predictions for a consensus",
-        ("spans", "boxes", "points", "sets", "texts"),
-        ".json",
+        kinds=("spans", "boxes", "points", "sets", "texts"),
+        ending=".json",
         per_annotator=False,
     ),
 }
@@ -172,7 +177,7 @@ class Destination(NamedTuple):
 
 
 def destination_of(
-    what: Writable,
+    content: Writable,
     path: str | Path,
     format: str | None = None,  # noqa: A002
 ) -> Destination:
@@ -180,20 +185,21 @@ def destination_of(
 
     `format` is one of the targets, or the kind of file for a long table.
     """
-    if format is None and isinstance(what, Annotations) and goes_to_folder(path):
+    if format is None and isinstance(content, Annotations) and goes_to_folder(path):
         return Destination("peerannot", "folder", "uncompressed")
     if format is None and str(path) == "-":
         return Destination("long", "csv", "uncompressed")
     if format is None or format in _TABLES or format == "json":
         kind, compression = format_for(path, format)
         if kind == "npy":
-            raise DataError(f"{path}: arrays are read, not written; choose another ending")
-        nested = kind == "json" and isinstance(what, Annotations)
+            message = "arrays are read, not written; choose another ending"
+            raise DataError(message, where=str(path))
+        nested = kind == "json" and isinstance(content, Annotations)
         return Destination("nested" if nested else "long", kind, compression)
     if format not in TARGETS:
-        known = [*TARGETS, *_TABLES, "json"]
-        near = get_close_matches(format, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        names = [*TARGETS, *_TABLES, "json"]
+        near = get_close_matches(format, names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
         raise OptionError(f"no format {format!r} to write; {hint}")
     return _by_ending(path, format)
 
@@ -209,8 +215,8 @@ def _by_ending(path: str | Path, name: str) -> Destination:
     except DataError:  # an ending of its own
         return Destination(name, kinds[0], format_for(path, "csv")[1])
     if kind not in kinds:
-        endings = " or ".join(f".{FORMATS[one][0]}" for one in kinds)
-        raise DataError(f"{path}: {name} is written as {endings}")
+        endings = " or ".join(f".{FORMATS[ending][0]}" for ending in kinds)
+        raise DataError(f"{name} is written as {endings}", where=str(path))
     return Destination(name, kind, compression)
 
 
@@ -245,8 +251,8 @@ def losses(
         )
     unread = what.unread if isinstance(what, Reading) else ()
     if unread:
-        remedy = f"--columns {unread[0]}={unread[0]} carries one along"
-        sentences.append(f"columns not read: {', '.join(unread)}; {remedy}")
+        sentence, example = f"columns not read: {', '.join(unread)}", {unread[0]: unread[0]}
+        sentences.append(Note(sentence, remedy="carries one along", columns=ColumnOf(example)))
     if target.home and hasattr(target.module, "clashes"):
         sentences += target.module.clashes(content)
     return sentences
@@ -280,11 +286,11 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     if isinstance(annotations, Annotations) and "unused" not in target.holds:
         unused = annotations.n_classes - len(np.unique(annotations.label))
         plain = destination.target in ("long", "nested")
-        named = destination.kind if plain else destination.target
+        writer = destination.kind if plain else destination.target
         if unused:
             yield (
                 f"{unused} classes that nobody used are not written: "
-                f"{named} does not declare classes"
+                f"{writer} does not declare classes"
             )
     lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
@@ -296,14 +302,15 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
 def _lost_scale(content: Content, annotations: Annotations, target: Target) -> Iterator[str]:
     """Yield that labels will look like those of another scale, if they will."""
     typed = content.kind == "ordinal" and all(map(is_id, annotations.classes.tolist()))
-    typed |= content.kind == "numeric" or target.home == "tools.peerannot"
+    typed |= content.kind == "numeric" or target is TARGETS["peerannot"]
     if len(annotations) == 0 or (typed and annotations.scale in target.holds):
         return
-    found = scale_of_labels(annotations).scale
-    if found != annotations.scale:
-        yield (
-            f"that the scale is {annotations.scale} is not written: the labels look {found}; "
-            f"--scale {annotations.scale} says it when they are read"
+    scale = scale_of_labels(annotations).scale
+    if scale != annotations.scale:
+        yield Note(
+            f"that the scale is {annotations.scale} is not written: the labels look {scale}",
+            remedy="says it when they are read",
+            scale=annotations.scale,
         )
 
 

@@ -76,8 +76,8 @@ def read(source: Source) -> Export:
             "label": pl.Series(classes, dtype=pl.String).gather(label),
         }
     )
-    if all(isinstance(one.get("split"), str) for one in records):
-        split = pl.Series("split", [str(one["split"]) for one in records])
+    if all(isinstance(record.get("split"), str) for record in records):
+        split = pl.Series("split", [str(record["split"]) for record in records])
         answers = answers.with_columns(split.gather(item))
     question = Question(answers, classes=tuple(classes))
     return Export({"votes": question}, texts_in(records, ids), (_NOTE,))
@@ -88,25 +88,25 @@ def _one_by_one(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], .
     item, label = np.nonzero(counts)
     times = counts[item, label]
     item, label = np.repeat(item, times), np.repeat(label, times)
-    first = np.searchsorted(item, item)  # where the votes on the same item begin
-    return item, label, np.arange(len(item)) - first
+    start = np.searchsorted(item, item)  # where the votes on the same item begin
+    return item, label, np.arange(len(item)) - start
 
 
 def _counter(records: Sequence[Record], explicit: bool = False) -> Counter | None:
     """Return the function that reads counts by class from such records, if there is one."""
-    keys = list(dict.fromkeys(key for one in records for key in one))
+    keys = list(dict.fromkeys(key for record in records for key in record))
     for key in keys:
-        if plain_name(key) in _COUNTS and all(_is_table(one.get(key)) for one in records):
+        if plain_name(key) in _COUNTS and all(_is_table(record.get(key)) for record in records):
             return partial(_from_object, key=key)
     for key in keys:
         if plain_name(key) in _SHARES:
             size = next((name for name in keys if plain_name(name) in _SIZES), None)
             return partial(_from_shares, key=key, size=size)
-    named = [key for key in keys if _PREFIX.match(key) and _counts_in(records, key)]
-    if len(named) > 1:
-        return partial(_from_columns, keys=named)
-    known = {*CARRIED["split"], *NEEDED["item"], "id", "index"}
-    plain = [key for key in keys if plain_name(key) not in known and _counts_in(records, key)]
+    prefixed = [key for key in keys if _PREFIX.match(key) and _counts_in(records, key)]
+    if len(prefixed) > 1:
+        return partial(_from_columns, keys=prefixed)
+    roles = {*CARRIED["split"], *NEEDED["item"], "id", "index"}
+    plain = [key for key in keys if plain_name(key) not in roles and _counts_in(records, key)]
     if len(plain) > 1 and (explicit or _sums_alike(records, plain, keys)):
         return partial(_from_columns, keys=plain)
     return None
@@ -124,18 +124,20 @@ def _is_count(value: Any) -> bool:
 
 
 def _counts_in(records: Sequence[Record], key: str) -> bool:
-    return all(_is_count(one.get(key)) for one in records)
+    return all(_is_count(record.get(key)) for record in records)
 
 
-def _sums_alike(records: Sequence[Record], named: list[str], keys: list[str]) -> bool:
+def _sums_alike(records: Sequence[Record], columns: list[str], keys: list[str]) -> bool:
     """Return whether columns add up to about the same in all rows, and some row is near agreed."""
-    others = [key for key in keys if key not in named]
-    if len(records) < 3 or not any(plain_name(key) in (*NEEDED["item"], "id") for key in others):
+    other_keys = [key for key in keys if key not in columns]
+    if len(records) < 3 or not any(
+        plain_name(key) in (*NEEDED["item"], "id") for key in other_keys
+    ):
         return False
-    table = np.array([[int(float(one[key])) for key in named] for one in records])
+    table = np.array([[int(float(record[key])) for key in columns] for record in records])
     sums = table.sum(axis=1)
     return bool(
-        len(named) > 2
+        len(columns) > 2
         and table.max() > 2
         and sums.min() >= 0.6 * sums.max()
         and (table.max(axis=1) > 0.6 * sums).any()

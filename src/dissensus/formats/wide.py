@@ -20,7 +20,7 @@ import polars as pl
 from ..answers.annotations import Annotations
 from ..answers.left_out import LeftOut
 from ..base.names import text
-from ..errors import OptionError
+from ..errors import Note, OptionError
 from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .content import Content
 from .format import Export, Head, Question
@@ -33,6 +33,8 @@ _GAPS = ("", *NO_LABEL)
 WHOLE = r"^[+-]?\d{1,4}(\.0)?$"
 _WHOLE = re.compile(WHOLE)
 _MOST_CLASSES = 30
+_MOST_CELLS = 10**8
+_FIRST = (20, 199)  # rows by which tables with types are recognised, and texts with a header
 _IDS = {*NEEDED["item"], "id", "index", "unnamed:_0", ""}
 
 
@@ -42,23 +44,23 @@ def recognises(head: Head) -> bool:
         return False
     if head.lines:
         return _layout(_split(head.lines)) is not None
-    return _layout(_as_lines(head), named=True) is not None
+    return _layout(_as_lines(head), has_names=True) is not None
 
 
 def recognises_lines(lines: Sequence[tuple[str, ...]]) -> bool:
     """Return whether a header and rows, as texts, show by themselves that they are a wide table."""
-    return _layout(lines, named=True) is not None
+    return _layout(lines, has_names=True) is not None
 
 
 def read(source: Source) -> Export:
     """Return one row for each label of a wide table."""
     frame = _table(source)
-    first = with_one_header([row for row in frame.head(200).fill_null("").rows() if any(row)])
-    if not first or frame.width < 2:
+    lines = with_one_header([row for row in frame.head(200).fill_null("").rows() if any(row)])
+    if not lines or frame.width < 2:
         raise source.fail("a wide table has a column for each annotator, and here is one column")
-    named = source.format not in ("csv", "tsv")
-    header, ids = _layout(first, named=named) or _header_and_ids(first, named)
-    ids |= header and plain_name(first[0][0] or "") in NEEDED["item"]  # though one comes twice
+    has_names = source.format not in ("csv", "tsv")
+    header, ids = _layout(lines, has_names=has_names) or _header_and_ids(lines, has_names)
+    ids |= header and plain_name(lines[0][0] or "") in NEEDED["item"]  # though one comes twice
     names = [str(cell or "") for cell in frame.row(0)] if header else []
     if header:
         frame = without_headers(source, frame.slice(1), names)
@@ -82,8 +84,10 @@ def read(source: Source) -> Export:
     if answers["item"].n_unique() < frame.height or answers["annotator"].n_unique() < len(people):
         items = item.filter(item.is_not_null() if ids else _are_rows(source, frame)).to_list()
         n_items = len(items)
-        who = tuple(names_of[one] for one in people)
-        left_out = LeftOut(items=tuple(items), annotators=who)  # as far as they have no label
+        annotators = tuple(names_of[column] for column in people)
+        left_out = LeftOut(
+            items=tuple(items), annotators=annotators
+        )  # as far as they have no label
     note = (
         f"read as a wide table: {len(people)} annotators in columns, "
         f"{n_items} items in rows{', -1 for no label' if whole else ''}"
@@ -162,15 +166,15 @@ def _by_spaces(source: Source, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _layout(lines: Sequence[Sequence[str]], *, named: bool = False) -> tuple[bool, bool] | None:
+def _layout(lines: Sequence[Sequence[str]], *, has_names: bool = False) -> tuple[bool, bool] | None:
     """Return whether there is a header and a column of ids, if this is a wide table at all.
 
-    With `named`, the first line is one, whatever it looks like.
+    With `has_names`, the first line is one, whatever it looks like.
     """
     lines = [line for line in lines if any(line)]
     if len(lines) < 2 or len({len(line) for line in lines}) > 1 or len(lines[0]) < 2:
         return None
-    header, ids = _header_and_ids(lines, named)
+    header, ids = _header_and_ids(lines, has_names)
     if header and any(map(is_known, lines[0][1:] if ids else lines[0])):
         return None
     columns = list(zip(*(lines[1:] if header else lines), strict=True))[1 if ids else 0 :]
@@ -186,25 +190,25 @@ def _plain(column: Sequence[str]) -> tuple[str, ...]:
 def _has_header(lines: Sequence[Sequence[str]]) -> bool:
     """Return whether the first line names columns: none of its texts is a label below."""
     below = {cell.strip() for line in lines[1:] for cell in line[1:]} - {"", None}
-    first = [cell for cell in lines[0][1:] if cell and cell.strip().lower() not in _GAPS]
+    cells = [cell for cell in lines[0][1:] if cell and cell.strip().lower() not in _GAPS]
     if plain_name(lines[0][0] or "") in _IDS - {""}:
         return True
-    return bool(first) and not any(cell.strip() in below or _WHOLE.match(cell) for cell in first)
+    return bool(cells) and not any(cell.strip() in below or _WHOLE.match(cell) for cell in cells)
 
 
-def _header_and_ids(lines: Sequence[Sequence[str]], named: bool) -> tuple[bool, bool]:
-    header = named or _has_header(lines)
+def _header_and_ids(lines: Sequence[Sequence[str]], has_names: bool) -> tuple[bool, bool]:
+    header = has_names or _has_header(lines)
     return header, _has_ids(lines, header)
 
 
 def _has_ids(lines: Sequence[Sequence[str]], header: bool) -> bool:
     """Return whether the first column names items: all different, and no labels elsewhere."""
     rows = lines[1:] if header else lines
-    first = [line[0] for line in rows]
-    if header and plain_name(lines[0][0] or "") in _IDS and len({*first}) == len(first):
+    ids = [line[0] for line in rows]
+    if header and plain_name(lines[0][0] or "") in _IDS and len({*ids}) == len(ids):
         return True
-    others = {cell.strip() for line in rows for cell in line[1:]}
-    return len(first) > 1 and len({*first}) == len(first) and not others & {*first}
+    elsewhere = {cell.strip() for line in rows for cell in line[1:]}
+    return len(ids) > 1 and len({*ids}) == len(ids) and not elsewhere & {*ids}
 
 
 def _share_labels(columns: Sequence[tuple[str, ...]]) -> bool:
@@ -220,12 +224,10 @@ def _share_labels(columns: Sequence[tuple[str, ...]]) -> bool:
     if all(_WHOLE.match(label) for label in labels):  # codes of items look the same
         covered = sum(map(len, filled)) / (len(labels) * len(columns))
         return 2 * gaps > len(columns) or (len(columns) > 4 and covered > 0.5)
-    columns_with = Counter(label for one in filled for label in one)
-    return all(any(columns_with[label] > 1 for label in one) for one in filled if one)
-
-
-_MOST_CELLS = 10**8
-_FIRST = (20, 199)  # rows by which tables with types are recognised, and texts with a header
+    columns_with = Counter(label for labels_in in filled for label in labels_in)
+    return all(
+        any(columns_with[label] > 1 for label in labels_in) for labels_in in filled if labels_in
+    )
 
 
 def answers(content: Content) -> pl.DataFrame:
@@ -239,8 +241,8 @@ def answers(content: Content) -> pl.DataFrame:
         )
     annotators = annotations.annotators.tolist()
     usual = chain(("item", "item_id", "task"), (f"item {position}" for position in count(2)))
-    taken = {*annotators, *annotations.items.tolist()}  # no row may look like the header again
-    key = next(name for name in usual if name not in taken)
+    in_use = {*annotators, *annotations.items.tolist()}  # no row may look like the header again
+    key = next(name for name in usual if name not in in_use)
     long = content.what.to_polars().select(pl.col("item").alias(key), "annotator", "label")
     cells_of = long.pivot(on="annotator", index=key, values="label", aggregate_function="first")
     wide = pl.DataFrame({key: annotations.items.tolist()}, schema={key: pl.String}).join(
@@ -258,8 +260,8 @@ def _shows_itself(content: Content) -> bool:
     """Return whether the reader recognises the first rows as a wide table."""
     annotations = content.annotations
     if isinstance(annotations, Annotations):
-        first = np.arange(annotations.n_items) < _FIRST[-1]
-        content = replace(content, what=annotations.subset(items=first))
+        is_first = np.arange(annotations.n_items) < _FIRST[-1]
+        content = replace(content, what=annotations.subset(items=is_first))
     frame = answers(content).head(_FIRST[-1]).cast(pl.String).fill_null("")
     lines = [tuple(frame.columns), *frame.rows()]
     return all(recognises_lines(lines[: 1 + rows]) for rows in _FIRST)
@@ -267,7 +269,8 @@ def _shows_itself(content: Content) -> bool:
 
 def clashes(content: Content) -> list[str]:
     """Return which labels have no cell of their own, and which look like an empty one."""
-    annotations, sentences = content.annotations, []
+    annotations = content.annotations
+    sentences: list[str] = []
     repeats = int(annotations.repeats.sum())
     if repeats:
         sentences.append(
@@ -275,7 +278,8 @@ def clashes(content: Content) -> list[str]:
             "item, and the label that sorts first is kept"
         )
     if not _shows_itself(content):
-        sentences.append("its columns do not show that it is a wide table: --format wide reads it")
+        remedy = "its columns do not show that it is a wide table: {} reads it"
+        sentences.append(Note("", remedy=remedy, format="wide"))
     if isinstance(annotations, Annotations):
         names = annotations.classes.tolist()
         if all(re.fullmatch(WHOLE, name) for name in names):
@@ -283,8 +287,8 @@ def clashes(content: Content) -> list[str]:
             sentences += [f"the label {name!r} is read as {name[:-2]!r}" for name in broken]
         odd = [name for name in annotations.classes.tolist() if name.lower() in ("-1", *NO_LABEL)]
         sentences += [f"the label {name!r} may be read as an empty cell" for name in odd]
-    known = [name for name in annotations.annotators.tolist() if is_known(name)]
+    ambiguous = [name for name in annotations.annotators.tolist() if is_known(name)]
     sentences += [
-        f"the annotator {name!r} may be taken for a column of that name" for name in known
+        f"the annotator {name!r} may be taken for a column of that name" for name in ambiguous
     ]
     return sentences

@@ -1,14 +1,11 @@
-"""Annotations, numbers, results, tables, arrays and JSON as files, each whole or not there.
-
-Answers of other kinds than classes, and consensus of them, as files of labelling tools.
-"""
+"""Annotations, answers, results, tables, arrays and JSON as files, each whole or not there."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +28,8 @@ from .reading import Reading
 from .sources import FORMATS, format_for
 from .targets import ANSWER_TARGETS, TARGETS, destination_of
 from .tools.huggingface_folders import Card
+
+_OWN = ".dissensus-answers"  # marks a folder as written here
 
 
 def write(
@@ -72,8 +71,8 @@ def write(
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)
     if destination.kind == "folder":
-        more = {"card": card} if destination.target == "huggingface-folder" else {}
-        TARGETS[destination.target].module.save(content, path, **more)
+        settings = {"card": card} if destination.target == "huggingface-folder" else {}
+        TARGETS[destination.target].module.save(content, path, **settings)
         return
     if destination.target in ("long", "crowd-kit"):
         names = {"item": "task", "annotator": "worker"} if destination.target != "long" else {}
@@ -83,25 +82,27 @@ def write(
     _save(body, path, destination.kind, destination.compression)
 
 
-def _write_answers(answers: Answers, path: str | Path, given: str | None) -> None:
+def _write_answers(answers: Answers, path: str | Path, format_name: str | None) -> None:
     """Write answers for a tool, as records where the file is JSON, or as a long table."""
-    if given in ANSWER_TARGETS:
-        write_answers(answers, path, format=given)
+    if format_name in ANSWER_TARGETS:
+        write_answers(answers, path, format=format_name)
         return
-    kind, compression = _kind_of_file(path, given)
+    kind, compression = _kind_of_file(path, format_name)
     if kind == "npy":
-        raise OptionError(f"{path}: answers are written as a table or as JSON")
+        raise OptionError("answers are written as a table or as JSON", where=str(path))
     body = answers.to_rows() if kind in ("jsonl", "json") else answers.to_polars()
     _save(body, path, kind, compression)
 
 
-def _kind_of_file(path: str | Path, given: str | None) -> tuple[str, str]:
-    if given is not None and given not in FORMATS:
-        known = ", ".join((*FORMATS, *ANSWER_TARGETS))
-        raise OptionError(f"--to {given}: answers of this kind are written as {known}")
+def _kind_of_file(path: str | Path, format_name: str | None) -> tuple[str, str]:
+    if format_name is not None and format_name not in FORMATS:
+        names = ", ".join((*FORMATS, *ANSWER_TARGETS))
+        raise OptionError(
+            remedy=f"{{}}: answers of this kind are written as {names}", to=format_name
+        )
     if str(path) == "-":
-        return given or "csv", "uncompressed"
-    return format_for(path, given)
+        return format_name or "csv", "uncompressed"
+    return format_for(path, format_name)
 
 
 def write_columns(
@@ -147,8 +148,8 @@ def _body(content: Content, name: str) -> Any:
     if not content.is_result:
         return target.module.answers(content)
     if not target.results:
-        others = ", ".join(other for other in TARGETS if TARGETS[other].results)
-        raise OptionError(f"{name} is for annotations; a result can be written as {others}")
+        names = ", ".join(key for key in TARGETS if TARGETS[key].results)
+        raise OptionError(f"{name} is for annotations; a result can be written as {names}")
     return target.module.results(content)
 
 
@@ -198,7 +199,8 @@ def _writable_times(frame: pl.DataFrame, path: str | Path) -> Iterator[None]:
         with without_panics():
             yield
     except (pl.exceptions.ComputeError, ValueError, OverflowError):
-        raise DataError(f"{path}: a time is out of the years that can be written") from None
+        message = "a time is out of the years that can be written"
+        raise DataError(message, where=str(path)) from None
 
 
 def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:
@@ -216,9 +218,6 @@ def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:
     for number, record in enumerate(body):
         file.write((between if number else b"") + encode(record))
     file.write(after)
-
-
-_OWN = ".dissensus-answers"  # marks a folder as written here
 
 
 class ConsensusLike(Protocol):
@@ -306,8 +305,8 @@ def write_answers(
         Height and width of images, item → (height, width), which boxes need in Label Studio.
     """
     if format not in ANSWER_TARGETS:
-        known = ", ".join(ANSWER_TARGETS)
-        raise OptionError(f"answers are not written as {format!r}; there are {known}")
+        names = ", ".join(ANSWER_TARGETS)
+        raise OptionError(f"answers are not written as {format!r}; there are {names}")
     target = ANSWER_TARGETS[format]
     content = _content_of(what, texts, sizes)
     if content.answers.kind not in target.kinds:
@@ -316,9 +315,15 @@ def write_answers(
     lost: list[str] = []
     if str(path) != "-" and (str(path).endswith("/") or not Path(path).suffix):
         if not target.per_annotator:
-            raise DataError(f"{path}: {format} is one file for all annotators; name a file")
-        bodies = target.module.bodies(content, lost)
-        _write_folder(path, content.answers.annotators.tolist(), bodies, target.ending, lost)
+            message = f"{format} is one file for all annotators; name a file"
+            raise DataError(message, where=str(path))
+        names = content.answers.annotators.tolist()
+        files = zip(names, target.module.bodies(content, lost), strict=True)
+        _write_folder(path, files, target.ending)
+        renamed = [name for name in names if _file_name(name) != name]
+        if renamed:
+            example = f"such as {renamed[0]!r}"
+            lost.append(f"files of {len(renamed)} annotators have other names, {example}")
         return lost
     body = target.module.body(content, lost).encode()
     if str(path) == "-":
@@ -329,31 +334,32 @@ def write_answers(
     return lost
 
 
-def _write_folder(
-    path: str | Path, names: list[str], bodies: Iterator[str], ending: str, lost: list[str]
-) -> None:
+def _write_folder(path: str | Path, files: Iterable[tuple[str, str]], ending: str) -> None:
     """Write a file for each annotator, all of them or none."""
     with atomic_folder(path, (_OWN,)) as draft:
-        for name, body in zip(names, bodies, strict=True):
+        for name, body in files:
             (draft / f"{_file_name(name)}{ending}").write_text(body, encoding="utf-8")
         (draft / _OWN).write_text("", encoding="utf-8")
-    changed = [name for name in names if _file_name(name) != name]
-    if changed:
-        lost.append(f"files of {len(changed)} annotators have other names, such as {changed[0]!r}")
 
 
 def _content_of(
-    what: Answers | ConsensusLike,
+    source: Answers | ConsensusLike,
     texts: Mapping[str, str] | pl.DataFrame | None,
     sizes: Mapping[str, tuple[int, int]] | None,
 ) -> AnswerContent:
     if isinstance(texts, pl.DataFrame):
         texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
-    answers = what if isinstance(what, Answers) else what.consensus
-    known = _own_sizes(answers) | dict(sizes or {})
-    if isinstance(what, Answers):
-        return AnswerContent(what, texts or {}, known)
-    return AnswerContent(answers, texts or {}, known, what.method, _scores(answers, what.items))
+    answers = source if isinstance(source, Answers) else source.consensus
+    all_sizes = _own_sizes(answers) | dict(sizes or {})
+    if isinstance(source, Answers):
+        return AnswerContent(source, texts or {}, all_sizes)
+    return AnswerContent(
+        answers,
+        texts=texts or {},
+        sizes=all_sizes,
+        method=source.method,
+        scores=_scores(answers, source.items),
+    )
 
 
 def _own_sizes(answers: Answers) -> dict[str, tuple[int, int]]:
@@ -362,8 +368,8 @@ def _own_sizes(answers: Answers) -> dict[str, tuple[int, int]]:
     if size is None:
         return {}
     pairs = np.asarray(size)[:, ::-1] if answers.kind == "points" else np.asarray(size)
-    known = zip(answers.items.tolist(), pairs.tolist(), strict=True)
-    return {item: (int(h), int(w)) for item, (h, w) in known if h == h and w == w}
+    sizes = zip(answers.items.tolist(), pairs.tolist(), strict=True)
+    return {item: (int(h), int(w)) for item, (h, w) in sizes if h == h and w == w}
 
 
 def _scores(answers: Answers, items: Mapping[str, Array]) -> dict[tuple[Any, ...], float]:

@@ -7,9 +7,8 @@ findings make results wrong whatever the method; the rest is worth knowing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from ..base.arrays import Integers
 from ..base.names import as_names
 from ..base.storage import as_plain
 from ..base.tables import Table, Tabular, columns_of
-from ..errors import DataError
+from ..errors import DataError, Note
 from ..pages.sections import SERIOUS, Finding
 from .check_annotators import (
     check_crowd,
@@ -233,13 +232,13 @@ def read_incomplete(read: Callable[[str], Reading]) -> tuple[Reading, list[Findi
     try:
         return read("error"), []
     except DataError as problem:
-        sentence, _, remedy = str(problem).rpartition("; ")
-        if not remedy.endswith("leaves such rows out"):
+        message = problem.message
+        drop = next((cure for cure in message.remedies if "missing" in cure.instead), None)
+        if drop is None:
             raise
-    more = re.search(r"; (\d+) more ", sentence)
-    count = 1 + int(more[1] if more else 0)
-    remedy = f"complete the rows; {remedy}"
-    finding = Finding("incomplete", f"{sentence}.", count, remedy=remedy, severity=SERIOUS)
+    sentence = f"{replace(message, remedies=()).text()}."
+    remedy = Note("complete the rows", remedy=drop.words, **drop.instead)
+    finding = Finding("incomplete", sentence, message.rows, remedy=remedy, severity=SERIOUS)
     return read("drop"), [finding]
 
 
