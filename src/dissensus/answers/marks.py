@@ -257,14 +257,20 @@ class Marks(Ragged):
 
     def _matched(self, first: Integers, second: Integers) -> Floats:
         """Return the summed similarity of the best one-to-one match of pairs of answers."""
-        pair, left, right = self.mark_pairs(first, second)
-        corners, item = self.corners(self.place), self.item.astype(np.int64)
-        value = self.similarity(corners[left], corners[right], item[first[pair]])
+        pair, left, right, value = self._compared(first, second)
         value[self.label[left] != self.label[right]] = 0.0
         near = value > 0
         return best_match(
             pair[near], left[near], right[near], value=value[near], n_pairs=len(first)
         )
+
+    def _compared(
+        self, first: Integers, second: Integers
+    ) -> tuple[Integers, Integers, Integers, Floats]:
+        """Return every pair of marks of pairs of answers as `mark_pairs`, and its similarity."""
+        pair, left, right = self.mark_pairs(first, second)
+        corners, item = self.corners(self.place), self.item.astype(np.int64)
+        return pair, left, right, self.similarity(corners[left], corners[right], item[first[pair]])
 
     def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
         """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
@@ -280,9 +286,7 @@ class Marks(Ragged):
         n_first, n_second = self.sizes[first], self.sizes[second]
         matched = np.zeros(len(first))
         for batch in _batches(n_first * n_second):
-            pair, left, right = self.mark_pairs(first[batch], second[batch])
-            corners, item = self.corners(self.place), self.item.astype(np.int64)
-            value = self.similarity(corners[left], corners[right], item[first[batch][pair]])
+            pair, left, right, value = self._compared(first[batch], second[batch])
             near = (value >= least) & (self.label[left] == self.label[right])
             size = len(first[batch])
             weight = np.ones(int(near.sum()))
@@ -519,10 +523,8 @@ class Points(Marks):
         """Return answers from one mapping each; `size` has width and height where it is known."""
         mappings = list(rows)
         points = super().from_rows(mappings, items=items, annotators=annotators)
-        sizes = {text(row["item"]): row["size"] for row in mappings if row.get("size") is not None}
-        blank = (np.nan, np.nan)
-        pairs = [sizes.get(name, blank) for name in points.items.tolist()]
-        return replace(points, size=np.array(pairs, dtype=float).reshape(-1, 2))
+        sizes = {row["item"]: row["size"] for row in mappings if row.get("size") is not None}
+        return replace(points, size=_image_sizes(points.items, sizes))
 
     def to_rows(self) -> list[dict[str, Any]]:
         rows, sizes = super().to_rows(), self.size[self.item]
@@ -535,10 +537,7 @@ class Points(Marks):
     def _from_marks(cls, rows: dict[str, Any], *columns: Any, **fields: Any) -> Self:
         size = fields.get("size")
         if not isinstance(size, np.ndarray):
-            sizes = {text(name): pair for name, pair in (size or {}).items()}
-            blank = (np.nan, np.nan)
-            pairs = [sizes.get(name, blank) for name in rows["items"].tolist()]
-            size = np.array(pairs, dtype=float).reshape(-1, 2)
+            size = _image_sizes(rows["items"], size or {})
         return super()._from_marks(rows, *columns, **fields | {"size": size})
 
     @classmethod
@@ -576,6 +575,13 @@ class Points(Marks):
 
     def extent(self, corners: Floats, item: Integers) -> tuple[Floats, Floats]:
         return corners[:, 0], corners[:, 0] + _FAR * self.reach[item]
+
+
+def _image_sizes(items: Names, size: Mapping[Any, Any]) -> Floats:
+    """Return width and height of the image of every item, NaN where they are unknown."""
+    sizes = {text(name): pair for name, pair in size.items()}
+    pairs = [sizes.get(name, (np.nan, np.nan)) for name in items.tolist()]
+    return np.array(pairs, dtype=float).reshape(-1, 2)
 
 
 def _iou(shared: Floats, sizes: Floats) -> Floats:
