@@ -7,7 +7,7 @@ width and height. Within an answer marks are sorted, so their order in a file do
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -30,7 +30,7 @@ from ..base.names import (
 from ..base.tables import Table, as_column
 from ..errors import DataError
 from .base import Candidates, Ragged, coded_rows, long_frame
-from .matching import Pairs, best_match, match_marks, overlapping, span_candidates
+from .matching import Pairs, batches, best_match, match_marks, overlapping, span_candidates
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _UNLABELLED = ""
 _REACH = 0.03  # standard deviation of a point, as a fraction of the image's diagonal
 _FAR = 3.0  # standard deviations beyond which points are not similar
-_BATCH = 2**22  # pairs of marks to compare at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -82,8 +81,8 @@ class Marks(Ragged):
         item: Sequence[Any] | Array,
         annotator: Sequence[Any] | Array,
         place: Mapping[str, Sequence[Any] | Array],
-        *,
         label: Sequence[Any] | Array | None,
+        *,
         items: Iterable[Any] | None,
         annotators: Iterable[Any] | None,
         classes: Iterable[Any] | None,
@@ -151,7 +150,7 @@ class Marks(Ragged):
         label = [mark.get("label") for mark in marks]
         item, annotator = as_array(item)[rows], as_array(annotator)[rows]
         return cls._from_columns(
-            item, annotator, place, label=label, items=items, annotators=annotators, classes=classes
+            item, annotator, place, label, items=items, annotators=annotators, classes=classes
         )
 
     @classmethod
@@ -248,29 +247,25 @@ class Marks(Ragged):
 
     def distance(self, first: Integers, second: Integers) -> Floats:
         """Return 1 - 2 Σ m / (n1 + n2), with m on the best match of marks with the same label."""
-        n_first, n_second = self.sizes[first], self.sizes[second]
-        matched = np.zeros(len(first))
-        for batch in _batches(n_first * n_second):
-            matched[batch] = self._matched(first[batch], second[batch])
-        n_marks = n_first + n_second
+        matched = self._matched(first, second, lambda similarity: similarity)
+        n_marks = self.sizes[first] + self.sizes[second]
         return np.clip(1 - 2 * matched / np.maximum(n_marks, 1), 0.0, 1.0) * (n_marks > 0)
 
-    def _matched(self, first: Integers, second: Integers) -> Floats:
-        """Return the summed similarity of the best one-to-one match of pairs of answers."""
-        pair, left, right, value = self._compared(first, second)
-        value[self.label[left] != self.label[right]] = 0.0
-        near = value > 0
-        return best_match(
-            pair[near], left[near], right[near], value=value[near], n_pairs=len(first)
-        )
-
-    def _compared(
-        self, first: Integers, second: Integers
-    ) -> tuple[Integers, Integers, Integers, Floats]:
-        """Return every pair of marks of pairs of answers as `mark_pairs`, and its similarity."""
-        pair, left, right = self.mark_pairs(first, second)
+    def _matched(
+        self, first: Integers, second: Integers, weigh: Callable[[Floats], Floats]
+    ) -> Floats:
+        """Return the summed weight of the best one-to-one match of pairs of answers."""
+        matched = np.zeros(len(first))
         corners, item = self.corners(self.place), self.item.astype(np.int64)
-        return pair, left, right, self.similarity(corners[left], corners[right], item[first[pair]])
+        for batch in batches(self.sizes[first] * self.sizes[second]):
+            pair, left, right = self.mark_pairs(first[batch], second[batch])
+            similarity = self.similarity(corners[left], corners[right], item[first[batch][pair]])
+            weight = weigh(similarity)
+            near = (weight > 0) & (self.label[left] == self.label[right])
+            matched[batch] = best_match(
+                pair[near], left[near], right[near], value=weight[near], n_pairs=len(first[batch])
+            )
+        return matched
 
     def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
         """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
@@ -283,29 +278,22 @@ class Marks(Ragged):
 
     def f1(self, first: Integers, second: Integers, least: float) -> Floats:
         """Return the F1 of pairs of answers: marks match if they are at least this similar."""
-        n_first, n_second = self.sizes[first], self.sizes[second]
-        matched = np.zeros(len(first))
-        for batch in _batches(n_first * n_second):
-            pair, left, right, value = self._compared(first[batch], second[batch])
-            near = (value >= least) & (self.label[left] == self.label[right])
-            size = len(first[batch])
-            weight = np.ones(int(near.sum()))
-            matched[batch] = best_match(
-                pair[near], left[near], right[near], value=weight, n_pairs=size
-            )
-        n_marks = n_first + n_second
+        matched = self._matched(
+            first, second, lambda similarity: (similarity >= least).astype(float)
+        )
+        n_marks = self.sizes[first] + self.sizes[second]
         return np.where(n_marks > 0, 2 * matched / np.maximum(n_marks, 1), 1.0)
 
     def similar_pairs(
         self, corners: Floats, item: Integers, annotator: Integers, least: float
     ) -> Pairs:
         """Return the pairs of marks of different annotators that are at least this similar."""
-        batches = []
-        for left, right in overlapping(*self.extent(corners, item), item, _BATCH):
+        pieces = []
+        for left, right in overlapping(*self.extent(corners, item), item):
             value = self.similarity(corners[left], corners[right], item[left])
             near = (value >= least) & (annotator[left] != annotator[right])
-            batches.append(Pairs(left[near], right[near], value[near]))
-        return Pairs(*(np.concatenate(column) for column in zip(*batches, strict=True)))
+            pieces.append(Pairs(left[near], right[near], value[near]))
+        return Pairs(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def label_codes(self, gold: Self) -> Integers:
         """Return the labels of known marks in the codes of these; refuse other labels."""
@@ -361,7 +349,7 @@ class Spans(Marks):
         """Return spans from one row each; a row without start and end is an empty answer."""
         place = {"start": start, "end": end}
         return cls._from_columns(
-            item, annotator, place, label=label, items=items, annotators=annotators, classes=classes
+            item, annotator, place, label, items=items, annotators=annotators, classes=classes
         )
 
     @classmethod
@@ -433,7 +421,7 @@ class Boxes(Marks):
         """Return boxes from one row each; a row without coordinates is an empty answer."""
         place = {"x": x, "y": y, "w": w, "h": h}
         return cls._from_columns(
-            item, annotator, place, label=label, items=items, annotators=annotators, classes=classes
+            item, annotator, place, label, items=items, annotators=annotators, classes=classes
         )
 
     @classmethod
@@ -505,7 +493,7 @@ class Points(Marks):
             item,
             annotator,
             place,
-            label=label,
+            label,
             items=items,
             annotators=annotators,
             classes=classes,
@@ -588,16 +576,6 @@ def _iou(shared: Floats, sizes: Floats) -> Floats:
     """Return intersection over union from the intersection and the sum of both sizes."""
     union = sizes - shared
     return np.divide(shared, union, out=np.zeros(len(shared)), where=union > 0)
-
-
-def _batches(cells: Integers) -> Iterator[slice]:
-    """Yield ranges of pairs with not too many cells in all."""
-    cumulative = np.concatenate([[0], np.cumsum(cells)])
-    start = 0
-    while start < len(cells):
-        stop = int(np.searchsorted(cumulative, cumulative[start] + _BATCH, side="right")) - 1
-        yield slice(start, stop := max(stop, start + 1))
-        start = stop
 
 
 def _labels(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NO, YES = 0, 1  # answers to a candidate
 _DIGITS = 9  # of sums that are compared
-_BATCH = 2**22  # pairs of spans to compare at once
+_BATCH = 2**22  # pairs of marks to compare at once
 
 
 class Pairs(NamedTuple):
@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
 
 
 def overlapping(
-    low: Floats, high: Floats, item: Integers, most: int
+    low: Floats, high: Floats, item: Integers, most: int = _BATCH
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yield all pairs of intervals on the same item that meet, about `most` at a time."""
     value, rank = np.unique(np.concatenate([low, high]), return_inverse=True)
@@ -48,6 +48,16 @@ def overlapping(
         size = after[start:stop]
         earlier = np.repeat(np.arange(start, start + len(size)), size)
         yield order[earlier], order[earlier + 1 + count_up(size)]
+
+
+def batches(cells: Integers) -> Iterator[slice]:
+    """Yield ranges of pairs of answers with not too many pairs of marks, `cells`, in all."""
+    cumulative = np.concatenate([[0], np.cumsum(cells)])
+    start = 0
+    while start < len(cells):
+        stop = int(np.searchsorted(cumulative, cumulative[start] + _BATCH, side="right")) - 1
+        yield slice(start, stop := max(stop, start + 1))
+        start = stop
 
 
 def best_match(
@@ -177,12 +187,12 @@ def span_candidates(spans: Spans, gold: Spans | None) -> Candidates:
 
 def overlaps(item: Integers, place: Floats) -> tuple[Integers, Integers]:
     """Return all pairs of spans on the same item that share a position."""
-    batches = [
+    pieces = [
         (left[real], right[real])
-        for left, right in overlapping(place[:, 0], place[:, 1], item, _BATCH)
+        for left, right in overlapping(place[:, 0], place[:, 1], item)
         for real in [(place[left, 0] < place[right, 1]) & (place[right, 0] < place[left, 1])]
     ]
-    first, second = zip(*batches, strict=True)
+    first, second = zip(*pieces, strict=True)
     return np.concatenate(first), np.concatenate(second)
 
 
