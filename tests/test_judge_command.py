@@ -319,5 +319,5 @@ def test_patterns_come_before_columns_and_the_rest_is_of_the_other_kind():
         "model",
         "person",
     ]
-    with pytest.raises(DataError, match="--models 'b\\*' matches no annotator"):
+    with pytest.raises(DataError, match="models=… 'b\\*' matches no annotator"):
         given.with_kinds(models=["b*"])

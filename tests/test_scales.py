@@ -269,7 +269,7 @@ def test_functions_of_classes_refuse_numbers():
     assert annotations.scale == "interval"
     for use in (aggregate, compare, lambda one: plan(one, budget=1)):
         with pytest.raises(
-            DataError, match=r"needs classes, but the labels are numbers; .*--scale"
+            DataError, match=r"needs classes, but the labels are numbers; .*scale='ordinal' or"
         ):
             use(annotations)
 

@@ -95,14 +95,14 @@ def __getattr__(name: str) -> Any:
 
 def as_method(method: str | Aggregator) -> Aggregator:
     """Return a method from its specification; files that its settings name are read."""
-    chosen = aggregators.create(method) if isinstance(method, str) else method
-    if not isinstance(chosen, Aggregator):
-        raise MethodError(f"a method is a name or an Aggregator, not {chosen!r}")
-    if chosen.side_tables:
+    aggregator = aggregators.create(method) if isinstance(method, str) else method
+    if not isinstance(aggregator, Aggregator):
+        raise MethodError(f"a method is a name or an Aggregator, not {aggregator!r}")
+    if aggregator.side_tables:
         from ..formats.side_tables import read_side_tables
 
-        return read_side_tables(chosen, chosen.side_tables)
-    return chosen
+        return read_side_tables(aggregator, aggregator.side_tables)
+    return aggregator
 
 
 def check_authors(method: Aggregator) -> None:
@@ -160,14 +160,14 @@ def aggregate(
     """
     annotations = as_annotations(annotations)
     annotations.check_classes("aggregate", "`estimate` takes numbers")
-    chosen = as_method(method)
+    aggregator = as_method(method)
     if authors is not None:
         from ..formats.side_tables import read_authors
 
-        check_authors(chosen)
-        known = authors if isinstance(authors, Mapping) else read_authors(authors)
-        annotations, _ = without_own(annotations, known)
-    return chosen.fit(
+        check_authors(aggregator)
+        author_of = authors if isinstance(authors, Mapping) else read_authors(authors)
+        annotations, _ = without_own(annotations, author_of)
+    return aggregator.fit(
         annotations,
         gold=as_truth(gold),
         start=start,

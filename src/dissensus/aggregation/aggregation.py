@@ -88,7 +88,7 @@ class Consensus(Tabular, FrozenArrays):
             )
         notes = {name: getattr(self, name) for name in _JSON} | {"answers": self.kind}
         state = State.join(notes, **parts)
-        save_state(folder, "consensus", self.answers, state.notes, state.arrays)
+        save_state(folder, "consensus", self.answers, notes=state.notes, arrays=state.arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Consensus:

@@ -19,7 +19,7 @@ from ..answers import Answers
 from ..base.arrays import Floats
 from ..base.names import indices_of
 from ..base.storage import as_plain
-from ..errors import DataError, OptionError
+from ..errors import DataError, Note, OptionError
 from ..metrics import Evaluation, evaluate_answers
 from ..metrics.answer_scores import joined
 from ..registry import registries
@@ -58,7 +58,7 @@ class AnswerComparison:
     @property
     def verdict(self) -> str:
         """Which methods are closest, in a sentence."""
-        tied = [one.method for one in self.methods if one.tied]
+        tied = [row.method for row in self.methods if row.tied]
         if len(tied) == 1:
             return f"{tied[0]} is closest to the answers left out."
         return f"{', '.join(tied)} cannot be distinguished by the answers left out."
@@ -68,9 +68,11 @@ class AnswerComparison:
         """What to know before choosing by answers left out; empty where nothing is."""
         if self.kind not in ("spans", "boxes", "points", "sets"):
             return ""
-        return (
+        return Note(
             "answers left out miss what annotators miss, so a method that finds more than they do "
-            "looks farther away; choose by known answers (--truth) where there are any."
+            "looks farther away",
+            remedy="choose by known answers ({}) where there are any.",
+            truth=...,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -121,18 +123,18 @@ def compare_on_answers(
     out = _left_out(answers, folds, np.random.default_rng(seed))
     if not out.any():
         raise DataError("no item has two answers, so none can be left out")
-    kept, held = answers.keep(~out), answers.keep(out)
-    apart, evaluations, seconds = [], [], []
-    for done, name in enumerate(names):
-        found = consensus(kept, name, gold=gold, seed=seed)
-        apart.append(_distance_by_item(found.consensus, held))
+    train, test = answers.keep(~out), answers.keep(out)
+    sums, evaluations, seconds = [], [], []
+    for position, name in enumerate(names):
+        trained = consensus(train, name, gold=gold, seed=seed)
+        sums.append(_distance_by_item(trained.consensus, test))
         start = time.perf_counter()
         whole = consensus(answers, name, gold=gold, seed=seed)
         seconds.append(time.perf_counter() - start)
         evaluations.append(None if truth is None else _evaluation(whole, truth, seed))
         if progress is not None:
-            progress(done + 1, len(names))
-    total, count = (np.stack(each) for each in zip(*apart, strict=True))
+            progress(position + 1, len(names))
+    total, count = (np.stack(columns) for columns in zip(*sums, strict=True))
     mean = total.sum(axis=1) / np.maximum(count.sum(axis=1), 1)
     best = int(mean.argmin())
     rows = []
@@ -142,7 +144,13 @@ def compare_on_answers(
         tied = code == best or gap <= _SIGNIFICANT * error
         rows.append(
             ComparedConsensus(
-                name, float(mean[code]), gap, error, tied, seconds[code], evaluations[code]
+                method=name,
+                distance=float(mean[code]),
+                gap=gap,
+                error=error,
+                tied=tied,
+                seconds=seconds[code],
+                evaluation=evaluations[code],
             )
         )
     rows.sort(key=lambda row: row.distance)
@@ -150,11 +158,11 @@ def compare_on_answers(
 
 
 def _evaluation(result: Any, truth: Any, seed: int) -> Evaluation:
-    given: Any = result.consensus
+    predictions: Any = result.consensus
     if isinstance(truth, dict) and result.kind == "rankings" and "thing" in result.items:
-        things = result.items["thing"].tolist()
-        given = dict(zip(things, result.items["score"].tolist(), strict=True))
-    return evaluate_answers(given, truth, resamples=200, seed=seed)
+        names = result.items["thing"].tolist()
+        predictions = dict(zip(names, result.items["score"].tolist(), strict=True))
+    return evaluate_answers(predictions, truth, resamples=200, seed=seed)
 
 
 def _left_out(answers: Answers, folds: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
@@ -167,13 +175,13 @@ def _left_out(answers: Answers, folds: int, rng: np.random.Generator) -> npt.NDA
 
 def _distance_by_item(agreed: Answers, held: Answers) -> tuple[Floats, Floats]:
     """Return the summed distance of answers left out to the consensus, and their number."""
-    both, first, second = joined(held, agreed)
-    distance = both.distance(first, second)
-    item = indices_of(both.items, held.items)[both.item[first]]
-    known = item >= 0
+    pairs, first, second = joined(held, agreed)
+    distance = pairs.distance(first, second)
+    item = indices_of(pairs.items, held.items)[pairs.item[first]]
+    matched = item >= 0
     n = held.n_items
-    total = np.bincount(item[known], distance[known], minlength=n).astype(float)
-    return total, np.bincount(item[known], minlength=n).astype(float)
+    total = np.bincount(item[matched], distance[matched], minlength=n).astype(float)
+    return total, np.bincount(item[matched], minlength=n).astype(float)
 
 
 def _error(gap: Floats, count: Floats, mean: float) -> float:

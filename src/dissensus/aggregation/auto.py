@@ -1,6 +1,7 @@
-"""Auto: a linear pool of methods of every kind, weighted by held-out likelihood.
+"""The default of every kind that has several good methods: weigh or choose among them.
 
-The method for texts: ROVER for transcripts, the medoid for translations.
+For classes `Auto` pools methods of every kind, weighted by the likelihood of held-out labels. For
+texts `TextAuto` chooses between ROVER, which mixes words, and the medoid, which does not.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ _MOST_FOLDS = 10
 _LARGE = 300_000  # annotations from which a fit has all cores
 _MIN_WEIGHT, _MAX_NAMED = 0.05, 4  # members that the notes name
 _SAME = 0.01  # weights closer than this are the same
+_ARRAYS = ("weight", "quality", "confusion")
+_TEXTS_SAMPLE = 20_000  # pairs of answers
 
 
 class Pool(NamedTuple):
@@ -76,15 +79,21 @@ class Pool(NamedTuple):
         quality = np.append(self.quality, np.nanmean(self.quality))[indices]
         mean = self.confusion.mean(axis=0, keepdims=True)
         confusion = np.concatenate([self.confusion, mean])[indices]
-        params = tuple(one.reindex(indices, n_items) for one in self.params)
-        return Pool(self.weight, quality, confusion, self.members, params)
+        params = tuple(member.reindex(indices, n_items) for member in self.params)
+        return Pool(
+            weight=self.weight,
+            quality=quality,
+            confusion=confusion,
+            members=self.members,
+            params=params,
+        )
 
     def pack(self) -> dict[str, Any]:
         """Return all parameters as arrays by name."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         arrays["members"] = np.array(self.members)
-        for position, one in enumerate(self.params):
-            for name, value in pack_params(one).items():
+        for position, member in enumerate(self.params):
+            for name, value in pack_params(member).items():
                 arrays[f"{position}.{name}"] = value
         return arrays
 
@@ -97,10 +106,13 @@ class Pool(NamedTuple):
             kind = aggregators.find(aggregators.resolve(spec)[0]).params_type
             params.append(unpack_params(kind, with_prefix(str(position), arrays)))
         weight, quality, confusion = (arrays[name] for name in _ARRAYS)
-        return cls(weight, quality, confusion, members, tuple(params))
-
-
-_ARRAYS = ("weight", "quality", "confusion")
+        return cls(
+            weight=weight,
+            quality=quality,
+            confusion=confusion,
+            members=members,
+            params=tuple(params),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,30 +168,46 @@ class Auto(Aggregator):
         annotations, specs = fit.annotations, members_of(fit.annotations)
         members = [stopped_early(aggregators.create(spec)) for spec in specs]
         by_gold = fit.n_gold >= ENOUGH_GOLD
-        results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
+        results = _each(
+            fit, members, lambda member, engine: _fit(fit, member, engine, gold=not by_gold)
+        )
         sample = content_sample(annotations, _SAMPLE, fit.seed)
         folds = n_folds(len(sample), self.folds)
         evidence = held_out(sample, members, folds=folds, seed=fit.seed, scale=_SCALE)
         weight, factor, wrong = mixture_weights(evidence.probability, pseudo_count=0), 1.0, 0
         if by_gold:
             free, truth = _gold_evidence(fit, results)
-            given = (1 - _GUESS) * free[:, np.arange(len(truth)), truth]  # (member, item)
-            by_truth = mixture_weights(given + _GUESS / annotations.n_classes, pseudo_count=0)
+            gold_likelihood = (1 - _GUESS) * free[:, np.arange(len(truth)), truth]  # (member, item)
+            by_truth = mixture_weights(
+                gold_likelihood + _GUESS / annotations.n_classes, pseudo_count=0
+            )
             weight = (weight + by_truth) / 2
             mean = np.tensordot(_with_equal(weight), free, axes=1)
             factor, wrong = fit_temperature(mean, truth), int((most_probable(mean) != truth).sum())
-            first = dict(zip(members, results, strict=True))
+            by_member = dict(zip(members, results, strict=True))
             results = _each(
-                fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
+                fit,
+                members,
+                lambda member, engine: _fit(fit, member, engine, start=by_member[member]),
             )
         weight = _with_equal(weight)
-        posteriors = [one.posterior for one in results]
+        posteriors = [fitted.posterior for fitted in results]
         posterior = pooled(weight, posteriors, annotations.labels_per_item)
-        quality = np.nansum([w * one.quality for w, one in zip(weight, results, strict=True)], 0)
+        quality = np.nansum(
+            [w * fitted.quality for w, fitted in zip(weight, results, strict=True)], 0
+        )
         confusion = confusion_from_posterior(annotations, posterior)
-        own = tuple(one.params for one in results)
-        params = Pool(weight, np.clip(quality, 0, 1), confusion, specs, own)
-        notes = _notes(specs, weight, results, most_probable(posterior), by_gold)
+        own = tuple(fitted.params for fitted in results)
+        params = Pool(
+            weight=weight,
+            quality=np.clip(quality, 0, 1),
+            confusion=confusion,
+            members=specs,
+            params=own,
+        )
+        notes = _notes(
+            specs, weight, results=results, label=most_probable(posterior), by_gold=by_gold
+        )
         result = self.result(fit, posterior, Fitted(params, notes=notes))
         if not by_gold:
             return result
@@ -207,7 +235,7 @@ def members_of(annotations: Annotations) -> tuple[str, ...]:
     ordered = annotations.scale == "ordinal" and annotations.n_classes > 2
     small = len(annotations) * annotations.n_classes**2 <= _CELLS
     members = MEMBERS + ORDERED_MEMBERS * ordered
-    return tuple(one for one in members if small or one not in _SMALL_MEMBERS)
+    return tuple(spec for spec in members if small or spec not in _SMALL_MEMBERS)
 
 
 def n_folds(n_annotations: int, least: int) -> int:
@@ -223,8 +251,8 @@ def pooled(weight: Floats, posteriors: list[Floats], n_labels: Integers) -> Floa
     """Return the weighted mean of tempered posteriors, each (item, class)."""
     temperature = label_temperature(n_labels, _SCALE)
     out = np.zeros_like(posteriors[0])
-    for share, one in zip(weight, posteriors, strict=True):
-        out += share * temper(one, temperature)
+    for share, posterior in zip(weight, posteriors, strict=True):
+        out += share * temper(posterior, temperature)
     return out
 
 
@@ -236,22 +264,26 @@ def _with_equal(weight: Floats) -> Floats:
 def _gold_evidence(fit: FitContext, results: list[Aggregation]) -> tuple[Floats, Integers]:
     """Return what members fitted without gold say about gold items, and the known classes."""
     assert fit.gold is not None
-    known = np.flatnonzero((fit.gold >= 0) & (fit.annotations.labels_per_item > 0))
-    temperature = label_temperature(fit.annotations.labels_per_item[known], _SCALE)
-    return np.stack([temper(one.posterior[known], temperature) for one in results]), fit.gold[known]
+    gold_items = np.flatnonzero((fit.gold >= 0) & (fit.annotations.labels_per_item > 0))
+    temperature = label_temperature(fit.annotations.labels_per_item[gold_items], _SCALE)
+    return np.stack(
+        [temper(result.posterior[gold_items], temperature) for result in results]
+    ), fit.gold[gold_items]
 
 
 def _fit(
     fit: FitContext, member: Aggregator, engine: Engine, gold: bool = True, start: Any = None
 ) -> Aggregation:
-    known = None
+    known_labels = None
     if gold and fit.gold is not None:
-        which = np.flatnonzero(fit.gold >= 0)
-        labels = fit.annotations.classes[fit.gold[which]]
-        known = dict(zip(fit.annotations.items[which].tolist(), labels.tolist(), strict=True))
+        gold_items = np.flatnonzero(fit.gold >= 0)
+        labels = fit.annotations.classes[fit.gold[gold_items]]
+        known_labels = dict(
+            zip(fit.annotations.items[gold_items].tolist(), labels.tolist(), strict=True)
+        )
     return member.fit(
         fit.annotations,
-        gold=known,
+        gold=known_labels,
         start=start,
         seed=fit.seed,
         engine=engine,
@@ -278,23 +310,21 @@ def _notes(
 ) -> tuple[str, ...]:
     """Return sentences about the weights, and about the agreement of the members."""
     order = np.argsort(-weight, kind="stable")[:_MAX_NAMED]
-    named = [m for m in order if weight[m] >= _MIN_WEIGHT]
-    shares = [f"{members[m]} {weight[m]:.0%}" for m in named]
-    rest = 1 - sum(weight[m] for m in named)
-    if rest >= _MIN_WEIGHT:
-        shares.append(f"others {rest:.0%}")
-    what = "held-out and known" if by_gold else "held-out"
-    first = f"Together these predict {what} labels best: {', '.join(shares)}."
+    leading = [m for m in order if weight[m] >= _MIN_WEIGHT]
+    shares = [f"{members[m]} {weight[m]:.0%}" for m in leading]
+    remainder = 1 - sum(weight[m] for m in leading)
+    if remainder >= _MIN_WEIGHT:
+        shares.append(f"others {remainder:.0%}")
+    evidence = "held-out and known" if by_gold else "held-out"
+    sentence = f"Together these predict {evidence} labels best: {', '.join(shares)}."
     if np.ptp(weight) < _SAME:
-        first = f"The {len(results)} members predict labels equally well, so all count the same."
-    apart = np.mean([(one.label != label).mean() for one in results])
+        sentence = f"The {len(results)} members predict labels equally well, so all count the same."
+    difference = np.mean([(result.label != label).mean() for result in results])
     return (
-        first,
-        f"The {len(results)} members differ from the pool on {apart:.1%} of the items on average.",
+        sentence,
+        f"The {len(results)} members differ from the pool on {difference:.1%} of the items "
+        "on average.",
     )
-
-
-_TEXTS_SAMPLE = 20_000  # pairs of answers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Bayesian classifier combination: Dawid-Skene with posterior uncertainty.
 
-Community-based BCC (after Venanzi et al. 2014): annotators resemble their community.
+Every row of every confusion matrix is a Dirichlet instead of a point, fitted by variational Bayes:
+around fixed pseudo-counts, or around those of the community an annotator belongs to.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from .dswc import Dswc, pooled
 Fraction = Annotated[float, Gt(0), Lt(1)]
 
 _TINY = 1e-300
+_NEWTON_STEPS = 50
+_TOLERANCE = 1e-9  # relative
+_INSIDE = 0.9  # how far a step may go towards zero
 
 
 class DirichletPosterior(NamedTuple):
@@ -95,15 +99,15 @@ class DirichletPosterior(NamedTuple):
 
     def reindex(self, indices: Integers, n_items: int) -> DirichletPosterior:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
-        known = self.cells
-        average = known.mean(axis=0, keepdims=True) if len(known) else self.base[None]
-        wide = self.log_given.reshape(known.shape)
-        safe_log = np.concatenate([wide, np.log(normalize(average, axis=1))])[indices]
-        counts = np.concatenate([known, average])[indices]
+        cells = self.cells
+        average = cells.mean(axis=0, keepdims=True) if len(cells) else self.base[None]
+        wide = self.log_given.reshape(cells.shape)
+        log_given = np.concatenate([wide, np.log(normalize(average, axis=1))])[indices]
+        counts = np.concatenate([cells, average])[indices]
         flat = (-1, self.base.shape[1])
         level = np.tile(self._level_share, (n_items, 1)) if self.level.size else self.level
         return self._replace(
-            log_given=safe_log.reshape(flat), given_true=counts.reshape(flat), level=level
+            log_given=log_given.reshape(flat), given_true=counts.reshape(flat), level=level
         )
 
 
@@ -183,34 +187,33 @@ class Bcc(DirichletModel):
     def posterior_params(self, counts: Counts, base: Floats) -> DirichletPosterior:
         """Return the Dirichlets with these counts added to the prior."""
         true = counts.true + self.prevalence
-        given = counts.given_true.reshape(-1, *base.shape) + base
-        log_given = expected_log(given, axis=1).reshape(counts.given_true.shape)
+        cells = counts.given_true.reshape(-1, *base.shape) + base
+        log_given = expected_log(cells, axis=1).reshape(counts.given_true.shape)
         return DirichletPosterior(
-            expected_log(true), log_given, true, given.reshape(log_given.shape), base
+            log_prior=expected_log(true),
+            log_given=log_given,
+            true=true,
+            given_true=cells.reshape(log_given.shape),
+            base=base,
         )
 
     def log_prior(self, params: DirichletPosterior) -> float:
         """Return minus the KL divergence of the parameters from their prior."""
-        given = params.cells
-        expected = params.log_given.reshape(given.shape)
+        cells = params.cells
+        expected = params.log_given.reshape(cells.shape)
         flat = np.full_like(params.true, self.prevalence)
         gain = log_beta(params.true) - log_beta(flat)
         gain -= (params.true - flat) @ params.log_prior
-        gain += log_beta(given, 1).sum() - len(given) * log_beta(params.base, 0).sum()
-        gain -= np.einsum("ags,ags->", given - params.base, expected)
+        gain += log_beta(cells, 1).sum() - len(cells) * log_beta(params.base, 0).sum()
+        gain -= np.einsum("ags,ags->", cells - params.base, expected)
         return float(gain)
 
 
-def _beta_interval(ones: Floats, others: Floats, confidence: float) -> Floats:
+def _beta_interval(right: Floats, wrong: Floats, confidence: float) -> Floats:
     """Return the equal-tailed interval of every Beta distribution: (…, 2)."""
     tail = (1 - confidence) / 2
-    ends = [betaincinv(ones, others, part) for part in (tail, 1 - tail)]
-    return np.where((others > 0)[..., None], np.stack(ends, axis=-1), 1.0)
-
-
-_NEWTON_STEPS = 50
-_TOLERANCE = 1e-9  # relative
-_INSIDE = 0.9  # how far a step may go towards zero
+    ends = [betaincinv(right, wrong, part) for part in (tail, 1 - tail)]
+    return np.where((wrong > 0)[..., None], np.stack(ends, axis=-1), 1.0)
 
 
 class Communities(NamedTuple):
@@ -248,9 +251,9 @@ class Communities(NamedTuple):
         weight = normalize(self.size)
         member = np.concatenate([self.member, weight[None]])[indices]
         average = np.tensordot(weight, self.base, 1)[None]
-        given = np.concatenate([self.given_true, average])[indices]
-        log_given = expected_log(given, axis=1).reshape(-1, len(self.true))
-        return self._replace(given_true=given, member=member, log_given=log_given)
+        cells = np.concatenate([self.given_true, average])[indices]
+        log_given = expected_log(cells, axis=1).reshape(-1, len(self.true))
+        return self._replace(given_true=cells, member=member, log_given=log_given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,18 +325,18 @@ class Cbcc(ConfusionModel[Communities]):
             base = self.strength * normalize(start, axis=1)
         else:
             member, base = last.member, last.base
-        given = counts.given_true.reshape(-1, n_classes, n_classes) + np.tensordot(member, base, 1)
-        log_given = expected_log(given, axis=1)
+        cells = counts.given_true.reshape(-1, n_classes, n_classes) + np.tensordot(member, base, 1)
+        log_given = expected_log(cells, axis=1)
         if last is not None:
             member = self._membership(log_given, last)
             base = self._community_base(log_given, member, base)
         return Communities(
-            counts.true + self.prevalence,
-            member.sum(axis=0) + self.concentration,
-            given,
-            member,
-            base,
-            log_given.reshape(-1, n_classes),
+            true=counts.true + self.prevalence,
+            size=member.sum(axis=0) + self.concentration,
+            given_true=cells,
+            member=member,
+            base=base,
+            log_given=log_given.reshape(-1, n_classes),
         )
 
     def log_prior(self, params: Communities) -> float:

@@ -97,10 +97,20 @@ class BradleyTerry(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers: Rankings = fit.answers
-        pairs, who = answers.pairs(), answers.annotator.astype(np.int64)
-        model = _Model(self, pairs, who[pairs.answer], answers.n_things, answers.n_annotators)
+        pairs, annotator = answers.pairs(), answers.annotator.astype(np.int64)
+        model = _Model(
+            settings=self,
+            pairs=pairs,
+            annotator=annotator[pairs.answer],
+            n_things=answers.n_things,
+            n_annotators=answers.n_annotators,
+        )
         reached, trace, converged = iterate(
-            model.first(), model.advance, self._has_converged, self.max_iter, fit.progress
+            model.first(),
+            model.advance,
+            self._has_converged,
+            max_iter=self.max_iter,
+            progress=fit.progress,
         )
         deviation = _deviations(*model.curvature(reached)[1:], self.strength)
         # Scores have mean zero in a group, and the prior is all that is known of their mean.
@@ -110,13 +120,13 @@ class BradleyTerry(ConsensusMethod):
         deviation *= np.sqrt(len(pairs.left) / max(int(np.maximum(answers.sizes - 1, 0).sum()), 1))
         honest = np.where(answers.labels_per_annotator > 0, reached.honest, np.nan)
         annotators: dict[str, Any] = {"honest": honest}
-        asked = np.bincount(model.annotator, minlength=answers.n_annotators)
+        n_pairs = np.bincount(model.annotator, minlength=answers.n_annotators)
         for name, outcome in (("left", 0), ("ties", 2)):
-            given = np.bincount(
+            n_outcomes = np.bincount(
                 model.annotator, pairs.outcome == outcome, minlength=answers.n_annotators
             )
             annotators[name] = np.divide(
-                given, asked, out=np.full(len(asked), np.nan), where=asked > 0
+                n_outcomes, n_pairs, out=np.full(len(n_pairs), np.nan), where=n_pairs > 0
             )
         params = {
             "score": reached.score,
@@ -128,9 +138,9 @@ class BradleyTerry(ConsensusMethod):
         return rankings_result(
             self,
             fit,
-            reached.score,
-            deviation,
-            annotators,
+            score=reached.score,
+            deviation=deviation,
+            annotators=annotators,
             params=params,
             trace=trace,
             converged=converged,
@@ -181,7 +191,15 @@ class _Model:
         log_tie = float(np.log(max(shares[2] / (shares[0] + shares[1]) * 2, 1e-3)))
         honest, nothing = np.full(self.n_annotators, mean), np.zeros(0)
         return self.expect(
-            Scores(np.zeros(self.n_things), 0.0, log_tie, honest, own, nothing, nothing)
+            Scores(
+                score=np.zeros(self.n_things),
+                side=0.0,
+                log_tie=log_tie,
+                honest=honest,
+                own=own,
+                likely=nothing,
+                weight=nothing,
+            )
         )
 
     @cached_property
@@ -202,16 +220,16 @@ class _Model:
 
     def expect(self, state: Scores) -> Scores:
         """Return the state with what it says about the answers, and the objective."""
-        p, given = self.outcomes(state), self.pairs.outcome
-        likely = np.take_along_axis(p, given[:, None], axis=1)[:, 0]
+        p, outcome = self.outcomes(state), self.pairs.outcome
+        likely = np.take_along_axis(p, outcome[:, None], axis=1)[:, 0]
         if not self.ties:  # a tie is half a win of both
-            likely = np.where(given == 2, np.sqrt(p[:, 0] * p[:, 1]), likely)
+            likely = np.where(outcome == 2, np.sqrt(p[:, 0] * p[:, 1]), likely)
         prior = -0.5 * self.settings.strength * float(state.score @ state.score)
         if self.ties:
             prior += _TIES * (state.log_tie - 2 * np.log1p(np.exp(state.log_tie)))
         if not self.settings.honest:
             objective = float(np.log(likely).sum()) + prior
-            return state._replace(likely=p, weight=np.ones(len(given)), objective=objective)
+            return state._replace(likely=p, weight=np.ones(len(outcome)), objective=objective)
         likely *= state.honest[self.annotator]
         careless = (1 - state.honest)[:, None] * state.own
         total = likely + careless.ravel()[self.cell]
@@ -230,12 +248,12 @@ class _Model:
         gradient, laplacian, curve = self.curvature(last)
         step = _solve(laplacian, curve, self.settings.strength, gradient)
         step *= min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0)), 1e-12))
-        rest = self._others(last)
+        latest = self._others(last)
         for halvings in range(_HALVINGS):
-            moved = self.expect(_moved(rest, last, step / 2**halvings, self.side))
+            moved = self.expect(_moved(latest, last, step / 2**halvings, self.side))
             if moved.objective >= last.objective:
                 return moved
-        moved = self.expect(_moved(rest, last, 0 * step, self.side))
+        moved = self.expect(_moved(latest, last, 0 * step, self.side))
         return moved if moved.objective >= last.objective else last
 
     def curvature(self, state: Scores) -> tuple[Floats, sparse.csr_array[Any, Any], Floats]:
@@ -250,10 +268,10 @@ class _Model:
         gradient = pull - self.settings.strength * state.score
         side = float(slope.sum()) if self.side else 0.0
         laplacian = sparse.coo_array((edge, (self.pairs.left, self.pairs.right)), shape=(n, n))
-        both = (laplacian + laplacian.T).tocsr()
+        links = (laplacian + laplacian.T).tocsr()
         lean = np.bincount(self.pairs.left, edge, n) - np.bincount(self.pairs.right, edge, n)
         curve = np.append(lean, edge.sum()) if self.side else np.zeros(n + 1)
-        return np.append(gradient, side), both, curve
+        return np.append(gradient, side), links, curve
 
     def _others(self, last: Scores) -> Scores:
         """Return the next tie, honest shares and own distributions."""
@@ -267,18 +285,18 @@ class _Model:
         if not settings.honest:
             return last._replace(log_tie=log_tie)
         n = self.n_annotators
-        asked = np.bincount(self.annotator, minlength=n)
+        n_pairs = np.bincount(self.annotator, minlength=n)
         yes, no = settings.honest_yes - 1, settings.honest_no - 1
-        honest = (np.bincount(self.annotator, weight, n) + yes) / (asked + yes + no)
+        honest = (np.bincount(self.annotator, weight, n) + yes) / (n_pairs + yes + no)
         own = np.bincount(self.cell, 1 - weight, 3 * n).reshape(n, 3) + _PSEUDO * self.shares
         own = self._without_side(own / own.sum(axis=1, keepdims=True))
         return last._replace(log_tie=log_tie, honest=np.clip(honest, 1e-6, 1 - 1e-6), own=own)
 
 
-def _moved(rest: Scores, last: Scores, step: Floats, side: bool) -> Scores:
+def _moved(latest: Scores, last: Scores, step: Floats, side: bool) -> Scores:
     """Return the state after a step of scores and side."""
     moved = last.side + float(step[-1]) if side else 0.0
-    return rest._replace(score=last.score + step[:-1], side=moved)
+    return latest._replace(score=last.score + step[:-1], side=moved)
 
 
 def _solve(
@@ -289,16 +307,16 @@ def _solve(
     diagonal = np.asarray(links.sum(axis=1)).ravel() + strength
     lean, total = curve[:-1], max(float(curve[-1]), 1e-9)
 
-    def apply(given: Floats) -> Floats:
-        top = diagonal * given[:-1] - links @ given[:-1] + lean * given[-1]
-        return np.append(top, lean @ given[:-1] + total * given[-1])
+    def apply(vector: Floats) -> Floats:
+        top = diagonal * vector[:-1] - links @ vector[:-1] + lean * vector[-1]
+        return np.append(top, lean @ vector[:-1] + total * vector[-1])
 
     if n <= _SMALL:
         return np.asarray(np.linalg.solve(_hessian(links, curve, strength), gradient), np.float64)
     weights = 1 / np.append(diagonal, total)
     size = (n + 1, n + 1)
-    conditioned = LinearOperator(size, lambda given: weights * given.ravel(), dtype=float)
-    operator = LinearOperator(size, lambda given: apply(given.ravel()), dtype=float)
+    conditioned = LinearOperator(size, lambda vector: weights * vector.ravel(), dtype=float)
+    operator = LinearOperator(size, lambda vector: apply(vector.ravel()), dtype=float)
     return cg(operator, gradient, rtol=_RTOL, maxiter=500, M=conditioned)[0]
 
 

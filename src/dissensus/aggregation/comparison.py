@@ -1,14 +1,10 @@
 """A comparison of methods, with and without truth.
 
-Without truth, methods are compared by the likelihood of held-out annotations (`heldout`). That is
+Without truth, methods are compared by the likelihood of held-out annotations (`held_out`). That is
 the best such score known, and a weak one: it rewards explaining annotators, and annotators share
 errors. So a comparison reports which methods are statistically tied, on which items they disagree,
-and warnings about the data, rather than naming a winner.
-
-Warnings about annotations, whatever the method.
-
-Three things can be checked before any fit: too few labels for confusion matrices, annotators
-without co-annotated items, and items with a single label.
+and warnings about the data, rather than naming a winner. The warnings need no fit: too few labels
+for confusion matrices, annotators without co-annotated items, items with a single label.
 """
 
 from __future__ import annotations
@@ -45,6 +41,18 @@ if TYPE_CHECKING:
 
 _SPARSE = 0.3  # parameters per label above which confusion matrices are mostly prior
 _SINGLE = 0.1  # fraction of items with one label above which there is a warning
+# The methods that are compared by default.
+DEFAULT_METHODS = (
+    "majority",
+    "wawa",
+    "dawid-skene",
+    "dawid-skene-map",
+    "bcc",
+    "hierarchical",
+    "mace",
+)
+_ORDINAL = ("ordinal-distance", "ordinal-latent")  # and these on an ordinal scale
+_SIGNIFICANT = 2.0  # standard errors
 
 
 def data_warnings(annotations: Annotations) -> list[str]:
@@ -56,10 +64,10 @@ def data_warnings(annotations: Annotations) -> list[str]:
             f"There are {cells:.2g} parameters of confusion matrices for every label: "
             "plain Dawid-Skene is not to be trusted, methods with a prior are."
         )
-    apart = n_groups(annotations)
-    if apart > 1:
+    n_separate = n_groups(annotations)
+    if n_separate > 1:
         warnings.append(
-            f"Annotators fall into {apart} groups that share no item: "
+            f"Annotators fall into {n_separate} groups that share no item: "
             "quality cannot be compared between groups."
         )
     single = single_share(annotations)
@@ -105,22 +113,6 @@ def groups(annotations: Annotations) -> Integers:
     )
     group = connected_components(graph, directed=False)[1][annotations.n_items :]
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
-
-
-# The methods that are compared by default.
-DEFAULT_METHODS = (
-    "majority",
-    "wawa",
-    "dawid-skene",
-    "dawid-skene-map",
-    "bcc",
-    "hierarchical",
-    "mace",
-)
-
-_ORDINAL = ("ordinal-distance", "ordinal-latent")  # and these on an ordinal scale
-
-_SIGNIFICANT = 2.0  # standard errors
 
 
 class ComparedMethod(NamedTuple):
@@ -173,7 +165,7 @@ class Comparison(Drawable):
     results: Mapping[str, Aggregation]
 
     def __repr__(self) -> str:
-        names = ", ".join(one.method for one in self.methods)
+        names = ", ".join(row.method for row in self.methods)
         return f"<Comparison of {names}: they differ on {self.n_contested} of {self.n_items} items>"
 
     def _chart(self) -> tuple[Figure | None, str]:
@@ -183,8 +175,8 @@ class Comparison(Drawable):
 
     def _table(self) -> Table:
         rows = []
-        for one in self.methods:
-            row = one._asdict()
+        for method in self.methods:
+            row = method._asdict()
             evaluation: Evaluation | None = row.pop("evaluation")
             score = None if evaluation is None else evaluation.scores.get("accuracy")
             if score is not None:
@@ -196,7 +188,7 @@ class Comparison(Drawable):
     @property
     def verdict(self) -> str:
         """The conclusion, in a sentence."""
-        tied = [one.method for one in self.methods if one.tied]
+        tied = [row.method for row in self.methods if row.tied]
         fraction = self.n_contested / self.n_items if self.n_items else 0.0
         differ = f"The methods differ on {self.n_contested} items ({fraction:.1%})"
         if self.n_scored == 0:
@@ -295,43 +287,53 @@ def compare_on_labels(
             raise OptionError(f"{name} = {value}, but it must be at least {least}")
     annotations = as_annotations(annotations)
     annotations.check_classes(
-        "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
+        "a comparison of methods", "`evaluate` scores what `aggregate` makes of numbers"
     )
     truth, gold = as_truth(truth), as_truth(gold)
-    listed = [methods] if isinstance(methods, (str, Aggregator)) else methods
-    chosen = [as_method(method) for method in listed]
-    names = [aggregators.describe(method) for method in chosen]
+    specs = [methods] if isinstance(methods, (str, Aggregator)) else methods
+    instances = [as_method(method) for method in specs]
+    names = [aggregators.describe(method) for method in instances]
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")
-    fits = [_timed(method, annotations, gold, seed) for method in chosen]
+    fits = [_timed(method, annotations, gold, seed) for method in instances]
     results = [result for result, _, _ in fits]
-    held = _repeated(annotations, chosen, folds, range(seed, seed + seeds), progress)
+    held = _repeated(
+        annotations, instances, folds=folds, seeds=range(seed, seed + seeds), progress=progress
+    )
     score, gap, error = _scores(annotations, held)
     labels = np.stack([result.label for result in results])  # (method, item)
     common = _most_common(labels, annotations.n_classes)
     rows = [
         ComparedMethod(
-            name,
-            score[position],
-            gap[position],
-            error[position],
-            bool(gap[position] <= _SIGNIFICANT * error[position]),
-            float((labels[position] == common).mean()) if annotations.n_items else math.nan,
-            *fits[position][1:],
-            None if truth is None else evaluate(results[position], truth, seed=seed),
+            method=name,
+            held_out=score[position],
+            gap=gap[position],
+            error=error[position],
+            tied=bool(gap[position] <= _SIGNIFICANT * error[position]),
+            agreement=float((labels[position] == common).mean())
+            if annotations.n_items
+            else math.nan,
+            seconds=seconds,
+            megabytes=megabytes,
+            evaluation=None if truth is None else evaluate(result, truth, seed=seed),
         )
-        for position, name in enumerate(names)
+        for position, (name, (result, seconds, megabytes)) in enumerate(
+            zip(names, fits, strict=True)
+        )
     ]
     contested = np.flatnonzero((labels != labels[0]).any(axis=0))
     unidentifiable = results[0].unidentifiable
     return Comparison(
-        tuple(sorted(rows, key=lambda row: row.gap)),
-        _contested(annotations, names, labels, contested, most),
-        len(contested),
-        annotations.n_items,
-        len(held.annotation),
-        (*data_warnings(annotations), *([unidentifiable.reason] if unidentifiable else [])),
-        dict(zip(names, results, strict=True)),
+        methods=tuple(sorted(rows, key=lambda row: row.gap)),
+        contested=_contested(annotations, names, labels, items=contested, most=most),
+        n_contested=len(contested),
+        n_items=annotations.n_items,
+        n_scored=len(held.annotation),
+        warnings=(
+            *data_warnings(annotations),
+            *([unidentifiable.reason] if unidentifiable else []),
+        ),
+        results=dict(zip(names, results, strict=True)),
     )
 
 
@@ -347,14 +349,14 @@ def _repeated(
     splits = []
     for repeat, seed in enumerate(seeds):
 
-        def advance(done: int, _total: int, before: int = repeat * size) -> None:
+        def advance(n_done: int, _total: int, offset: int = repeat * size) -> None:
             if progress is not None:
-                progress(before + done, size * len(seeds))
+                progress(offset + n_done, size * len(seeds))
 
         splits.append(held_out(annotations, methods, folds=folds, seed=seed, progress=advance))
     return HeldOut(
-        np.concatenate([one.annotation for one in splits]),
-        np.concatenate([one.probability for one in splits], axis=1),
+        np.concatenate([split.annotation for split in splits]),
+        np.concatenate([split.probability for split in splits], axis=1),
     )
 
 
@@ -388,8 +390,8 @@ def _scores(
     gap = log[mean.argmax()] - log
     item = annotations.item[held.annotation]
     error = []
-    for one in gap:
-        excess = np.bincount(item, one - one.mean(), minlength=annotations.n_items)
+    for method_gap in gap:
+        excess = np.bincount(item, method_gap - method_gap.mean(), minlength=annotations.n_items)
         error.append(float(np.sqrt((excess**2).sum()) / n_scored))
     return mean.tolist(), gap.mean(axis=1).tolist(), error
 
@@ -404,15 +406,15 @@ def _most_common(labels: Any, n_classes: int) -> Any:
 
 
 def _contested(
-    annotations: Annotations, names: list[str], labels: Any, which: Any, most: int
+    annotations: Annotations, names: list[str], labels: Any, items: Any, most: int
 ) -> tuple[ContestedItem, ...]:
     out = []
-    for item in which.tolist():
-        given: dict[str, list[str]] = {}
+    for item in items.tolist():
+        labels_of: dict[str, list[str]] = {}
         for name, label in zip(names, labels[:, item].tolist(), strict=True):
-            given.setdefault("undecided" if label < 0 else annotations.classes[label], []).append(
-                name
-            )
-        out.append(ContestedItem(annotations.items[item], given))
-    out.sort(key=lambda one: max(len(group) for group in one.labels.values()))
+            labels_of.setdefault(
+                "undecided" if label < 0 else annotations.classes[label], []
+            ).append(name)
+        out.append(ContestedItem(annotations.items[item], labels_of))
+    out.sort(key=lambda entry: max(len(group) for group in entry.labels.values()))
     return tuple(out[:most])

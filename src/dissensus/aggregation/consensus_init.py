@@ -62,8 +62,10 @@ def consensus(
     progress
         Called after every iteration with its number and the objective.
     """
-    chosen = registries[answers.kind].create(method) if isinstance(method, str) else method
-    return chosen.fit(answers, gold=gold, seed=seed, engine=engine, progress=progress)
+    consensus_method = (
+        registries[answers.kind].create(method) if isinstance(method, str) else method
+    )
+    return consensus_method.fit(answers, gold=gold, seed=seed, engine=engine, progress=progress)
 
 
 @overload

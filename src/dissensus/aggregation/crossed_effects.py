@@ -108,11 +108,11 @@ class CrossedEffects(AlternatingAggregator[Effects]):
     def first_state(self, fit: FitContext) -> State[Effects]:
         posterior = start_posterior(replace(fit, start=None))  # shares show which items are hard
         n_classes = fit.annotations.n_classes
-        given = np.zeros((fit.annotations.n_annotators, n_classes, n_classes))
+        counts = np.zeros((fit.annotations.n_annotators, n_classes, n_classes))
         for part in fit.parts:
-            given += _given(part, posterior[part.start : part.stop])
-        common = normalize(given.sum(axis=0) + pseudo_counts(_FIRST, _ACCURACY, n_classes))
-        by_annotator = _centred(np.log(given + _FIRST * common))
+            counts += _given(part, posterior[part.start : part.stop])
+        common = normalize(counts.sum(axis=0) + pseudo_counts(_FIRST, _ACCURACY, n_classes))
+        by_annotator = _centred(np.log(counts + _FIRST * common))
         prior = normalize(posterior[fit.annotations.labels_per_item > 0].sum(axis=0) + 1)
         rate = self.item_strength
         work = partial(_first_items, odds=np.exp(by_annotator), posterior=posterior, rate=rate)
@@ -122,15 +122,15 @@ class CrossedEffects(AlternatingAggregator[Effects]):
     def advance(self, fit: FitContext, last: State[Effects]) -> State[Effects]:
         work = partial(_pass, params=last.params, rate=self.item_strength)
         expected, posteriors, items = zip(*fit.engine.each(work, fit.parts), strict=True)
-        total, here = reduce(add, expected), last.params
-        value = total.gradient - self.strength * (here.by_annotator - here.common)
-        by_annotator = here.by_annotator + _step(value, total.labels, self.strength)
-        centre = _centred(np.log(pseudo_counts(1.0, _ACCURACY, len(here.prior))))
+        total, previous = reduce(add, expected), last.params
+        value = total.gradient - self.strength * (previous.by_annotator - previous.common)
+        by_annotator = previous.by_annotator + _step(value, total.labels, self.strength)
+        centre = _centred(np.log(pseudo_counts(1.0, _ACCURACY, len(previous.prior))))
         common = (self.strength * by_annotator.sum(axis=0) + centre) / (
             self.strength * len(by_annotator) + 1
         )
         params = Effects(normalize(total.true + 1), common, by_annotator, np.concatenate(items))
-        objective = total.evidence - self._penalty(here, centre)
+        objective = total.evidence - self._penalty(previous, centre)
         return State(params, np.concatenate(posteriors), objective)
 
     def has_converged(
@@ -140,8 +140,8 @@ class CrossedEffects(AlternatingAggregator[Effects]):
 
     def part_posterior(self, part: Part, params: Effects) -> Floats:
         odds = np.exp(params.by_annotator)
-        each = [_expand(piece, odds, params).posterior for piece in _pieces(part)]
-        return np.concatenate([np.empty((0, part.n_classes)), *each])
+        posteriors = [_expand(piece, odds, params).posterior for piece in _pieces(part)]
+        return np.concatenate([np.empty((0, part.n_classes)), *posteriors])
 
     def quality(self, params: Effects, agreement: Floats) -> Floats:
         """Return the probability of being right about an average item."""
@@ -199,15 +199,15 @@ def _pieces(part: Part) -> Iterator[Part]:
     size = max(_CELLS // part.n_classes**2, 1)
     cuts = np.searchsorted(part.index, np.arange(size, part.index[-1], size))
     for first, last in pairwise([0, *np.unique(cuts).tolist(), part.stop - part.start]):
-        these = slice(part.index[first], part.index[last])
+        rows = slice(part.index[first], part.index[last])
         yield replace(
             part,
             start=part.start + first,
             stop=part.start + last,
             index=part.index[first : last + 1] - part.index[first],
-            annotator=part.annotator[these],
-            label=part.label[these],
-            ones=part.ones[these],
+            annotator=part.annotator[rows],
+            label=part.label[rows],
+            ones=part.ones[rows],
             gold=None if part.gold is None else part.gold[first:last],
         )
 
@@ -215,32 +215,34 @@ def _pieces(part: Part) -> Iterator[Part]:
 def _expand(piece: Part, odds: Floats, params: Effects) -> Expanded:
     """Return the posterior of some items, and what it is computed from."""
     by_item, item = params.by_item[piece.start : piece.stop], piece.item
-    each = odds.take(piece.annotator, 0)
-    totals = _totals(each, np.exp(by_item).take(item, 0))
+    label_odds = odds.take(piece.annotator, 0)
+    totals = _totals(label_odds, np.exp(by_item).take(item, 0))
     votes, n_classes = piece.votes(), piece.n_classes
     own = params.by_annotator.swapaxes(1, 2).reshape(-1, n_classes)  # (annotator and label, true)
     joint = np.log(params.prior) + piece.labels @ own + np.einsum("ig,itg->it", votes, by_item)
     joint -= _sum_by_item(piece) @ np.log(totals)
-    return Expanded(*log_normalize(joint, piece.allowed), each, totals)
+    return Expanded(*log_normalize(joint, piece.allowed), label_odds, totals)
 
 
 def _first_items(part: Part, odds: Floats, posterior: Floats, rate: float) -> Floats:
     """Return the effects of the items of a part after one step from zero."""
     out = [np.empty((0, part.n_classes, part.n_classes))]
     for piece in _pieces(part):
-        each, own = odds.take(piece.annotator, 0), posterior[piece.start : piece.stop]
+        label_odds, own = odds.take(piece.annotator, 0), posterior[piece.start : piece.stop]
         zero = np.zeros((len(own), *odds.shape[1:]))
-        out.append(_move_items(piece, Expanded(0.0, own, each, each.sum(axis=2)), zero, rate))
+        out.append(
+            _move_items(piece, Expanded(0.0, own, label_odds, label_odds.sum(axis=2)), zero, rate)
+        )
     return np.concatenate(out)
 
 
-def _move_items(piece: Part, found: Expanded, here: Floats, rate: float) -> Floats:
+def _move_items(piece: Part, expanded: Expanded, effects: Floats, rate: float) -> Floats:
     """Return better effects of some items: (item, true class, given class)."""
-    weight = found.posterior[piece.item] / found.totals
-    expected = np.exp(here) * _add_up(_sum_by_item(piece), weight, found.odds)
-    observed = found.posterior[:, :, None] * piece.votes()[:, None, :]
-    labels = found.posterior * np.diff(piece.index)[:, None]
-    return here + _step(observed - expected - rate * here, labels, rate)
+    weight = expanded.posterior[piece.item] / expanded.totals
+    expected = np.exp(effects) * _add_up(_sum_by_item(piece), weight, expanded.odds)
+    observed = expanded.posterior[:, :, None] * piece.votes()[:, None, :]
+    labels = expanded.posterior * np.diff(piece.index)[:, None]
+    return effects + _step(observed - expected - rate * effects, labels, rate)
 
 
 def _pass(part: Part, params: Effects, rate: float) -> tuple[Expected, Floats, Floats]:
@@ -249,17 +251,21 @@ def _pass(part: Part, params: Effects, rate: float) -> tuple[Expected, Floats, F
     posterior = np.empty((part.stop - part.start, part.n_classes))
     by_item = np.empty((len(posterior), *params.common.shape))
     for piece in _pieces(part):
-        here = slice(piece.start - part.start, piece.stop - part.start)
-        found = _expand(piece, odds, params)
-        evidence, posterior[here] = evidence + found.evidence, found.posterior
+        rows = slice(piece.start - part.start, piece.stop - part.start)
+        expanded = _expand(piece, odds, params)
+        evidence, posterior[rows] = evidence + expanded.evidence, expanded.posterior
         old = params.by_item[piece.start : piece.stop]
-        by_item[here] = _move_items(piece, found, old, rate)
-        items = np.exp(by_item[here]).take(piece.item, 0)
-        weight = found.posterior[piece.item] / _totals(found.odds, items)
+        by_item[rows] = _move_items(piece, expanded, old, rate)
+        items = np.exp(by_item[rows]).take(piece.item, 0)
+        weight = expanded.posterior[piece.item] / _totals(expanded.odds, items)
         sums += _add_up(_sum_by_annotator(piece), weight, items)
-    given, labelled = _given(part, posterior), np.diff(part.index) > 0
+    observed, labelled = _given(part, posterior), np.diff(part.index) > 0
     true = posterior[labelled].sum(axis=0)
-    return Expected(evidence, true, given - odds * sums, given.sum(axis=2)), posterior, by_item
+    return (
+        Expected(evidence, true, observed - odds * sums, observed.sum(axis=2)),
+        posterior,
+        by_item,
+    )
 
 
 def _totals(odds: Floats, items: Floats) -> Floats:
@@ -270,8 +276,8 @@ def _totals(odds: Floats, items: Floats) -> Floats:
 def _add_up(groups: Any, weight: Floats, values: Floats) -> Floats:
     """Return weighted sums of the values of annotations: (group, true class, given class)."""
     n, *shape = values.shape
-    each = (weight[:, :, None] * values).reshape(n, shape[0] * shape[1])
-    return (groups @ each).reshape(groups.shape[0], *shape)
+    weighted = (weight[:, :, None] * values).reshape(n, shape[0] * shape[1])
+    return (groups @ weighted).reshape(groups.shape[0], *shape)
 
 
 def _sum_by_item(part: Part) -> Any:

@@ -1,12 +1,9 @@
-"""Dawid & Skene (1979): every annotator has a confusion matrix of their own.
+"""Dawid & Skene (1979) and variants: every annotator has a confusion matrix of their own.
 
-Dawid & Skene with a prior that annotators are right more often than not.
-
-Fast Dawid-Skene: EM with hard assignments.
-
-Hybrid Dawid-Skene: soft EM until the prevalence converges, then hard EM.
-
-Weighted Dawid-Skene: votes weighted by a Dawid-Skene model.
+The truth of an item is drawn from `prior`; an annotator who sees an item of class t names class g
+with probability `confusion[a, t, g]`, independently of the others. The variants differ in the prior
+of the matrices, in whether an item counts for all classes by their probability (soft EM) or for the
+best one alone (hard EM), and in what becomes of the matrices: a posterior, or weights of votes.
 """
 
 from __future__ import annotations
@@ -48,9 +45,9 @@ class Confusion(NamedTuple):
     def reindex(self, indices: Integers, n_items: int) -> Confusion:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
         n_classes = len(self.log_prior)
-        known = self.log_given.reshape(-1, n_classes, n_classes)
-        average = safe_log(normalize(np.exp(known).mean(axis=0, keepdims=True), axis=1))
-        log_given = np.concatenate([known, average])[indices]
+        log_cells = self.log_given.reshape(-1, n_classes, n_classes)
+        average = safe_log(normalize(np.exp(log_cells).mean(axis=0, keepdims=True), axis=1))
+        log_given = np.concatenate([log_cells, average])[indices]
         return Confusion(self.log_prior, log_given.reshape(-1, n_classes))
 
 
@@ -127,8 +124,8 @@ class DawidSkene(ConfusionAggregator):
 
     def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)
-        given = counts.given_true.reshape(-1, n_classes, n_classes) + self.smoothing
-        log_given = safe_log(normalize(given, axis=1)).reshape(-1, n_classes)
+        cells = counts.given_true.reshape(-1, n_classes, n_classes) + self.smoothing
+        log_given = safe_log(normalize(cells, axis=1)).reshape(-1, n_classes)
         return Confusion(safe_log(normalize(counts.true + self.smoothing)), log_given)
 
     def log_prior(self, params: Confusion) -> float:
@@ -192,16 +189,16 @@ class DawidSkeneMap(ConfusionAggregator):
 
     def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)
-        given = counts.given_true.reshape(-1, n_classes, n_classes)
-        given = normalize(given + pseudo_counts(self.strength, self.accuracy, n_classes), axis=1)
+        cells = counts.given_true.reshape(-1, n_classes, n_classes)
+        cells = normalize(cells + pseudo_counts(self.strength, self.accuracy, n_classes), axis=1)
         prior = normalize(counts.true + self.prevalence)
-        return Confusion(safe_log(prior), safe_log(given).reshape(-1, n_classes))
+        return Confusion(safe_log(prior), safe_log(cells).reshape(-1, n_classes))
 
     def log_prior(self, params: Confusion) -> float:
         n_classes = len(params.log_prior)
         pseudo = pseudo_counts(self.strength, self.accuracy, n_classes)
-        given = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
-        return float(self.prevalence * params.log_prior.sum() + (pseudo * given).sum())
+        log_cells = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
+        return float(self.prevalence * params.log_prior.sum() + (pseudo * log_cells).sum())
 
 
 @dataclass(frozen=True, kw_only=True)

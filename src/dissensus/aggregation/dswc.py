@@ -1,6 +1,7 @@
 """Dawid-Skene with annotators in clusters (Imamura, Sato, Sugiyama 2018).
 
-Clusters of annotators by variational Bayes, which may leave clusters empty.
+Annotators of a cluster share a confusion matrix, so that few matrices are learned from many labels.
+The number of clusters is fixed, or with priors (`DswcVb`) an upper bound: some may stay empty.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Clusters(NamedTuple):
     def reindex(self, indices: Integers, n_items: int) -> Clusters:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
         n_classes = len(self.prior)
-        known = self.given_true.reshape(-1, n_classes, n_classes)
-        counts = np.concatenate([known, np.zeros((1, n_classes, n_classes))])[indices]
+        cells = self.given_true.reshape(-1, n_classes, n_classes)
+        counts = np.concatenate([cells, np.zeros((1, n_classes, n_classes))])[indices]
         member = np.concatenate([self.member, self.weight[None]])[indices]
         return self._replace(member=member, given_true=counts.reshape(-1, n_classes))
 
@@ -129,15 +130,15 @@ class Dswc(ConfusionModel[Clusters]):
         prior, weight = normalize(counts.true + _CELL), normalize(member.sum(axis=0) + _CELL)
         confusion = normalize(pooled(counts.given_true, member) + _CELL, axis=1)
         return Clusters(
-            prior,
-            weight,
-            confusion.swapaxes(1, 2),
-            member,
-            safe_log(prior),
-            safe_log(weight),
-            safe_log(confusion),
-            counts.true,
-            counts.given_true,
+            prior=prior,
+            weight=weight,
+            cluster_confusion=confusion.swapaxes(1, 2),
+            member=member,
+            log_prior=safe_log(prior),
+            log_weight=safe_log(weight),
+            log_confusion=safe_log(confusion),
+            true=counts.true,
+            given_true=counts.given_true,
         )
 
     def log_prior(self, params: Clusters) -> float:
@@ -232,29 +233,29 @@ class DswcVb(Dswc):
     def clusters(self, counts: Counts, member: Floats) -> Clusters:
         true = counts.true + self.prevalence
         size = member.sum(axis=0) + self.concentration
-        given = pooled(counts.given_true, member) + self._base(len(true))
+        cells = pooled(counts.given_true, member) + self._base(len(true))
         return Clusters(
-            normalize(true),
-            normalize(size),
-            normalize(given, axis=1).swapaxes(1, 2),
-            member,
-            expected_log(true),
-            expected_log(size),
-            expected_log(given, axis=1),
-            counts.true,
-            counts.given_true,
+            prior=normalize(true),
+            weight=normalize(size),
+            cluster_confusion=normalize(cells, axis=1).swapaxes(1, 2),
+            member=member,
+            log_prior=expected_log(true),
+            log_weight=expected_log(size),
+            log_confusion=expected_log(cells, axis=1),
+            true=counts.true,
+            given_true=counts.given_true,
         )
 
     def log_prior(self, params: Clusters) -> float:
         """Return the terms of the bound for members, minus the KL divergence from the prior."""
         base, concentration = self._base(len(params.true)), np.array(self.concentration)
         true, size = params.true + self.prevalence, params.member.sum(axis=0) + concentration
-        given = pooled(params.given_true, params.member) + base
+        cells = pooled(params.given_true, params.member) + base
         return (
             member_bound(params)
             + negative_kl(true, np.array(self.prevalence))
             + negative_kl(size, concentration)
-            + negative_kl(given, base, axis=1)
+            + negative_kl(cells, base, axis=1)
         )
 
     def _base(self, n_classes: int) -> Floats:

@@ -6,10 +6,9 @@ add up over parts, so the same method runs on one thread, on all cores, or elsew
 also replace the posterior it learns from (`normalize_joint`) and the test of convergence
 (`has_converged`).
 
-Posterior and parameters in turns, for parameters that do not follow from additive counts.
-
-Parameters of items, or weights of features, do not follow from sums over parts of the items, as
-`_em` requires. Here a method provides the first state and the update of a state.
+Parameters of items, or weights of features, do not follow from sums over parts of the items. For
+these there is `AlternatingAggregator`: a method provides the first state and the update of a state,
+and posterior and parameters are improved in turns.
 """
 
 from __future__ import annotations
@@ -150,15 +149,15 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         saved = store.load(self.params_type, attempt) if store else None
         if saved:
             expected = fit.engine.add_up(partial(self.e_step, params=saved.params), fit.parts)
-            first = Step(saved.params, expected.counts)
+            start = Step(saved.params, expected.counts)
         else:
-            first = Step(None, self.first_counts(fit, attempt))
+            start = Step(None, self.first_counts(fit, attempt))
         step, trace, converged = iterate(
-            first,
+            start,
             advance,
             self.has_converged,
-            self.max_iter,
-            fit.progress,
+            max_iter=self.max_iter,
+            progress=fit.progress,
             trace=saved.trace if saved else (),
             converged=saved.converged if saved else False,
             checkpoint=checkpoint if store else None,
@@ -203,8 +202,10 @@ class AlternatingAggregator(Aggregator, Generic[Params]):
         return relative_change_below(trace, self.tol)
 
     def estimate_params(self, fit: FitContext) -> Fitted:
-        first, advance = self.first_state(fit), partial(self.advance, fit)
-        reached = iterate(first, advance, self.has_converged, self.max_iter, fit.progress)
+        start, advance = self.first_state(fit), partial(self.advance, fit)
+        reached = iterate(
+            start, advance, self.has_converged, max_iter=self.max_iter, progress=fit.progress
+        )
         return Fitted(reached.state.params, reached.trace, reached.converged)
 
 

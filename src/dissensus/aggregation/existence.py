@@ -10,7 +10,8 @@ The states of a candidate are clutter, and objects of several visibilities v:
 `found` has a Beta prior around the mean of all annotators at that visibility, which is fitted with
 it; `clutter` has a Gamma prior. EM raises the objective in every iteration.
 
-Weighted interval scheduling: of overlapping spans, those with the largest summed weight.
+Where candidates may not overlap, as spans of a text, `schedule` selects those with the largest
+summed weight (weighted interval scheduling).
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ from ..params import Positive, Probability
 from . import EMAggregator, Expected
 
 Levels = Annotated[int, Interval(ge=1, le=5)]
+Selection = npt.NDArray[np.bool_]  # (span)
+PairsOfSpans = tuple[Integers, Integers]
 EXISTENCE = "objects"  # the name of the model in results
 NO, YES = 0, 1  # the classes
+_START, _MIDDLE = (0.3, 0.9), 0.6  # of `found`, before anything is learned
+_LIMITS = (0.001, 0.999)  # of the mean of `found`
+_SCALE = 2.0  # of the temperature: clutter is a state of its own, so the posterior is less sure
+_TINY = 1e-300
 
 
 class Visibility(NamedTuple):
@@ -48,7 +55,7 @@ class Counts(NamedTuple):
     """What it learns from, expected under the posterior; adds up over parts of the candidates."""
 
     share: Floats  # (state)
-    given: Floats  # (annotator and answer, visibility)
+    by_answer: Floats  # (annotator and answer, visibility)
     drawn: Floats  # (annotator): clutter that they marked first
     exposure: Floats  # (annotator): clutter that they could have marked first
 
@@ -88,11 +95,15 @@ class Existence(EMAggregator[Visibility, Counts]):
         marked = part.label == YES
         rate = params.clutter[part.annotator]
         n_marks, n_looked = part.by_item(marked * 1.0), part.by_item(part.ones)
-        first = safe_log(part.by_item(rate * marked)) - safe_log(part.by_item(rate))
-        first[n_marks == 0] = 0.0  # gold that nobody marked
-        more = np.maximum(n_marks - 1, 0)
-        left = n_looked - np.maximum(n_marks, 1)
-        return first + more * np.log(self.coincidence) + left * np.log1p(-self.coincidence)
+        first_mark = safe_log(part.by_item(rate * marked)) - safe_log(part.by_item(rate))
+        first_mark[n_marks == 0] = 0.0  # gold that nobody marked
+        n_further = np.maximum(n_marks - 1, 0)
+        n_unmarked = n_looked - np.maximum(n_marks, 1)
+        return (
+            first_mark
+            + n_further * np.log(self.coincidence)
+            + n_unmarked * np.log1p(-self.coincidence)
+        )
 
     def e_step(self, part: Part, params: Visibility) -> Expected:
         evidence, posterior = self.normalize_joint(self.log_joint(part, params), part.allowed)
@@ -135,35 +146,35 @@ class Existence(EMAggregator[Visibility, Counts]):
             uniform = np.full(n_annotators, 1 / n_annotators)
             share = np.full(self.levels + 1, 1 / (self.levels + 1))
             return Visibility(share, np.tile(start, (n_annotators, 1)), uniform, start)
-        missed, marked = counts.given.reshape(n_annotators, 2, -1).swapaxes(0, 1)
+        missed, marked = counts.by_answer.reshape(n_annotators, 2, -1).swapaxes(0, 1)
         pooled = marked.sum(axis=0) / np.maximum((marked + missed).sum(axis=0), _TINY)
         choices = [
             self._found(marked, missed, mean) for mean in (last.mean, np.clip(pooled, *_LIMITS))
         ]
         raises = choices[1][2] >= choices[0][2]  # the pooled mean, unless that lowers the objective
-        found, mean = (
+        finding, mean = (
             np.where(raises, new, old) for old, new in zip(*(c[:2] for c in choices), strict=True)
         )
         rate = (counts.drawn + 1) / (counts.exposure + n_annotators)
-        return Visibility(normalize(counts.share + 1), found, normalize(rate), mean)
+        return Visibility(normalize(counts.share + 1), finding, normalize(rate), mean)
 
     def _found(self, marked: Floats, missed: Floats, mean: Floats) -> tuple[Floats, ...]:
         """Return `found` under a mean of its prior, that mean, and their expected objective."""
         s = self.strength
-        found = (marked + s * mean) / (marked + missed + s)
-        gain = marked * np.log(found) + missed * np.log1p(-found)
-        return found, mean, (gain + self._log_beta(found, mean)).sum(axis=0)
+        finding = (marked + s * mean) / (marked + missed + s)
+        gain = marked * np.log(finding) + missed * np.log1p(-finding)
+        return finding, mean, (gain + self._log_beta(finding, mean)).sum(axis=0)
 
-    def _log_beta(self, found: Floats, mean: Floats) -> Floats:
+    def _log_beta(self, finding: Floats, mean: Floats) -> Floats:
         """Return the log prior density of `found`: (annotator, visibility)."""
-        ones, others = self.strength * mean, self.strength * (1 - mean)
-        return ones * np.log(found) + others * np.log1p(-found) - betaln(ones + 1, others + 1)
+        alpha, beta = self.strength * mean, self.strength * (1 - mean)
+        return alpha * np.log(finding) + beta * np.log1p(-finding) - betaln(alpha + 1, beta + 1)
 
     def log_prior(self, params: Visibility) -> float:
         n_annotators = len(params.clutter)
         clutter = np.log(params.clutter).sum() - n_annotators * params.clutter.sum()
-        found = self._log_beta(params.found, params.mean).sum()
-        return float(found + clutter + np.log(params.share).sum())
+        finding = self._log_beta(params.found, params.mean).sum()
+        return float(finding + clutter + np.log(params.share).sum())
 
     def quality(self, params: Visibility, agreement: Floats) -> Floats:
         return agreement
@@ -172,17 +183,7 @@ class Existence(EMAggregator[Visibility, Counts]):
         return label_temperature(n_labels, _SCALE)
 
 
-_START, _MIDDLE = (0.3, 0.9), 0.6  # of `found`
-_LIMITS = (0.001, 0.999)  # of its mean
-_SCALE = 2.0  # of the temperature: clutter is a state of its own, so the posterior is less sure
-_TINY = 1e-300
-
-
-Kept = npt.NDArray[np.bool_]  # (span)
-PairsOfSpans = tuple[Integers, Integers]
-
-
-def schedule(item: Integers, place: Floats, weight: Floats) -> Kept:
+def schedule(item: Integers, place: Floats, weight: Floats) -> Selection:
     """Return the spans of the largest summed weight that do not overlap, on every item.
 
     In the order of ends, a span is taken if its weight and the best choice among the spans that
@@ -193,57 +194,57 @@ def schedule(item: Integers, place: Floats, weight: Floats) -> Kept:
     [True, False, True]
     """
     order = np.lexsort((place[:, 0], place[:, 1], item))
-    kept = np.zeros(len(order), dtype=bool)
-    kept[order] = _schedule_sorted(item[order], place[order], weight[order])
-    return kept
+    selected = np.zeros(len(order), dtype=bool)
+    selected[order] = _schedule_sorted(item[order], place[order], weight[order])
+    return selected
 
 
-def _schedule_sorted(item: Integers, place: Floats, weight: Floats) -> Kept:
+def _schedule_sorted(item: Integers, place: Floats, weight: Floats) -> Selection:
     """Return the choice among spans sorted by item and end."""
     values, rank = np.unique(place, return_inverse=True)
     start, end = item * len(values) + rank.reshape(place.shape).T
-    before = np.searchsorted(end, start, side="right")  # those end before this one starts
-    first = np.searchsorted(item, item)  # of the item
-    step = np.arange(len(item)) - first
+    n_before = np.searchsorted(end, start, side="right")  # those end before this one starts
+    item_start = np.searchsorted(item, item)  # of the item
+    step = np.arange(len(item)) - item_start
     best = np.zeros(len(item) + 1)  # weight of the best choice among the spans before
-    taken = np.zeros(len(item), dtype=bool)
+    is_taken = np.zeros(len(item), dtype=bool)
     by_step = np.argsort(step, kind="stable")
     for rows in np.split(by_step, np.cumsum(np.bincount(step))[:-1]) if len(item) else ():
-        without = np.where(rows > first[rows], best[rows], 0.0)
-        rest = np.where(before[rows] > first[rows], best[before[rows]], 0.0)
-        taken[rows] = weight[rows] + rest > without
-        best[rows + 1] = np.maximum(weight[rows] + rest, without)
-    kept = np.zeros(len(item), dtype=bool)
-    here = np.flatnonzero(np.append(item[1:] != item[:-1], True)) if len(item) else first
-    lowest = first[here]
-    while len(here):  # from the last span of every item back to the first
-        kept[here[taken[here]]] = True
-        here = np.where(taken[here], before[here], here) - 1
-        left = here >= lowest
-        here, lowest = here[left], lowest[left]
-    return kept
+        without = np.where(rows > item_start[rows], best[rows], 0.0)
+        earlier = np.where(n_before[rows] > item_start[rows], best[n_before[rows]], 0.0)
+        is_taken[rows] = weight[rows] + earlier > without
+        best[rows + 1] = np.maximum(weight[rows] + earlier, without)
+    selected = np.zeros(len(item), dtype=bool)
+    row = np.flatnonzero(np.append(item[1:] != item[:-1], True)) if len(item) else item_start
+    lowest = item_start[row]
+    while len(row):  # from the last span of every item back to the first
+        selected[row[is_taken[row]]] = True
+        row = np.where(is_taken[row], n_before[row], row) - 1
+        remaining = row >= lowest
+        row, lowest = row[remaining], lowest[remaining]
+    return selected
 
 
 def allow_nested(
-    item: Integers, place: Floats, weight: Floats, kept: Kept, together: PairsOfSpans
-) -> Kept:
+    item: Integers, place: Floats, weight: Floats, selected: Selection, nested: PairsOfSpans
+) -> Selection:
     """Return the choice and further spans that overlap only spans they may be kept together with.
 
     The heaviest of every item is added first.
     """
     first, second = overlaps(item, place)
     n_spans = len(item)
-    allowed = np.isin(first * n_spans + second, together[0] * n_spans + together[1])
-    allowed |= np.isin(first * n_spans + second, together[1] * n_spans + together[0])
-    one, two = (
+    allowed = np.isin(first * n_spans + second, nested[0] * n_spans + nested[1])
+    allowed |= np.isin(first * n_spans + second, nested[1] * n_spans + nested[0])
+    mark, rival = (
         np.concatenate(pair)[np.tile(~allowed, 2)] for pair in ((first, second), (second, first))
     )
-    kept = kept.copy()
+    selected = selected.copy()
     while True:
         blocked = np.zeros(n_spans, dtype=bool)
-        blocked[one[kept[two]]] = True
-        free = np.flatnonzero(~kept & ~blocked)
+        blocked[mark[selected[rival]]] = True
+        free = np.flatnonzero(~selected & ~blocked)
         if len(free) == 0:
-            return kept
+            return selected
         free = free[np.lexsort((free, -weight[free], item[free]))]
-        kept[free[np.flatnonzero(np.diff(item[free], prepend=-1))]] = True
+        selected[free[np.flatnonzero(np.diff(item[free], prepend=-1))]] = True

@@ -1,6 +1,8 @@
-"""Gaussian errors: every annotator has a bias and a precision.
+"""Numbers with normal errors: every annotator has a bias and a precision.
 
-Peer grading: graders have a bias and a reliability, which may depend on their own grade.
+Values, biases and precisions are estimated together, all of them with priors, since the likelihood
+alone is unbounded: a variance may go to zero while the values copy one annotator. In peer grading
+the annotators are authors too, and how good their own work is may tell how well they grade.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from ..base.iteration import iterate, relative_change_below
 from ..params import Count, NonNegative, Positive, table_of
 from ..result import Estimation
 from .numbers import Estimator, NumericContext, ratio
+
+_LEAST = 1e-9  # least variance of values and biases, as a fraction of that of all answers
+_SHAPE = 4.0  # of the precisions, before any answer is seen
 
 
 class GaussianParams(NamedTuple):
@@ -116,9 +121,9 @@ class Gaussian(Estimator):
         def has_converged(trace: list[float], _state: State, _last: State) -> bool:
             return relative_change_below(trace, self.tol)
 
-        first = State(self._first_params(fit))
+        start = State(self._first_params(fit))
         (params, posterior, _), trace, converged = iterate(
-            first, advance, has_converged, self.max_iter, fit.progress
+            start, advance, has_converged, max_iter=self.max_iter, progress=fit.progress
         )
         assert posterior is not None  # after an iteration there is one
         return self.result(
@@ -168,8 +173,8 @@ class Gaussian(Estimator):
         freedom = fit.annotations.labels_per_annotator + 2 * (self.shape - 1)
         squares = fit.by_annotator(weight * error)
         precision = np.maximum(freedom, _LEAST) / (squares + 2 * self._rate(fit))
-        known = _known(fit)
-        value, variance = posterior.value[known], posterior.variance[known]
+        has_value = _has_value(fit)
+        value, variance = posterior.value[has_value], posterior.variance[has_value]
         mean = float(value.mean())
         spread = float(((value - mean) ** 2 + variance).mean())
         return GaussianParams(mean, max(spread, _LEAST * fit.variance), bias, precision)
@@ -180,8 +185,8 @@ class Gaussian(Estimator):
         """Return the log probability of answers, gold and parameters."""
         precision = params.precision[fit.annotations.annotator]
         answers = np.log(precision / (2 * np.pi)) / 2 + self._log_error(precision * posterior.error)
-        known = _known(fit)
-        value, variance = posterior.value[known], posterior.variance[known]
+        has_value = _has_value(fit)
+        value, variance = posterior.value[has_value], posterior.variance[has_value]
         open_ = variance > 0  # gold has no entropy
         entropy = np.log(2 * np.pi * np.e * variance[open_]).sum() / 2
         values = (
@@ -206,10 +211,7 @@ class Gaussian(Estimator):
         return constant - (half + 0.5) * np.log(half + squared / 2)
 
 
-_LEAST = 1e-9  # least variance of the values, as a fraction of that of all answers
-
-
-def _known(fit: NumericContext) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _has_value(fit: NumericContext) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return the items with answers or gold."""
     return (fit.annotations.labels_per_item > 0) | ~np.isnan(fit.gold)
 
@@ -303,11 +305,11 @@ class PeerGrading(Estimator):
             return bool(change <= self.tol**2 * fit.variance)
 
         grades, _, converged = iterate(
-            _first(fit),
+            _first_grades(fit),
             lambda last: self._advance(fit, last, author),
             has_converged,
-            self.max_iter,
-            fit.progress,
+            max_iter=self.max_iter,
+            progress=fit.progress,
         )
         return self.result(
             fit,
@@ -334,61 +336,69 @@ class PeerGrading(Estimator):
         level = np.exp(prior.level + prior.slope * own)
         shape = prior.shape + fit.annotations.labels_per_annotator / 2
         precision = shape / (prior.shape / level + fit.by_annotator(error) / 2)
-        grades = Grades(value, value_variance, bias, 1 / counts, precision, prior)
+        grades = Grades(
+            value=value,
+            value_variance=value_variance,
+            bias=bias,
+            bias_variance=1 / counts,
+            precision=precision,
+            prior=prior,
+        )
         return grades._replace(prior=self._updated(fit, grades, own, shape))
 
     def _updated(self, fit: NumericContext, grades: Grades, own: Floats, shape: Floats) -> Prior:
         """Return the prior under which values, biases and precisions are most probable."""
-        asked = fit.annotations.labels_per_annotator > 0
-        known = (fit.annotations.labels_per_item > 0) | ~np.isnan(fit.gold)
-        value, variance = grades.value[known], grades.value_variance[known]
+        active = fit.annotations.labels_per_annotator > 0
+        has_value = _has_value(fit)
+        value, variance = grades.value[has_value], grades.value_variance[has_value]
         mean = float(value.mean())
         spread = float(((value - mean) ** 2 + variance).mean())
-        bias_spread = float((grades.bias**2 + grades.bias_variance)[asked].mean())
-        precision, own = grades.precision[asked], own[asked]
+        bias_spread = float((grades.bias**2 + grades.bias_variance)[active].mean())
+        precision, own = grades.precision[active], own[active]
         level, slope = _levels(precision, own, grades.prior)
-        mean_log = digamma(shape[asked]) - np.log(shape[asked] / precision)
+        mean_log = digamma(shape[active]) - np.log(shape[active] / precision)
         log_level = level + slope * own
         excess = float((mean_log - log_level - precision / np.exp(log_level)).mean())
-        least = _LEAST_GRADE_VARIANCE * fit.variance
+        least = _LEAST * fit.variance
         return Prior(
-            mean,
-            max(spread, least),
-            max(bias_spread, least),
-            level,
-            slope,
-            _shape(grades.prior.shape, excess, len(own)),
+            mean=mean,
+            spread=max(spread, least),
+            bias_spread=max(bias_spread, least),
+            level=level,
+            slope=slope,
+            shape=_shape(grades.prior.shape, excess, len(own)),
         )
 
 
-_LEAST_GRADE_VARIANCE = (
-    1e-9  # least variance of values and biases, as a fraction of that of all answers
-)
-_SHAPE = 4.0  # of the precisions, before any answer is seen
-
-
-def _first(fit: NumericContext) -> Grades:
+def _first_grades(fit: NumericContext) -> Grades:
     value = fit.keep_gold(fit.mean(np.ones(len(fit.annotations))))
-    known = value[~np.isnan(value)]
+    scored = value[~np.isnan(value)]
     n_items, n_annotators = fit.annotations.n_items, fit.annotations.n_annotators
-    spread = max(float(known.var()), _LEAST_GRADE_VARIANCE * fit.variance)
-    prior = Prior(float(known.mean()), spread, fit.within, -np.log(fit.within), 0.0, _SHAPE)
+    spread = max(float(scored.var()), _LEAST * fit.variance)
+    prior = Prior(
+        mean=float(scored.mean()),
+        spread=spread,
+        bias_spread=fit.within,
+        level=-np.log(fit.within),
+        slope=0.0,
+        shape=_SHAPE,
+    )
     return Grades(
-        np.where(np.isnan(value), prior.mean, value),
-        np.zeros(n_items),
-        np.zeros(n_annotators),
-        np.zeros(n_annotators),
-        np.full(n_annotators, 1 / fit.within),
-        prior,
+        value=np.where(np.isnan(value), prior.mean, value),
+        value_variance=np.zeros(n_items),
+        bias=np.zeros(n_annotators),
+        bias_variance=np.zeros(n_annotators),
+        precision=np.full(n_annotators, 1 / fit.within),
+        prior=prior,
     )
 
 
 def _own_grades(value: Floats, author: Integers, answers: Numbers, prior: Prior) -> Floats:
     """Return the mean grade of every annotator's own items, standardized; 0 without any."""
-    known = (author >= 0) & ~np.isnan(value)
-    standard = (value[known] - prior.mean) / np.sqrt(prior.spread)
-    size = np.bincount(author[known], minlength=answers.n_annotators)
-    total = np.bincount(author[known], standard, minlength=answers.n_annotators).astype(float)
+    graded = (author >= 0) & ~np.isnan(value)
+    standard = (value[graded] - prior.mean) / np.sqrt(prior.spread)
+    size = np.bincount(author[graded], minlength=answers.n_annotators)
+    total = np.bincount(author[graded], standard, minlength=answers.n_annotators).astype(float)
     return np.nan_to_num(ratio(total, size))
 
 

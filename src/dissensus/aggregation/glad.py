@@ -164,8 +164,8 @@ class Glad(AlternatingAggregator[Abilities]):
         if labelled.any():
             params = params._replace(typical=np.array(params.log_easiness[labelled].mean()))
         if self.prevalence == "estimated":
-            known = labelled if fit.gold is None else labelled | (fit.gold >= 0)
-            params = params._replace(prior=normalize(posterior[known].sum(axis=0)))
+            informed = labelled if fit.gold is None else labelled | (fit.gold >= 0)
+            params = params._replace(prior=normalize(posterior[informed].sum(axis=0)))
         return params, value
 
     def _newton(
@@ -177,8 +177,8 @@ class Glad(AlternatingAggregator[Abilities]):
         params = params._replace(log_easiness=np.concatenate([*fit.engine.each(step, fit.parts)]))
 
         def evaluate(ability: Floats, full: bool) -> Derivatives:
-            here = params._replace(ability=ability)
-            work = partial(_by_ability, params=here, posterior=posterior, full=full)
+            trial = params._replace(ability=ability)
+            work = partial(_by_ability, params=trial, posterior=posterior, full=full)
             likelihood = reduce(add, fit.engine.each(work, fit.parts))
             return add_normal_prior(likelihood, ability - self.mean_ability, self.precision)
 
@@ -198,16 +198,16 @@ class Glad(AlternatingAggregator[Abilities]):
             return params._replace(ability=point[:n_annotators], log_easiness=point[n_annotators:])
 
         def negative(point: Floats) -> tuple[float, Floats]:
-            here = params_at(point)
-            work = partial(_by_both, params=here, posterior=posterior)
+            trial = params_at(point)
+            work = partial(_by_both, params=trial, posterior=posterior)
             parts = [*fit.engine.each(work, fit.parts)]
             constant, able = reduce(
                 add, [(constant, by_annotator) for constant, by_annotator, _ in parts]
             )
-            ability = able.gradient - self.precision * (here.ability - self.mean_ability)
+            ability = able.gradient - self.precision * (trial.ability - self.mean_ability)
             easiness = np.concatenate([by_item.gradient for _, _, by_item in parts])
-            easiness -= self.precision * (here.log_easiness - self.mean_log_easiness)
-            value = constant + float(able.value.sum()) + self._log_prior(here)
+            easiness -= self.precision * (trial.log_easiness - self.mean_log_easiness)
+            value = constant + float(able.value.sum()) + self._log_prior(trial)
             return -value, -np.concatenate([ability, easiness])
 
         start = np.concatenate([params.ability, params.log_easiness])
@@ -234,7 +234,7 @@ def _step_easiness(
 
     def evaluate(log_easiness: Floats, full: bool) -> Derivatives:
         x = ability * np.repeat(np.exp(log_easiness), labels)
-        likelihood = derivatives(x, x, right, item, len(labels), full)
+        likelihood = derivatives(x, x, right=right, group=item, size=len(labels), full=full)
         return add_normal_prior(likelihood, log_easiness - mean, precision)
 
     return newton_step(params.log_easiness[part.start : part.stop], evaluate)[0]
@@ -245,7 +245,7 @@ def _by_ability(part: Part, params: Abilities, posterior: Floats, full: bool = T
     right = part.given_posterior(posterior[part.start : part.stop])
     easiness, annotator = _easiness(part, params), part.annotator.astype(np.intp)
     x = params.ability[annotator] * easiness
-    return derivatives(x, easiness, right, annotator, part.n_annotators, full)
+    return derivatives(x, easiness, right=right, group=annotator, size=part.n_annotators, full=full)
 
 
 def _by_both(
@@ -257,7 +257,7 @@ def _by_both(
     return (
         -_log_wrong(part) * float((1 - right).sum()),
         _by_ability(part, params, posterior),
-        derivatives(x, x, right, part.item, part.stop - part.start),
+        derivatives(x, x, right=right, group=part.item, size=part.stop - part.start),
     )
 
 

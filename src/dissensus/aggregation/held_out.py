@@ -1,19 +1,16 @@
-"""Held-out likelihood: how well methods predict annotations, a score that needs no truth.
+"""Held-out likelihood and bootstrap intervals, which need no truth and work for any method.
 
 Annotations are split into random folds. A method is fitted without one fold and predicts the labels
 in it: the posterior of every class times P(label | class) of the annotator. Methods without a model
 of annotators (votes) get one: confusion matrices counted from their own posterior, with four
 pseudo-counts, seven tenths of them on the diagonal. One percent goes to a uniform guess, which
-bounds the loss of a single annotation.
+bounds the loss of a single annotation. Annotations whose item has no other label are not scored.
+The folds depend on the seed and on what annotations are connected with, not on names or the order
+of rows (`content_folds`).
 
-Annotations whose item has no other label are not scored. The folds depend on the seed and on what
-annotations are connected with, not on names or the order of rows (`_content.py`).
-
-Bootstrap intervals for any method.
-
-Items are resampled with replacement. Every fit starts from the fit to all items, learns the
-parameters of annotators from the resampled items, and then labels all items. So intervals cover the
-uncertainty about annotators; the labels on an item itself stay as they are.
+In the bootstrap, items are resampled with replacement. Every fit starts from the fit to all items,
+learns the parameters of annotators from the resampled items, and then labels all items. So
+intervals cover the uncertainty about annotators; the labels on an item itself stay as they are.
 
     B. Efron. Bootstrap methods: another look at the jackknife. Annals of Statistics 7(1), 1979.
 """
@@ -81,70 +78,70 @@ def held_out(
     has seen the held-out labels.
     """
     fold = content_folds(annotations, folds, seed)
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _n_done, _total: None)
     probability = np.zeros((len(methods), len(annotations)))
     scored = np.zeros(len(annotations), dtype=bool)
     trains = [annotations.keep(fold != number) for number in range(folds)]
     tests = []
     for number, train in enumerate(trains):
-        left = np.flatnonzero(fold == number)
-        left = left[train.labels_per_item[annotations.item[left]] > 0]
-        scored[left] = True
-        tests.append(left)
+        rows = np.flatnonzero(fold == number)
+        rows = rows[train.labels_per_item[annotations.item[rows]] > 0]
+        scored[rows] = True
+        tests.append(rows)
     jobs = [(position, number) for position in range(len(methods)) for number in range(folds)]
 
     def work(job: tuple[int, int]) -> None:
         position, number = job
         method = stopped_early(methods[position])
         result = method.fit(trains[number], engine=Local(1))
-        left = tests[number]
+        rows = tests[number]
         if scale is not None:
             temperature = label_temperature(trains[number].labels_per_item, scale)
             result = replace(result, posterior=temper(result.posterior, temperature))
-        probability[position, left] = predicted_probability(method, result, annotations, left)
+        probability[position, rows] = predicted_probability(method, result, annotations, rows)
 
     cores = Local(threads).cores
     with ThreadPoolExecutor(cores) as pool:
-        for done, _ in enumerate(pool.map(work, jobs), 1):
-            progress(done, len(jobs))
+        for n_done, _ in enumerate(pool.map(work, jobs), 1):
+            progress(n_done, len(jobs))
     return HeldOut(np.flatnonzero(scored), probability[:, scored])
 
 
 def stopped_early(method: Aggregator) -> Aggregator:
     """Return a method with fewer iterations: its predictions hardly change after that."""
-    known = {field.name for field in describe_fields(type(method))}
+    fields = {field.name for field in describe_fields(type(method))}
     limits: dict[str, Any] = {}
-    if "max_iter" in known:
+    if "max_iter" in fields:
         limits["max_iter"] = min(method.max_iter, _MAX_ITER)  # type: ignore[attr-defined]
-    if "tol" in known:
+    if "tol" in fields:
         limits["tol"] = max(method.tol, _TOL)  # type: ignore[attr-defined]
     return replace(method, **limits)
 
 
 def predicted_probability(
-    method: Aggregator, result: Aggregation, annotations: Annotations, which: Integers
+    method: Aggregator, result: Aggregation, annotations: Annotations, rows: Integers
 ) -> Floats:
     """Return the probability of annotations under a result that has not seen them."""
     item, annotator, label = (
-        annotations.item[which],
-        annotations.annotator[which],
-        annotations.label[which],
+        annotations.item[rows],
+        annotations.annotator[rows],
+        annotations.label[rows],
     )
     items_differ = type(method).label_probabilities is not Aggregator.label_probabilities
     confusion = None if items_differ else method.confusion(result.params)
     if confusion is None and not items_differ:
         confusion = confusion_from_posterior(result.annotations, result.posterior)
-    out = np.empty(len(which))
+    out = np.empty(len(rows))
     step = max(1, _PIECE // annotations.n_classes**2)
-    for first in range(0, len(which), step):
-        now = slice(first, first + step)
-        posterior = result.posterior[item[now]]  # (annotation, true class)
+    for start in range(0, len(rows), step):
+        piece = slice(start, start + step)
+        posterior = result.posterior[item[piece]]  # (annotation, true class)
         if confusion is not None:
-            given = confusion[annotator[now], :, label[now]]  # (annotation, true class)
+            likelihood = confusion[annotator[piece], :, label[piece]]  # (annotation, true class)
         else:
-            each: Any = method.label_probabilities(result.params, item[now], annotator[now])
-            given = each[np.arange(len(posterior)), :, label[now]]
-        out[now] = np.einsum("at,at->a", posterior, given)
+            matrices: Any = method.label_probabilities(result.params, item[piece], annotator[piece])
+            likelihood = matrices[np.arange(len(posterior)), :, label[piece]]
+        out[piece] = np.einsum("at,at->a", posterior, likelihood)
     return (1 - _GUESS) * out + _GUESS / annotations.n_classes
 
 
@@ -152,9 +149,9 @@ def confusion_from_posterior(annotations: Annotations, posterior: Floats) -> Flo
     """Return confusion matrices counted from a posterior, shrunk towards being right."""
     n_classes = annotations.n_classes
     whole = annotations.part(0, annotations.n_items)
-    given = (whole.labels.T @ posterior).reshape(-1, n_classes, n_classes)
+    cells = (whole.labels.T @ posterior).reshape(-1, n_classes, n_classes)
     prior = pseudo_counts(_STRENGTH, _ACCURACY, n_classes)
-    return normalize((given + prior).swapaxes(1, 2))  # (annotator, true class, given class)
+    return normalize((cells + prior).swapaxes(1, 2))  # (annotator, true class, given class)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,40 +216,40 @@ def bootstrap(
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     annotations = as_annotations(annotations)
-    chosen = as_method(method)
-    result = chosen.fit(annotations, seed=seed)
+    aggregator = as_method(method)
+    result = aggregator.fit(annotations, seed=seed)
     seeds = np.random.SeedSequence(seed).spawn(resamples)
     best = np.where(result.label < 0, result.posterior.argmax(axis=1), result.label)
 
     def work(stream: np.random.SeedSequence) -> tuple[Floats, Floats, Floats]:
-        which = np.sort(
+        items = np.sort(
             np.random.default_rng(stream).integers(annotations.n_items, size=annotations.n_items)
         )
-        drawn = annotations.take(which)
-        again = chosen.fit(drawn, start=result.posterior[which], seed=seed, engine=Local(1))
-        labelled = chosen.predict(again, annotations, Local(1))
-        quality = np.where(drawn.labels_per_annotator > 0, again.quality, np.nan)
+        drawn = annotations.take(items)
+        refit = aggregator.fit(drawn, start=result.posterior[items], seed=seed, engine=Local(1))
+        labelled = aggregator.predict(refit, annotations, Local(1))
+        quality = np.where(drawn.labels_per_annotator > 0, refit.quality, np.nan)
         posterior = np.take_along_axis(labelled.probabilities, best[:, None], axis=1)[:, 0]
         return quality, posterior, (labelled.label == result.label).astype(float)
 
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _n_done, _total: None)
     samples = []
     with ThreadPoolExecutor(Local(threads).cores) as pool:
-        for done, one in enumerate(pool.map(work, seeds), 1):
-            samples.append(one)
-            progress(done, resamples)
-    quality, posterior, same = (np.stack(values) for values in zip(*samples, strict=True))
+        for n_done, sample in enumerate(pool.map(work, seeds), 1):
+            samples.append(sample)
+            progress(n_done, resamples)
+    quality, posterior, agreement = (np.stack(values) for values in zip(*samples, strict=True))
     rank: Floats = (-quality).argsort(axis=1).argsort(axis=1).astype(np.float64) + 1
     rank[np.isnan(quality)] = np.nan
     bounds = [(1 - confidence) / 2, (1 + confidence) / 2]
     return Bootstrap(
-        result,
-        _quantiles(quality, bounds),
-        _quantiles(rank, bounds),
-        _quantiles(posterior, bounds),
-        same.mean(axis=0),
-        resamples,
-        confidence,
+        result=result,
+        quality=_quantiles(quality, bounds),
+        rank=_quantiles(rank, bounds),
+        confidence=_quantiles(posterior, bounds),
+        stability=agreement.mean(axis=0),
+        resamples=resamples,
+        confidence_level=confidence,
     )
 
 

@@ -65,7 +65,7 @@ class Counts(NamedTuple):
     evidence: float
     profile: Floats  # (profile)
     true: Floats  # (profile, option)
-    found: Floats  # (annotator, option): chosen and true
+    hits: Floats  # (annotator, option): chosen and true
     is_true: Floats  # (annotator, option): true, of those asked
     avoided: Floats  # (annotator, option): left out and false
     is_false: Floats  # (annotator, option)
@@ -90,15 +90,15 @@ class _Part(NamedTuple):
 
     bounds: Integers  # (item + 1): the answers to item i are at bounds[i]:bounds[i + 1]
     annotator: Integers  # (answer)
-    chosen: npt.NDArray[np.bool_]  # (answer, option)
+    has_option: npt.NDArray[np.bool_]  # (answer, option)
     by_annotator: sparse.csr_array[Any, Any]  # (annotator, answer): ones
     gold: npt.NDArray[np.int8] | None  # (item, option): 1, 0, or -1 where it is unknown
 
     @property
-    def asked(self) -> npt.NDArray[np.bool_]:
+    def answered(self) -> npt.NDArray[np.bool_]:
         """Items with answers or gold."""
-        known = np.diff(self.bounds) > 0
-        return known if self.gold is None else known | (self.gold[:, 0] >= 0)
+        answered = np.diff(self.bounds) > 0
+        return answered if self.gold is None else answered | (self.gold[:, 0] >= 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,44 +127,53 @@ class JointSets(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers = fit.answers
-        known = known_options(fit)
+        gold = known_options(fit)
         n_profiles, temperature, notes = self._choose(fit)
-        step, trace, converged = self._run(fit, answers, known, n_profiles)
-        parts = _parts(answers, fit, known)
+        step, trace, converged = self._run(fit, answers, gold, n_profiles)
+        parts = _parts(answers, fit, gold)
         rows = fit.engine.each(
             partial(posterior, params=step.params, temperature=temperature), parts
         )
-        found = list(rows)
-        yes, exact = (np.concatenate([one[k] for one in found]) for k in (0, 1))
+        posteriors = list(rows)
+        yes, exact = (np.concatenate([pair[k] for pair in posteriors]) for k in (0, 1))
         counts = step.counts
         assert counts is not None
         quality = {
-            "sensitivity": _ratio(counts.found, counts.is_true),
+            "sensitivity": _ratio(counts.hits, counts.is_true),
             "specificity": _ratio(counts.avoided, counts.is_false),
         }
         params = dict(step.params._asdict()) | {"temperature": np.array(temperature)}
         return sets_result(
-            self, fit, yes, exact, quality, params=params, trace=trace, converged=converged,
+            self,
+            fit,
+            yes=yes,
+            exact=exact,
+            quality=quality,
+            params=params,
+            trace=trace,
+            converged=converged,
             notes=notes,
-        )  # fmt: skip
+        )
 
     def _run(
-        self, fit: ConsensusContext, answers: Sets, known: Any, n_profiles: int
+        self, fit: ConsensusContext, answers: Sets, gold: Any, n_profiles: int
     ) -> tuple[_Step, tuple[float, ...], bool]:
         """Return the last step of EM, its trace, and whether it converged."""
-        start, together = _start(answers, n_profiles), _together(answers)
+        start, pooled = _start(answers, n_profiles), _together(answers)
         centres = None
-        for crowd, max_iter in ((together, _POOLED), (answers, self.max_iter)):
-            parts = _parts(crowd, fit, known)
-            rates = [np.tile(one[0], (crowd.n_annotators, 1)) for one in start[2:]]
-            first = _Step(Profiles(start.share, start.yes, *rates))
+        for crowd, max_iter in ((pooled, _POOLED), (answers, self.max_iter)):
+            parts = _parts(crowd, fit, gold)
+            rates = [np.tile(rate[0], (crowd.n_annotators, 1)) for rate in start[2:]]
+            first_step = _Step(Profiles(start.share, start.yes, *rates))
             centred = partial(self._advance, fit=fit, parts=parts, centres=centres)
             progress = fit.progress if centres is not None else no_progress
-            done = iterate(first, centred, self._has_converged, max_iter, progress)
-            start = done.state.params
+            run = iterate(
+                first_step, centred, self._has_converged, max_iter=max_iter, progress=progress
+            )
+            start = run.state.params
             mean = start.share @ start.yes
             centres = Centres(mean, start.sensitivity[0], start.specificity[0])
-        return done
+        return run
 
     def _has_converged(self, trace: list[float], _step: _Step, _last: _Step) -> bool:
         return relative_change_below(trace, self.tol)
@@ -180,7 +189,7 @@ class JointSets(ConsensusMethod):
         """Return the parameters that maximize the expected log posterior."""
         pairs = (
             (counts.true, counts.profile[:, None]),
-            (counts.found, counts.is_true),
+            (counts.hits, counts.is_true),
             (counts.avoided, counts.is_false),
         )
         rates = [
@@ -223,7 +232,7 @@ class JointSets(ConsensusMethod):
             params = self._run(fit, train, None, size)[0].params
             for temperature in temperatures:
                 scores[size, temperature] = held_out(train, test, params, temperature)
-        size, temperature = max(scores, key=lambda one: float(scores[one].mean()))
+        size, temperature = max(scores, key=lambda setting: float(scores[setting].mean()))
         gain = scores[size, temperature] - scores[size, temperatures[0]]
         if gain.mean() < 2 * gain.std() / np.sqrt(len(gain)):  # it may be luck
             temperature = temperatures[0]
@@ -240,14 +249,14 @@ def expect(part: _Part, params: Profiles) -> Counts:
     yes = np.zeros_like(true)
     by_profile = np.zeros_like(params.yes)
     for c, rate in enumerate(params.yes):
-        given = weight[:, c, None] * _yes(rate, true, false)
-        by_profile[c] = given.sum(axis=0)
-        yes += given
-    each = np.repeat(yes, np.diff(part.bounds), axis=0)  # (answer, option)
-    chosen = part.chosen
-    sums = [each * chosen, each, (1 - each) * ~chosen, 1 - each]
+        in_profile = weight[:, c, None] * _yes(rate, true, false)
+        by_profile[c] = in_profile.sum(axis=0)
+        yes += in_profile
+    is_true = np.repeat(yes, np.diff(part.bounds), axis=0)  # (answer, option)
+    has_option = part.has_option
+    sums = [is_true * has_option, is_true, (1 - is_true) * ~has_option, 1 - is_true]
     return Counts(
-        evidence, weight.sum(axis=0), by_profile, *(part.by_annotator @ one for one in sums)
+        evidence, weight.sum(axis=0), by_profile, *(part.by_annotator @ values for values in sums)
     )
 
 
@@ -260,8 +269,8 @@ def posterior(part: _Part, params: Profiles, temperature: float) -> tuple[Floats
         yes += weight[:, c, None] * _yes(rate, true, false)
     exact = np.zeros(len(yes))
     for c, rate in enumerate(params.yes):
-        given = _yes(rate, true, false)
-        exact += weight[:, c] * np.where(yes > 0.5, given, 1 - given).prod(axis=1)
+        in_profile = _yes(rate, true, false)
+        exact += weight[:, c] * np.where(yes > 0.5, in_profile, 1 - in_profile).prod(axis=1)
     return yes, exact
 
 
@@ -271,13 +280,15 @@ def held_out(train: Sets, test: Sets, params: Profiles, temperature: float = 1.0
     true, false = _evidence(part, params, temperature)
     weight, _ = _profiles(part, params, true, false)
     item, annotator = test.item, test.annotator
-    chosen = np.asarray(test.chosen().todense()) > 0
-    found = np.where(chosen, params.sensitivity[annotator], 1 - params.sensitivity[annotator])
-    added = np.where(chosen, 1 - params.specificity[annotator], params.specificity[annotator])
+    has_option = np.asarray(test.chosen().todense()) > 0
+    if_true = np.where(has_option, params.sensitivity[annotator], 1 - params.sensitivity[annotator])
+    if_false = np.where(
+        has_option, 1 - params.specificity[annotator], params.specificity[annotator]
+    )
     total = np.zeros(len(test))
     for c, rate in enumerate(params.yes):
         yes = _yes(rate, true, false)[item]
-        total += weight[item, c] * (yes * found + (1 - yes) * added).prod(axis=1)
+        total += weight[item, c] * (yes * if_true + (1 - yes) * if_false).prod(axis=1)
     return np.log(np.maximum(total, 1e-300))
 
 
@@ -285,13 +296,13 @@ def _evidence(part: _Part, params: Profiles, temperature: float = 1.0) -> tuple[
     """Return the log probability of the answers if an option is true, and if not."""
     rates = params.sensitivity, 1 - params.specificity
     out = []
-    for given in rates:
-        log_yes, log_no = np.log(given)[part.annotator], np.log(1 - given)[part.annotator]
-        total = np.zeros((len(part.bounds) - 1, part.chosen.shape[1]))
-        asked = np.diff(part.bounds) > 0
-        if asked.any():
-            each = np.where(part.chosen, log_yes, log_no)
-            total[asked] = np.add.reduceat(each, part.bounds[:-1][asked], axis=0)
+    for rate in rates:
+        log_yes, log_no = np.log(rate)[part.annotator], np.log(1 - rate)[part.annotator]
+        total = np.zeros((len(part.bounds) - 1, part.has_option.shape[1]))
+        answered = np.diff(part.bounds) > 0
+        if answered.any():
+            log_rate = np.where(part.has_option, log_yes, log_no)
+            total[answered] = np.add.reduceat(log_rate, part.bounds[:-1][answered], axis=0)
         out.append(total / temperature)
     if part.gold is not None:
         out[0][part.gold == 0] = -np.inf
@@ -308,17 +319,17 @@ def _profiles(part: _Part, params: Profiles, true: Floats, false: Floats) -> tup
     """Return P(profile | answers), (item, profile), and the log evidence."""
     joint = np.empty((len(true), len(params.share)))
     for c, rate in enumerate(params.yes):
-        both = np.logaddexp(np.log(rate) + true, np.log(1 - rate) + false)
-        joint[:, c] = np.log(params.share[c]) + both.sum(axis=1)
-    joint[~part.asked] = -np.inf
+        by_option = np.logaddexp(np.log(rate) + true, np.log(1 - rate) + false)
+        joint[:, c] = np.log(params.share[c]) + by_option.sum(axis=1)
+    joint[~part.answered] = -np.inf
     highest = joint.max(axis=1, initial=-np.inf)
     weight = np.exp(joint - np.where(np.isfinite(highest), highest, 0.0)[:, None])
     total = weight.sum(axis=1)
-    asked = total > 0
-    weight[asked] /= total[asked, None]
-    evidence = float(np.log(total[asked]).sum() + highest[asked].sum())
-    if not asked.all():
-        weight[~asked] = 0.0
+    answered = total > 0
+    weight[answered] /= total[answered, None]
+    evidence = float(np.log(total[answered]).sum() + highest[answered].sum())
+    if not answered.all():
+        weight[~answered] = 0.0
     return weight, evidence
 
 
@@ -326,17 +337,19 @@ def _start(answers: Sets, n_profiles: int) -> Profiles:
     """Return parameters from vote shares, of one annotator for all."""
     part = _part(answers, None)
     share = np.zeros((answers.n_items, answers.n_options))
-    asked = np.diff(part.bounds) > 0
-    share[asked] = np.add.reduceat(part.chosen.astype(float), part.bounds[:-1][asked], axis=0)
-    share[asked] /= np.diff(part.bounds)[asked, None]
+    answered = np.diff(part.bounds) > 0
+    share[answered] = np.add.reduceat(
+        part.has_option.astype(float), part.bounds[:-1][answered], axis=0
+    )
+    share[answered] /= np.diff(part.bounds)[answered, None]
     order = content_order(_sizes(answers))[0]
-    order = order[asked[order]]
+    order = order[answered[order]]
     centre = _centres(share[order], n_profiles)
     size = np.bincount(_nearest(share[order], centre), minlength=n_profiles) + 1.0
-    each = np.repeat(share, np.diff(part.bounds), axis=0)
+    true_share = np.repeat(share, np.diff(part.bounds), axis=0)
     rates = [
         _inside(((weight * right).sum(axis=0, keepdims=True) + 0.5) / (weight.sum(axis=0) + 1))
-        for weight, right in ((each, part.chosen), (1 - each, ~part.chosen))
+        for weight, right in ((true_share, part.has_option), (1 - true_share, ~part.has_option))
     ]
     return Profiles(size / size.sum(), _inside(centre, 0.01), *rates)
 
@@ -362,14 +375,14 @@ def _centres(share: Floats, number: int) -> Floats:
 
 
 def _nearest(share: Floats, centre: Floats) -> Integers:
-    apart = (centre**2).sum(axis=1) - 2 * share @ centre.T  # (item, profile), up to a constant
-    return apart.argmin(axis=1)
+    distance = (centre**2).sum(axis=1) - 2 * share @ centre.T  # (item, profile), up to a constant
+    return distance.argmin(axis=1)
 
 
-def _parts(answers: Sets, fit: ConsensusContext, known: Any) -> list[_Part]:
+def _parts(answers: Sets, fit: ConsensusContext, gold: Any) -> list[_Part]:
     bounds = fit.engine.cut(answers)
     cut = zip(bounds, answers.parts(bounds), strict=True)
-    return [_part(one, None if known is None else known[a:b]) for (a, b), one in cut]
+    return [_part(part, None if gold is None else gold[a:b]) for (a, b), part in cut]
 
 
 def _part(answers: Sets, gold: Any) -> _Part:
@@ -379,9 +392,15 @@ def _part(answers: Sets, gold: Any) -> _Part:
     by_annotator: sparse.csr_array[Any, Any] = sparse.coo_array(
         (np.ones(n), (annotator, np.arange(n))), shape=shape
     ).tocsr()
-    chosen = np.zeros((n, answers.n_options), dtype=bool)
-    chosen[answers.answer, answers.option] = True
-    return _Part(answers.index, annotator, chosen, by_annotator, gold)
+    has_option = np.zeros((n, answers.n_options), dtype=bool)
+    has_option[answers.answer, answers.option] = True
+    return _Part(
+        bounds=answers.index,
+        annotator=annotator,
+        has_option=has_option,
+        by_annotator=by_annotator,
+        gold=gold,
+    )
 
 
 def _sizes(answers: Sets) -> Annotations:
@@ -401,7 +420,7 @@ def _inside(rates: Floats, least: float = _LEAST) -> Floats:
     return np.clip(rates, least, 1 - least)
 
 
-def _ratio(right: Floats, asked: Floats) -> Floats:
+def _ratio(right: Floats, trials: Floats) -> Floats:
     """Return the rate over all options, NaN where nobody was asked: (annotator)."""
-    total = asked.sum(axis=1)
+    total = trials.sum(axis=1)
     return np.divide(right.sum(axis=1), total, out=np.full(len(total), np.nan), where=total > 1e-9)

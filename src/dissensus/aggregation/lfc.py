@@ -136,8 +136,8 @@ class Lfc(AlternatingAggregator[LfcParams]):
 
     def _params(self, design: Floats, weights: Floats, given_true: Floats) -> LfcParams:
         n_classes = weights.shape[1]
-        given = given_true.reshape(-1, n_classes, n_classes) + self.smoothing
-        log_given = safe_log(normalize(given, axis=1)).reshape(-1, n_classes)
+        cells = given_true.reshape(-1, n_classes, n_classes) + self.smoothing
+        log_given = safe_log(normalize(cells, axis=1)).reshape(-1, n_classes)
         prior = normalize(np.exp(_log_softmax(design @ weights)).sum(axis=0))
         return LfcParams(weights, safe_log(prior), log_given)
 
@@ -155,18 +155,18 @@ class Lfc(AlternatingAggregator[LfcParams]):
             likely = np.einsum("it,it->", posterior, _log_softmax(design @ weights))
             return float(likely - 0.5 * (decay * weights**2).sum())
 
-        now = value(weights)
+        present = value(weights)
         for _ in range(_STEPS[len(weights) == 1]):
             step = _newton_step(design, posterior, weights, decay)
             for _ in range(_HALVINGS):
-                then = value(weights + step)
-                if then >= now - _GAIN * max(1.0, abs(now)):
+                candidate = value(weights + step)
+                if candidate >= present - _GAIN * max(1.0, abs(present)):
                     break
                 step /= 2
             else:
                 return weights
-            gain, now, weights = then - now, then, weights + step
-            if gain <= _GAIN * max(1.0, abs(now)):
+            gain, present, weights = candidate - present, candidate, weights + step
+            if gain <= _GAIN * max(1.0, abs(present)):
                 break
         return weights
 
@@ -180,9 +180,9 @@ def _newton_step(design: Floats, posterior: Floats, weights: Floats, decay: Floa
     wide = (probability[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     hessian = -(wide * many).T @ wide  # (true class and feature, the same)
     blocks = (design.T @ (wide * many)).reshape(n_features, n_classes, n_features)
-    for one in range(n_classes):
-        block = slice(one * n_features, (one + 1) * n_features)
-        hessian[block, block] += blocks[:, one] + np.diagflat(decay)
+    for true_class in range(n_classes):
+        block = slice(true_class * n_features, (true_class + 1) * n_features)
+        hessian[block, block] += blocks[:, true_class] + np.diagflat(decay)
     ridge = _RIDGE * max(1.0, hessian.diagonal().max())
     step = np.linalg.solve(hessian + ridge * np.eye(len(hessian)), gradient.T.ravel())
     return np.asarray(step, dtype=np.float64).reshape(n_classes, n_features).T

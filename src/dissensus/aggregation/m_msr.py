@@ -25,6 +25,7 @@ Annotators who agree for other reasons than being right, such as a common bias, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -102,7 +103,7 @@ class MMsr(WeightedVote):
     def _skills(self, counts: _LabelCounts, margin: float, start: Floats) -> tuple[Floats, bool]:
         """Return the skill of every annotator, 0 if unknown, and whether all have converged."""
         order = np.argsort(-counts.labels, kind="stable")
-        peers, others = order[: self.peers], order[self.peers :]
+        peers, further = order[: self.peers], order[self.peers :]
         pairs = counts.pairs(peers, peers)
         np.fill_diagonal(pairs.product, 0)
         np.fill_diagonal(pairs.co_annotated, False)
@@ -111,18 +112,24 @@ class MMsr(WeightedVote):
         for group in _groups(pairs.co_annotated):
             among = np.ix_(group, group)
             block = _Pairs(pairs.product[among], pairs.co_annotated[among])
-            first = start[peers[group]]
-            size, done = complete(np.abs(block.product), block.co_annotated, margin, self, first)
+            block_start = start[peers[group]]
+            size, block_converged = complete(
+                np.abs(block.product),
+                block.co_annotated,
+                margin=margin,
+                settings=self,
+                start=block_start,
+            )
             skill[peers[group]] = size * _signs(block)
-            converged &= done
-        skill[others] = counts.fitted(others, peers, skill[peers])
+            converged &= block_converged
+        skill[further] = counts.fitted(further, peers, skill[peers])
         return skill, converged
 
 
 class _LabelCounts(NamedTuple):
     """Label counts, with gold as one more annotator."""
 
-    given: sparse.csr_array[Any, Any]  # (annotator, item and class), counting repeats
+    cells: sparse.csr_array[Any, Any]  # (annotator, item and class), counting repeats
     items: sparse.csr_array[Any, Any]  # (annotator, item), counting repeats
     labels: Integers  # (annotator)
     n_classes: int
@@ -136,41 +143,41 @@ class _LabelCounts(NamedTuple):
         )
         n_annotators = annotations.n_annotators
         if fit.gold is not None:
-            known = np.flatnonzero(fit.gold >= 0)
-            item = np.concatenate([item, known])
-            annotator = np.concatenate([annotator, np.full(len(known), n_annotators)])
-            label = np.concatenate([label, fit.gold[known]])
+            gold_items = np.flatnonzero(fit.gold >= 0)
+            item = np.concatenate([item, gold_items])
+            annotator = np.concatenate([annotator, np.full(len(gold_items), n_annotators)])
+            label = np.concatenate([label, fit.gold[gold_items]])
             n_annotators += 1
-        ones = np.ones(len(item))
+        entries = np.ones(len(item))
         shape = (n_annotators, annotations.n_items)
         return cls(
             sparse.csr_array(
-                (ones, (annotator, item * n_classes + label)),
+                (entries, (annotator, item * n_classes + label)),
                 shape=(n_annotators, annotations.n_items * n_classes),
             ),
-            sparse.csr_array((ones, (annotator, item)), shape=shape),
+            sparse.csr_array((entries, (annotator, item)), shape=shape),
             np.bincount(annotator, minlength=n_annotators),
             max(n_classes, 2),
         )
 
-    def pairs(self, some: Integers, peers: Integers) -> _Pairs:
+    def pairs(self, annotators: Integers, peers: Integers) -> _Pairs:
         """Return the agreement of annotators with peers."""
-        both = (self.items[some] @ self.items[peers].T).toarray()
-        agreed = (self.given[some] @ self.given[peers].T).toarray()
-        product = (self.n_classes * agreed / np.maximum(both, 1) - 1) / (self.n_classes - 1)
+        n_shared = (self.items[annotators] @ self.items[peers].T).toarray()
+        agreed = (self.cells[annotators] @ self.cells[peers].T).toarray()
+        product = (self.n_classes * agreed / np.maximum(n_shared, 1) - 1) / (self.n_classes - 1)
         product[np.abs(product) < _ZERO] = 0
-        product[both == 0] = 0
-        return _Pairs(product, both > 0)
+        product[n_shared == 0] = 0
+        return _Pairs(product, n_shared > 0)
 
-    def fitted(self, some: Integers, peers: Integers, skill: Floats) -> Floats:
+    def fitted(self, annotators: Integers, peers: Integers, skill: Floats) -> Floats:
         """Return the skills of annotators from their agreement with peers of known skill.
 
         Least squares over co-annotated items, without a matrix of pairs.
         """
-        agreed = self.given[some] @ (self.given[peers].T @ skill)
-        both = self.items[some] @ (self.items[peers].T @ skill)
-        weight = self.items[some] @ (self.items[peers].T @ skill**2)
-        product = (self.n_classes * agreed - both) / (self.n_classes - 1)
+        agreed = self.cells[annotators] @ (self.cells[peers].T @ skill)
+        shared = self.items[annotators] @ (self.items[peers].T @ skill)
+        weight = self.items[annotators] @ (self.items[peers].T @ skill**2)
+        product = (self.n_classes * agreed - shared) / (self.n_classes - 1)
         return np.where(weight > _ZERO, product / np.maximum(weight, _ZERO), 0)
 
 
@@ -188,15 +195,16 @@ def complete(
     """
     degree = co_annotated.sum(axis=1)
     few = max(int(degree.min()) // 2 - 1, 0)
+    estimate = partial(_estimate, size, co_annotated, degree, few=few, margin=margin)
     left = right = np.ones(len(size)) if start is None else start
     for _ in range(settings.max_iter):
-        before = left, right
-        right = _estimate(size, co_annotated, degree, left, right, few, margin)
-        left = _estimate(size, co_annotated, degree, right, left, few, margin)
+        previous = left, right
+        right = estimate(peer_factor=left, own_factor=right)
+        left = estimate(peer_factor=right, own_factor=left)
         scale = np.sqrt(np.linalg.norm(right) / np.linalg.norm(left))  # only products matter
         left, right = left * scale, right / scale
-        change = np.linalg.norm(left - before[0]) * np.linalg.norm(right)
-        change += np.linalg.norm(right - before[1]) * np.linalg.norm(before[0])
+        change = np.linalg.norm(left - previous[0]) * np.linalg.norm(right)
+        change += np.linalg.norm(right - previous[1]) * np.linalg.norm(previous[0])
         if change < settings.tol:
             return left, True
     return left, False
@@ -206,24 +214,27 @@ def _estimate(
     size: Floats,
     co_annotated: npt.NDArray[np.bool_],
     degree: Integers,
-    other: Floats,
-    own: Floats,
+    *,
+    peer_factor: Floats,
+    own_factor: Floats,
     few: int,
     margin: float,
 ) -> Floats:
     """Return a factor of every annotator from those of their peers."""
     if few == 0:
-        mean = (size @ (1 / other)) / degree
+        mean = (size @ (1 / peer_factor)) / degree
         return np.where(mean > 0, np.clip(mean, *_BOUNDS), margin)
-    ranked = np.sort(np.where(co_annotated, size / other, np.inf), axis=1)  # (annotator, rank)
-    below = (ranked < own[:, None]).sum(axis=1)
-    above = degree - (ranked <= own[:, None]).sum(axis=1)
+    ranked = np.sort(
+        np.where(co_annotated, size / peer_factor, np.inf), axis=1
+    )  # (annotator, rank)
+    below = (ranked < own_factor[:, None]).sum(axis=1)
+    above = degree - (ranked <= own_factor[:, None]).sum(axis=1)
     rank = np.arange(ranked.shape[1])
-    kept = rank >= np.minimum(few, below)[:, None]
-    kept &= rank < (degree - np.minimum(few, above))[:, None]
-    count = kept.sum(axis=1)
-    mean = np.where(kept, ranked, 0).sum(axis=1) / np.maximum(count, 1)
-    mean = np.where(count > 0, mean, own)
+    is_middle = rank >= np.minimum(few, below)[:, None]
+    is_middle &= rank < (degree - np.minimum(few, above))[:, None]
+    count = is_middle.sum(axis=1)
+    mean = np.where(is_middle, ranked, 0).sum(axis=1) / np.maximum(count, 1)
+    mean = np.where(count > 0, mean, own_factor)
     return np.where(mean > 0, np.clip(mean, *_BOUNDS), margin)
 
 

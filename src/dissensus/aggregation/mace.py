@@ -52,18 +52,18 @@ class Competence(NamedTuple):
 
     def reindex(self, indices: Integers, n_items: int) -> Competence:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
-        known, spammed = (
+        known_counts, spammed_counts = (
             np.concatenate([counts, counts.mean(axis=0, keepdims=True)])[indices]
             for counts in (self.known, self.spammed)
         )
-        return Competence(known, spammed, self.prior)
+        return Competence(known_counts, spammed_counts, self.prior)
 
 
 class Counts(NamedTuple):
     """Expected sufficient statistics; they add up over parts of the items."""
 
     true: Floats  # (true class)
-    known: Floats  # (annotator)
+    known_labels: Floats  # (annotator)
     spammed: Floats  # (annotator, given class)
 
 
@@ -125,16 +125,16 @@ class Mace(EMAggregator[Competence, Counts]):
     def update(self, counts: Counts, last: Competence | None) -> Competence:
         known_base, strategy_base = self._base(len(counts.true))
         all_spammed = counts.spammed.sum(axis=1)
-        known = np.stack([counts.known, all_spammed], axis=1) + known_base
+        known_counts = np.stack([counts.known_labels, all_spammed], axis=1) + known_base
         flat = self.prevalence == "uniform"
         prior = normalize(np.ones_like(counts.true) if flat else counts.true)
-        return Competence(known, counts.spammed + strategy_base, prior)
+        return Competence(known_counts, counts.spammed + strategy_base, prior)
 
     def log_prior(self, params: Competence) -> float:
         known_base, strategy_base = self._base(len(params.prior))
         if self.method == "vb":
-            known = negative_kl(params.known, known_base)
-            return known + negative_kl(params.spammed, np.array(strategy_base))
+            divergence = negative_kl(params.known, known_base)
+            return divergence + negative_kl(params.spammed, np.array(strategy_base))
         log_known, log_strategy = _log_share(params.known), _log_share(params.spammed)
         return float((known_base * log_known).sum() + strategy_base * log_strategy.sum())
 
@@ -166,9 +166,9 @@ class Mace(EMAggregator[Competence, Counts]):
     def _weights(self, part: Part, params: Competence) -> tuple[Floats, Floats]:
         """Return the probability of every label if it is known and true, and if it is spammed."""
         log = expected_log if self.method == "vb" else _log_share
-        known, strategy = log(params.known), log(params.spammed)  # expected logs, or logs
-        spammed = np.maximum(known[:, 1:] + strategy, _LEAST)
-        return np.exp(known[part.annotator, 0]), np.exp(spammed[part.annotator, part.label])
+        log_known, strategy = log(params.known), log(params.spammed)  # expected logs, or logs
+        spammed = np.maximum(log_known[:, 1:] + strategy, _LEAST)
+        return np.exp(log_known[part.annotator, 0]), np.exp(spammed[part.annotator, part.label])
 
 
 def _joint(part: Part, prior: Floats, truly: Floats, spammed: Floats) -> Floats:
@@ -180,12 +180,12 @@ def _joint(part: Part, prior: Floats, truly: Floats, spammed: Floats) -> Floats:
 
 def _counts(part: Part, posterior: Floats, knows: Floats | float) -> Counts:
     """Return counts; `knows` is the probability that a true label was known."""
-    known = part.given_posterior(posterior) * knows
+    known_labels = part.given_posterior(posterior) * knows
     cell = part.annotator.astype(np.intp) * part.n_classes + part.label
-    spammed = np.bincount(cell, 1 - known, minlength=part.n_annotators * part.n_classes)
+    spammed = np.bincount(cell, 1 - known_labels, minlength=part.n_annotators * part.n_classes)
     return Counts(
         np.einsum("it->t", posterior),
-        part.by_annotator(known),
+        part.by_annotator(known_labels),
         spammed.astype(float).reshape(part.n_annotators, part.n_classes),
     )
 

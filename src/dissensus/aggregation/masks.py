@@ -1,8 +1,8 @@
-"""The steps that methods for masks have in common: pixels that are alike, one mask per item.
+"""Masks: every pixel is inside or outside, by the masks of several annotators.
 
-STAPLE: every pixel is inside or outside, and every mask has a sensitivity and a specificity.
-
-Weighted masks: a vote over pixels, in which masks close to the consensus weigh more.
+Pixels that lie in the same masks are alike, so methods work on ranges of them. A method gives each
+a probability to be inside, by a model of sensitivity and specificity (STAPLE) or by a vote in which
+masks close to the consensus weigh more; the rest, from gold to tables, is shared.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from ..consensus_base import ConsensusContext, ConsensusMethod
 from ..params import Count, NonNegative
 from .aggregation import Consensus
 
+_LEAST = 1e-9  # of probabilities
+_LEAST_WEIGHT = 1e-6  # weight of a mask
+
 
 class Pixels(NamedTuple):
     """Ranges of pixels that are alike, and the answers to them."""
 
     segments: Segments
     on: sparse.csr_array[Any, Any]  # (segment, answer): whether it is inside the answer's mask
-    known: Floats  # (segment): 1 inside gold, 0 outside, NaN without gold
+    gold: Floats  # (segment): 1 inside gold, 0 outside, NaN without gold
     item: Integers  # (answer)
     n_items: int
 
@@ -45,7 +48,7 @@ class Pixels(NamedTuple):
 
     def with_gold(self, inside: Floats) -> Floats:
         """Return probabilities to be inside, with gold kept."""
-        return np.where(np.isnan(self.known), inside, self.known)
+        return np.where(np.isnan(self.gold), inside, self.gold)
 
 
 class Soft(NamedTuple):
@@ -89,8 +92,14 @@ def pixels_of(answers: Masks, gold: Masks | None) -> Pixels:
     if gold is None:
         segments = answers.segments()
         unknown = np.full(len(segments.item), np.nan)
-        return Pixels(segments, segments.on, unknown, answers.item.astype(int), answers.n_items)
-    both = Masks.from_codes(
+        return Pixels(
+            segments=segments,
+            on=segments.on,
+            gold=unknown,
+            item=answers.item.astype(int),
+            n_items=answers.n_items,
+        )
+    with_gold = Masks.from_codes(
         np.concatenate([answers.item, gold.item]),
         np.concatenate([answers.annotator.astype(int), np.full(len(gold), answers.n_annotators)]),
         items=answers.items,
@@ -99,12 +108,18 @@ def pixels_of(answers: Masks, gold: Masks | None) -> Pixels:
         runs=np.concatenate([answers.runs, gold.runs]),
         size=answers.size,
     )
-    segments = both.segments()
-    is_gold = both.annotator == answers.n_annotators
+    segments = with_gold.segments()
+    is_gold = with_gold.annotator == answers.n_annotators
     inside = segments.on @ is_gold.astype(float)
-    known = np.where(gold.labels_per_item[segments.item] > 0, inside, np.nan)
+    inside_gold = np.where(gold.labels_per_item[segments.item] > 0, inside, np.nan)
     on = segments.on[:, np.flatnonzero(~is_gold)]
-    return Pixels(segments, on, known, answers.item.astype(int), answers.n_items)
+    return Pixels(
+        segments=segments,
+        on=on,
+        gold=inside_gold,
+        item=answers.item.astype(int),
+        n_items=answers.n_items,
+    )
 
 
 def soft_mask(result: Consensus, item: str) -> Floats:
@@ -134,9 +149,6 @@ def _items_table(fit: ConsensusContext, pixels: Pixels, inside: Floats) -> dict[
         "area": pixels.by_item(segments.length * (inside > 0.5))[answered].astype(np.int64),
         "n_answers": answers.labels_per_item[answered],
     }
-
-
-_LEAST = 1e-9  # of probabilities
 
 
 class State(NamedTuple):
@@ -211,21 +223,21 @@ class Staple(MaskMethod):
         def advance(last: State) -> State:
             log_in = np.log(prior) + log_given(last.sensitivity)
             log_out = np.log1p(-prior) + log_given(1 - last.specificity)
-            log_in = np.where(pixels.known == 0, -np.inf, log_in)
-            log_out = np.where(pixels.known == 1, -np.inf, log_out)
+            log_in = np.where(pixels.gold == 0, -np.inf, log_in)
+            log_out = np.where(pixels.gold == 1, -np.inf, log_out)
             evidence = np.logaddexp(log_in, log_out)
             inside = np.exp(log_in - evidence)
             objective = float(weight @ evidence)
             return State(rate(weight * inside), 1 - rate(weight * (1 - inside)), inside, objective)
 
         good = np.full(len(item), 0.99999)
-        first = State(good, good, np.zeros(len(where)), np.nan)
+        start = State(good, good, np.zeros(len(where)), np.nan)
         state, trace, converged = iterate(
-            first,
+            start,
             advance,
             lambda values, _state, _last: relative_change_below(values, self.tol),
-            self.max_iter,
-            fit.progress,
+            max_iter=self.max_iter,
+            progress=fit.progress,
         )
         params = {"sensitivity": state.sensitivity, "specificity": state.specificity}
         return Soft(state.inside, params, trace, converged)
@@ -269,9 +281,6 @@ def _box_area(answers: Masks) -> Floats:
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
-
-
-_LEAST_WEIGHT = 1e-6  # weight of a mask
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,24 +58,32 @@ class Medoid(ConsensusMethod):
         distance = answers.distance(first, second)
         pairs = np.concatenate([first, second]), np.concatenate([second, first])
         distance = np.concatenate([distance, distance])
-        item, who = answers.item.astype(np.int64), answers.annotator
+        item, annotator = answers.item.astype(np.int64), answers.annotator
         error = np.ones(answers.n_annotators)  # relative to the mean of all
         n_answers, sizes = answers.labels_per_annotator, answers.labels_per_item
         for _ in range(self.rounds - 1):
-            off, mean = _errors(pairs, distance, 1 / error[who], item, answers.n_items)
-            total = np.bincount(who, off / mean[item], minlength=len(error))
+            off, mean = _errors(
+                pairs, distance, weight=1 / error[annotator], item=item, n_items=answers.n_items
+            )
+            total = np.bincount(annotator, off / mean[item], minlength=len(error))
             error = (total + _PRIOR) / (n_answers + _PRIOR)
             error /= np.exp(np.log(error).mean())
         power = 1 if self.rounds == 1 else 2
-        off, mean = _errors(pairs, distance, 1 / error[who] ** power, item, answers.n_items)
+        off, mean = _errors(
+            pairs,
+            distance,
+            weight=1 / error[annotator] ** power,
+            item=item,
+            n_items=answers.n_items,
+        )
         size = sizes[item]
-        score = size * off + self.shrinkage * mean[item] * error[who]
+        score = size * off + self.shrinkage * mean[item] * error[annotator]
         score = (score / (size + self.shrinkage)).round(_DIGITS)
         best = _smallest(answers, score, item)
         weight = np.exp(-(score - score[best][np.searchsorted(item[best], item)]) / mean[item])
         share = weight / np.bincount(item, weight, minlength=answers.n_items)[item]
-        same = distance < _SAME
-        share = share + np.bincount(pairs[0][same], share[pairs[1][same]], minlength=len(share))
+        equal = distance < _SAME
+        share = share + np.bincount(pairs[0][equal], share[pairs[1][equal]], minlength=len(share))
         return self._result(fit, best, np.minimum(share, 1.0), error)
 
     def _result(
@@ -83,21 +91,21 @@ class Medoid(ConsensusMethod):
     ) -> Consensus:
         """Return the chosen answers as the consensus; on known items, the gold instead."""
         answers, gold = fit.answers, fit.gold
-        chosen = np.zeros(len(answers), dtype=bool)
-        chosen[best] = True
-        chosen &= ~fit.known[answers.item]
-        kept = answers.keep(chosen)
-        confidence = share[chosen]
+        is_best = np.zeros(len(answers), dtype=bool)
+        is_best[best] = True
+        is_best &= ~fit.known[answers.item]
+        agreed = answers.keep(is_best)
+        confidence = share[is_best]
         if gold is not None:
             sure = np.concatenate([confidence, np.ones(len(gold))])
-            order = np.argsort(np.concatenate([kept.item, gold.item]), kind="stable")
-            kept, confidence = kept.merge(gold), sure[order]
-        table, row = kept.as_table()
+            order = np.argsort(np.concatenate([agreed.item, gold.item]), kind="stable")
+            agreed, confidence = agreed.merge(gold), sure[order]
+        table, row = agreed.as_table()
         head = {"item": table.pop("item")}
-        n_answers = answers.labels_per_item[kept.item.astype(np.int64)[row]]
-        more = {"confidence": confidence[row], "n_answers": n_answers}
+        n_answers = answers.labels_per_item[agreed.item.astype(np.int64)[row]]
+        columns = {"confidence": confidence[row], "n_answers": n_answers}
         quality = np.where(answers.labels_per_annotator > 0, 1 / error, np.nan)
-        return self.result(fit, head | table | more, {"quality": quality})
+        return self.result(fit, head | table | columns, {"quality": quality})
 
 
 def _smallest(answers: Answers, score: Floats, item: Integers) -> Integers:

@@ -1,10 +1,9 @@
-"""Karger, Oh & Shah (2011): messages between items and annotators, for two classes.
+"""Messages between items and annotators along the edges of their bipartite graph.
 
-The bipartite graph of items and annotators, for methods that pass messages along its edges.
-
-Sum-product message passing of Liu, Peng & Ihler (2012): two coins per annotator.
-
-Mean-field variational inference of Liu, Peng & Ihler (2012): two coins per annotator.
+An item tells each of its annotators how probable its classes are by the labels of the others; an
+annotator tells each item how far to trust them by their labels elsewhere. Karger, Oh & Shah (2011)
+pass on plain sums, Liu, Peng & Ihler (2012) probabilities (belief propagation) or, leaving out
+nobody, mean-field expectations.
 """
 
 from __future__ import annotations
@@ -28,13 +27,21 @@ from .bcc import DirichletModel, DirichletPosterior
 from .dawid_skene import Confusion, Counts
 from .votes import WeightedVote, Weights, record_against
 
+_ZERO = 1e-9  # messages are around one; smaller values are rounding errors
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)  # on -1 to 1
+_REACH = 6.0  # half the width of a window, in standard deviations,
+_GAPS = 3.0  # and at least so many gaps between nodes
+_CELLS = 2**20  # floats to work on at once
+_SURE = 50.0  # log-odds of gold
+_KNOWN = 1e12  # count of every class: the prevalence is certain
+
 
 class Edges(NamedTuple):
     """Pairs of an item and an annotator, and how often each of two classes was given."""
 
     item: Integers  # (edge), ascending
     annotator: Array  # (edge)
-    given: Floats  # (edge, class): number of labels
+    counts: Floats  # (edge, class): number of labels
     n_items: int
     n_annotators: int
 
@@ -42,21 +49,27 @@ class Edges(NamedTuple):
     def of(cls, annotations: Annotations) -> Edges:
         """Return the graph of annotations with at most two classes; repeated labels add up."""
         item = annotations.item.astype(np.int64)
-        given = np.eye(2)[annotations.label.astype(np.int64)]
+        counts = np.eye(2)[annotations.label.astype(np.int64)]
         new = np.ones(len(item), dtype=bool)  # rows are sorted by item, then annotator
         new[1:] = (item[1:] != item[:-1]) | (
             annotations.annotator[1:] != annotations.annotator[:-1]
         )
-        first = np.flatnonzero(new)
-        if len(first) < len(item):
-            given = np.add.reduceat(given, first, axis=0)
-        annotator = annotations.annotator[first]
-        return cls(item[first], annotator, given, annotations.n_items, annotations.n_annotators)
+        starts = np.flatnonzero(new)
+        if len(starts) < len(item):
+            counts = np.add.reduceat(counts, starts, axis=0)
+        annotator = annotations.annotator[starts]
+        return cls(
+            item=item[starts],
+            annotator=annotator,
+            counts=counts,
+            n_items=annotations.n_items,
+            n_annotators=annotations.n_annotators,
+        )
 
     @property
     def sign(self) -> Floats:
         """Labels of the second class less labels of the first: (edge)."""
-        return self.given[:, 1] - self.given[:, 0]
+        return self.counts[:, 1] - self.counts[:, 0]
 
     def by_item(self, value: Floats) -> Floats:
         """Return values of edges, summed for every item."""
@@ -69,11 +82,8 @@ class Edges(NamedTuple):
 
 def group_sum(group: Array, size: int) -> sparse.csr_array[Any, Any]:
     """Return the matrix that adds up the rows of every group: (group, row)."""
-    ones, order = np.ones(len(group)), np.arange(len(group))
-    return sparse.csr_array((ones, (group, order)), shape=(size, len(group)))
-
-
-_ZERO = 1e-9  # messages are around one; smaller values are rounding errors
+    entries, order = np.ones(len(group)), np.arange(len(group))
+    return sparse.csr_array((entries, (group, order)), shape=(size, len(group)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,27 +150,27 @@ class Kos(WeightedVote):
 
     def _messages(self, fit: FitContext, edges: Edges) -> tuple[Floats, Floats]:
         """Return the last messages to items, and those that an item elsewhere would get."""
-        given = edges.sign
-        reliability = np.ones(len(given))
+        sign = edges.sign
+        reliability = np.ones(len(sign))
         if self.begin == "random":
             reliability += np.random.default_rng(fit.seed).standard_normal(len(reliability))
         gold = np.full(fit.annotations.n_items, -1) if fit.gold is None else fit.gold
-        known = np.flatnonzero(gold[edges.item] >= 0)
-        truth = 2.0 * gold[edges.item[known]] - 1
+        gold_edges = np.flatnonzero(gold[edges.item] >= 0)
+        truth = 2.0 * gold[edges.item[gold_edges]] - 1
         for _ in range(self.max_iter):
-            vote = given * reliability
+            vote = sign * reliability
             score = edges.by_item(vote)[edges.item] - vote
-            score[known] = truth * (_scale(score) or 1.0)
-            agreement = given * score
+            score[gold_edges] = truth * (_scale(score) or 1.0)
+            agreement = sign * score
             weight = edges.by_annotator(agreement)
             reliability = weight[edges.annotator] - agreement
             scale = _scale(reliability) or 1.0
             reliability, weight = reliability / scale, weight / scale
         reliability[np.abs(reliability) < _ZERO] = 0
-        total = edges.by_item(given * reliability)
+        total = edges.by_item(sign * reliability)
         side = np.where(np.abs(total) < _ZERO, 0, np.sign(total))
-        sign = -1.0 if side @ edges.by_item(given) < 0 else 1.0
-        return sign * reliability, sign * weight
+        flip = -1.0 if side @ edges.by_item(sign) < 0 else 1.0
+        return flip * reliability, flip * weight
 
 
 def _posterior(edges: Edges, reliability: Floats, annotations: Annotations) -> Floats:
@@ -176,13 +186,6 @@ def _posterior(edges: Edges, reliability: Floats, annotations: Annotations) -> F
 def _scale(message: Floats) -> float:
     """Return the root mean square of messages."""
     return float(np.sqrt(np.mean(message**2))) if len(message) else 0.0
-
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)  # on -1 to 1
-_REACH = 6.0  # half the width of a window, in standard deviations,
-_GAPS = 3.0  # and at least so many gaps between nodes
-_CELLS = 2**20  # floats to work on at once
-_SURE = 50.0  # log-odds of gold
 
 
 class _State(NamedTuple):
@@ -277,16 +280,19 @@ class ViBp(Aggregator):
         """Return the last state, and the mean accuracies as confusion matrices."""
         edges = Edges.of(fit.annotations)
         gold = np.full(edges.n_items, -1) if fit.gold is None else fit.gold
-        known, truth = gold[edges.item] >= 0, 2.0 * gold[edges.item] - 1
+        has_gold, truth = gold[edges.item] >= 0, 2.0 * gold[edges.item] - 1
         order = np.argsort(edges.annotator, kind="stable")
 
         def advance(last: _State) -> _State:
             odds = edges.by_item(last.message)[edges.item] - last.message
-            odds = np.where(known, truth * _SURE, odds)
+            odds = np.where(has_gold, truth * _SURE, odds)
             message, window, accuracy = np.empty_like(odds), *map(np.empty_like, last[1:3])
-            for here, at in _blocks(edges, order):
-                message[at], window[here], accuracy[here] = self._annotators(
-                    edges.annotator[at] - here.start, edges.given[at], odds[at], last.window[here]
+            for annotators, at in _blocks(edges, order):
+                message[at], window[annotators], accuracy[annotators] = self._annotators(
+                    edges.annotator[at] - annotators.start,
+                    edges.counts[at],
+                    odds[at],
+                    last.window[annotators],
                 )
             return _State(message, window, accuracy, expit(edges.by_item(message)))
 
@@ -295,13 +301,15 @@ class ViBp(Aggregator):
 
         shape = (edges.n_annotators, 2)
         full = np.broadcast_to([0.0, np.pi / 2], (*shape, 2)).copy()
-        first = _State(edges.sign, full, np.empty(shape), np.full(edges.n_items, np.nan))
-        reached = iterate(first, advance, has_converged, self.max_iter, fit.progress)
+        start = _State(edges.sign, full, np.empty(shape), np.full(edges.n_items, np.nan))
+        reached = iterate(
+            start, advance, has_converged, max_iter=self.max_iter, progress=fit.progress
+        )
         params = _matrices(reached.state.accuracy, fit.annotations.n_classes)
         return reached.state, Fitted(params, (), reached.converged)
 
     def _annotators(
-        self, annotator: Integers, given: Floats, odds: Floats, window: Floats
+        self, annotator: Integers, counts: Floats, odds: Floats, window: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Return messages, windows and mean accuracies of some annotators."""
         middle, half = window.mean(axis=2), np.diff(window, axis=2)[:, :, 0] / 2
@@ -311,7 +319,7 @@ class ViBp(Aggregator):
         # The density of the angle, times the weight of the node.
         log_prior = (self.right - 0.5) * log_right + (self.wrong - 0.5) * log_wrong
         log_prior += safe_log(half)[:, :, None] + np.log(_WEIGHTS)
-        right, wrong = given[:, :, None], given[:, ::-1, None]
+        right, wrong = counts[:, :, None], counts[:, ::-1, None]
         likelihood = np.exp(right * log_right[annotator] + wrong * log_wrong[annotator])
         first, second = likelihood[:, 0], likelihood[:, 1]  # (edge, node)
         mixture = (expit(-odds)[:, None] * first)[:, :, None]
@@ -340,8 +348,8 @@ def _blocks(edges: Edges, order: Integers) -> Iterator[tuple[slice, Integers]]:
     work = np.cumsum(count + 1) * len(_NODES) ** 2
     start = 0
     while start < len(count):
-        done = work[start - 1] if start else 0
-        stop = max(int(np.searchsorted(work, done + _CELLS, side="right")), start + 1)
+        spent = work[start - 1] if start else 0
+        stop = max(int(np.searchsorted(work, spent + _CELLS, side="right")), start + 1)
         yield slice(start, stop), order[end[start] - count[start] : end[stop - 1]]
         start = stop
 
@@ -352,9 +360,6 @@ def _matrices(accuracy: Floats, n_classes: int) -> Confusion:
         return Confusion(np.zeros(1), np.zeros((len(accuracy), 1)))
     log_given = np.log(np.where(np.eye(2, dtype=bool), accuracy[:, None], 1 - accuracy[:, None]))
     return Confusion(np.full(2, -np.log(2)), log_given.reshape(-1, 2))
-
-
-_KNOWN = 1e12  # count of every class: the prevalence is certain
 
 
 def coin_counts(right: float, wrong: float, n_classes: int) -> Floats:
@@ -408,13 +413,13 @@ class ViMf(DirichletModel):
     def update(self, counts: Counts, last: DirichletPosterior | None) -> DirichletPosterior:
         n_classes = len(counts.true)
         base = coin_counts(self.right, self.wrong, n_classes)
-        given = counts.given_true.reshape(-1, n_classes, n_classes) + base
+        cells = counts.given_true.reshape(-1, n_classes, n_classes) + base
         return DirichletPosterior(
-            np.full(n_classes, -np.log(n_classes)),
-            expected_log(given, axis=1).reshape(-1, n_classes),
-            np.full(n_classes, _KNOWN),
-            given.reshape(-1, n_classes),
-            base,
+            log_prior=np.full(n_classes, -np.log(n_classes)),
+            log_given=expected_log(cells, axis=1).reshape(-1, n_classes),
+            true=np.full(n_classes, _KNOWN),
+            given_true=cells.reshape(-1, n_classes),
+            base=base,
         )
 
     def log_prior(self, params: DirichletPosterior) -> float:

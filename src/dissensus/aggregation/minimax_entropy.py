@@ -176,19 +176,19 @@ def _chunks(
     by_annotator = by_annotator - by_annotator.max(axis=2, keepdims=True)  # so nothing overflows
     by_item = by_item - by_item.max(axis=2, keepdims=True)
     for start in range(0, len(item), size):
-        these = slice(start, start + size)
-        x = by_annotator[part.annotator[these]] + by_item[item[these]]
+        rows = slice(start, start + size)
+        x = by_annotator[part.annotator[rows]] + by_item[item[rows]]
         x -= safe_log(np.einsum("ntg->nt", np.exp(x)))[:, :, None]
-        yield these, item[these], x  # (annotation, true class, given class)
+        yield rows, item[rows], x  # (annotation, true class, given class)
 
 
 def _e_step(part: Part, params: Confusions) -> tuple[float, Floats]:
     """Return log evidence and posterior of a part."""
     joint = np.full((part.stop - part.start, part.n_classes), -np.log(part.n_classes))
     by_item = params.by_item[part.start : part.stop]
-    for these, item, log_given in _chunks(part, params.by_annotator, by_item):
-        given = log_given[np.arange(len(item)), :, part.label[these]]
-        joint += group_sum(item, len(joint)) @ given
+    for rows, item, log_given in _chunks(part, params.by_annotator, by_item):
+        log_label = log_given[np.arange(len(item)), :, part.label[rows]]
+        joint += group_sum(item, len(joint)) @ log_label
     return log_normalize(joint, part.allowed)
 
 
@@ -198,16 +198,20 @@ def _move(
     """Update the parameters of items, and return the gradient of annotators after that."""
     posterior, labels = posterior[part.start : part.stop], np.diff(part.index)
     by_annotator, by_item = params.by_annotator, params.by_item[part.start : part.stop]
-    gradient = _gradient(part, by_annotator, by_item, posterior, part.item, len(labels))
+    gradient = _gradient(
+        part, by_annotator, by_item, posterior=posterior, group=part.item, size=len(labels)
+    )
     by_item = _ascend(by_item, gradient, posterior * labels[:, None], rate)
     annotator, size = part.annotator, part.n_annotators
-    gradient = _gradient(part, by_annotator, by_item, posterior, annotator, size)
+    gradient = _gradient(
+        part, by_annotator, by_item, posterior=posterior, group=annotator, size=size
+    )
     return Gradient(gradient, group_sum(annotator, size) @ posterior[part.item]), by_item
 
 
-def _ascend(here: Floats, gradient: Floats, labels: Floats, rate: float) -> Floats:
+def _ascend(params: Floats, gradient: Floats, labels: Floats, rate: float) -> Floats:
     """Return better parameters: the curvature of a softmax is at most half a label."""
-    return here + (gradient - rate * here) / (0.5 * labels[:, :, None] + rate)
+    return params + (gradient - rate * params) / (0.5 * labels[:, :, None] + rate)
 
 
 def _gradient(
@@ -215,9 +219,9 @@ def _gradient(
 ) -> Floats:
     """Return the gradient of the expected log-likelihood: (group, true class, given class)."""
     total = np.zeros((size, part.n_classes**2))
-    for these, item, log_given in _chunks(part, by_annotator, by_item):
+    for rows, item, log_given in _chunks(part, by_annotator, by_item):
         truth = posterior[item]  # (annotation, true class)
         gradient = -truth[:, :, None] * np.exp(log_given)
-        gradient[np.arange(len(item)), :, part.label[these]] += truth
-        total += group_sum(group[these], size) @ gradient.reshape(-1, part.n_classes**2)
+        gradient[np.arange(len(item)), :, part.label[rows]] += truth
+        total += group_sum(group[rows], size) @ gradient.reshape(-1, part.n_classes**2)
     return total.reshape(size, part.n_classes, part.n_classes)

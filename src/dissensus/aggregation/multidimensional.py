@@ -143,8 +143,8 @@ class Multidimensional(AlternatingAggregator[Planes]):
 
     def _step_features(self, part: Part, params: Planes, posterior: Floats) -> Floats:
         """Return better features of the items of a part."""
-        here = slice(part.start, part.stop)
-        return self._moved(part, params.feature[here], params.plane, posterior[here])
+        items = slice(part.start, part.stop)
+        return self._moved(part, params.feature[items], params.plane, posterior[items])
 
     def _moved(self, part: Part, feature: Floats, plane: Floats, posterior: Floats) -> Floats:
         """Return features after a Newton step."""
@@ -152,7 +152,9 @@ class Multidimensional(AlternatingAggregator[Planes]):
 
         def evaluate(feature: Floats, full: bool) -> Derivatives:
             side, margin = _margin(part, feature[part.item], own)
-            likelihood = _derivatives(side, margin, own[:, :-1], part.item, len(feature), full)
+            likelihood = _derivatives(
+                side, margin, own[:, :-1], group=part.item, size=len(feature), full=full
+            )
             return add_normal_prior(likelihood, feature - centre, self.spread**-2)
 
         return newton_step(feature, evaluate)[0]
@@ -198,7 +200,7 @@ def _by_plane(part: Part, params: Planes, full: bool) -> Derivatives:
     feature, own = params.feature[part.start : part.stop][part.item], params.plane[part.annotator]
     side, margin = _margin(part, feature, own)
     rate = np.append(feature, np.full((len(feature), 1), -1.0), axis=1)
-    return _derivatives(side, margin, rate, part.annotator, len(params.plane), full)
+    return _derivatives(side, margin, rate, group=part.annotator, size=len(params.plane), full=full)
 
 
 def _derivatives(

@@ -1,12 +1,8 @@
-"""The interface of estimators of numbers, and the steps they have in common.
+"""Aggregation of numbers: the values of items from the numbers of several annotators.
 
-Aggregation of numbers: the values of items from the numbers of several annotators.
-
-Mean: every answer has the same weight.
-
-Median: robust against a few outliers.
-
-Trimmed mean: the mean of an item's answers without the highest and lowest.
+`Estimator` is the interface of all methods for numbers, `NumericContext` what they compute from the
+answers: sums, means and medians by item, errors by annotator. The methods here treat all annotators
+alike; those that weigh them are in `truth_discovery` and `gaussian`.
 """
 
 from __future__ import annotations
@@ -35,6 +31,8 @@ if TYPE_CHECKING:
     from .gaussian import Gaussian as Gaussian
     from .gaussian import PeerGrading as PeerGrading
     from .truth_discovery import LfcN as LfcN
+
+_HALF = 1e-9  # tolerance of one half of the weight
 
 
 @dataclass(frozen=True)
@@ -88,14 +86,14 @@ class NumericContext:
         """
         value, index = self.annotations.value[self.ranked], self.annotations.index
         part = ratio(weight, self.by_item(weight)[self.item])[self.ranked]
-        upto = np.concatenate([[0.0], np.cumsum(part)])  # weight before every answer
-        half = upto[index[:-1]] + 0.5
+        cumulative = np.concatenate([[0.0], np.cumsum(part)])  # weight before every answer
+        half = cumulative[index[:-1]] + 0.5
         first, last = index[:-1], np.maximum(index[1:] - 1, 0)
-        lower = np.clip(np.searchsorted(upto[1:], half - _HALF), first, last)
-        upper = np.clip(np.searchsorted(upto[1:], half + _HALF), first, last)
+        lower = np.clip(np.searchsorted(cumulative[1:], half - _HALF), first, last)
+        upper = np.clip(np.searchsorted(cumulative[1:], half + _HALF), first, last)
         median = np.full(self.annotations.n_items, np.nan)
-        some = self.annotations.labels_per_item > 0
-        median[some] = value[lower[some]] / 2 + value[upper[some]] / 2
+        answered = self.annotations.labels_per_item > 0
+        median[answered] = value[lower[answered]] / 2 + value[upper[answered]] / 2
         return median
 
     def keep_gold(self, value: Floats) -> Floats:
@@ -137,8 +135,8 @@ class Estimator(Settings, ABC):
         """
         if len(annotations) == 0:
             raise DataError("there is no answer to estimate from")
-        known = gold_values(annotations, gold)
-        return self.infer(NumericContext(annotations, known, seed, progress or no_progress))
+        gold_value = gold_values(annotations, gold)
+        return self.infer(NumericContext(annotations, gold_value, seed, progress or no_progress))
 
     @abstractmethod
     def infer(self, fit: NumericContext) -> Estimation:
@@ -161,9 +159,9 @@ class Estimator(Settings, ABC):
         Bias and noise that a method does not estimate are the mean and standard deviation of an
         annotator's errors.
         """
-        known, size = ~np.isnan(fit.gold), fit.annotations.labels_per_annotator
+        is_gold, size = ~np.isnan(fit.gold), fit.annotations.labels_per_annotator
         value = fit.keep_gold(np.where(fit.annotations.labels_per_item > 0, value, np.nan))
-        deviation = np.where(known, 0.0, np.where(np.isnan(value), np.nan, deviation))
+        deviation = np.where(is_gold, 0.0, np.where(np.isnan(value), np.nan, deviation))
         error = fit.errors(value)
         weight = np.ones(len(size)) if weight is None else weight
         bias = ratio(fit.by_annotator(error), size) if bias is None else bias
@@ -171,19 +169,16 @@ class Estimator(Settings, ABC):
             squares = fit.by_annotator((error - bias[fit.annotations.annotator]) ** 2)
             noise = np.sqrt(ratio(squares, np.maximum(size - 1, 0)))
         return Estimation(
-            estimators.describe(self),
-            fit.annotations,
-            value,
-            deviation,
-            np.where(size > 0, weight, np.nan),
-            np.where(size > 0, bias, np.nan),
-            np.where(size > 0, noise, np.nan),
-            trace,
-            converged,
+            method=estimators.describe(self),
+            annotations=fit.annotations,
+            value=value,
+            deviation=deviation,
+            weight=np.where(size > 0, weight, np.nan),
+            bias=np.where(size > 0, bias, np.nan),
+            noise=np.where(size > 0, noise, np.nan),
+            trace=trace,
+            converged=converged,
         )
-
-
-_HALF = 1e-9  # tolerance of one half of the weight
 
 
 def ratio(part: Floats, whole: Floats | Integers) -> Floats:
@@ -248,19 +243,19 @@ def estimate(
 
         annotations = as_numbers(as_annotations(annotations), annotations)
     method = method or ("mean" if authors is None else "peer-grading")
-    chosen = estimators.create(method) if isinstance(method, str) else method
+    estimator = estimators.create(method) if isinstance(method, str) else method
     if authors is not None:
         from ..formats.side_tables import read_authors
 
-        known = authors if isinstance(authors, Mapping) else read_authors(authors)
-        annotations, _ = without_own(annotations, known)
-        if "authors" in chosen.side_tables:
-            chosen = replace(chosen, authors=known)  # type: ignore[call-arg]
-    if chosen.side_tables:
+        author_of = authors if isinstance(authors, Mapping) else read_authors(authors)
+        annotations, _ = without_own(annotations, author_of)
+        if "authors" in estimator.side_tables:
+            estimator = replace(estimator, authors=author_of)  # type: ignore[call-arg]
+    if estimator.side_tables:
         from ..formats.side_tables import read_side_tables
 
-        chosen = read_side_tables(chosen, chosen.side_tables)
-    return chosen.fit(annotations, gold=as_truth(gold), seed=seed, progress=progress)
+        estimator = read_side_tables(estimator, estimator.side_tables)
+    return estimator.fit(annotations, gold=as_truth(gold), seed=seed, progress=progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,6 +354,6 @@ class TrimmedMean(Estimator):
         winsorized = ranked[np.clip(position, first[item], last[item])]
         centre = ratio(fit.by_item(winsorized), size)
         squares = fit.by_item((winsorized - centre[item]) ** 2)
-        kept = ratio(size - 2.0 * cut, size)
+        share = ratio(size - 2.0 * cut, size)
         variance = ratio(squares, size * np.maximum(size - 1, 0))
-        return self.result(fit, value, np.sqrt(variance) / kept)
+        return self.result(fit, value, np.sqrt(variance) / share)

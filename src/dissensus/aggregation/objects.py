@@ -1,6 +1,8 @@
 """Objects: marks of several annotators that mean the same, and whether each is there.
 
-The steps that methods for marks have in common: what to keep, its table, and who found it.
+Methods for marks propose candidates with a probability, a place and a label each (`Proposed`). What
+they have in common is here: which candidates to keep, the table of these, and which annotators
+found them.
 """
 
 from __future__ import annotations
@@ -76,22 +78,24 @@ class MarkMethod(ConsensusMethod):
         least = self.threshold
         if self.favour == "recall":
             least = min(least, best_f1_threshold(probability))
-        kept = probability > least
+        selected = probability > least
         if fit.answers.kind != "spans":
-            return kept
-        at = np.flatnonzero(kept)
+            return selected
+        at = np.flatnonzero(selected)
         item, place = proposed.candidates.item[at], proposed.place[at]
         weight = probability[at] - least
-        chosen = schedule(item, place, weight)
+        scheduled = schedule(item, place, weight)
         nested = _nested(fit.answers, proposed.candidates.members)
         if len(nested[0]):
-            row = np.full(len(kept), -1)
+            row = np.full(len(selected), -1)
             row[at] = np.arange(len(at))
-            both = (row[nested[0]] >= 0) & (row[nested[1]] >= 0)
-            pairs = row[nested[0][both]], row[nested[1][both]]
-            chosen = allow_nested(item, place, weight, chosen, pairs)
-        kept[at] = chosen
-        return kept
+            present = (row[nested[0]] >= 0) & (row[nested[1]] >= 0)
+            pairs = row[nested[0][present]], row[nested[1][present]]
+            scheduled = allow_nested(
+                item=item, place=place, weight=weight, selected=scheduled, nested=pairs
+            )
+        selected[at] = scheduled
+        return selected
 
 
 @dataclass(frozen=True)
@@ -119,11 +123,11 @@ class Proposed:
         return np.bincount(annotations.item[self.marked], minlength=annotations.n_items)
 
     def items_table(
-        self, fit: ConsensusContext, kept: Mask, more: Mapping[str, Array]
+        self, fit: ConsensusContext, selected: Mask, columns: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return the kept candidates as columns; on known items, the gold instead."""
         answers, gold, where = fit.answers, fit.gold, self.candidates.item
-        row = np.flatnonzero(kept & ~fit.known[where])
+        row = np.flatnonzero(selected & ~fit.known[where])
         item, place, label = where[row], self.place[row], self.label[row]
         confidence = self.confidence[row]
         if gold is not None:
@@ -138,7 +142,7 @@ class Proposed:
             "confidence": confidence[order],
             "n_marked": self.n_marked[row],
             "n_looked": answers.labels_per_item[item[order]],
-            **{name: values[row] for name, values in more.items()},
+            **{name: values[row] for name, values in columns.items()},
         }
 
     def annotators_table(self, fit: ConsensusContext) -> dict[str, Array]:
@@ -151,20 +155,20 @@ class Proposed:
             return np.bincount(annotations.annotator, value, minlength=size).astype(float)
 
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN for those who never looked
-            found = total(true * self.marked) / total(true)
+            found_share = total(true * self.marked) / total(true)
             spurious = total((1 - true) * self.marked) / fit.answers.labels_per_annotator
-        return {"found": found, "spurious": spurious}
+        return {"found": found_share, "spurious": spurious}
 
 
 def fit_inner(method: Aggregator, fit: ConsensusContext, candidates: Candidates) -> Aggregation:
     """Return the result of an aggregator on candidates, with those of known items decided."""
-    annotations, known = candidates.annotations, {}
+    annotations, gold_labels = candidates.annotations, {}
     if candidates.gold is not None:
         at = np.flatnonzero(candidates.gold >= 0)
         names = annotations.classes[candidates.gold[at]].tolist()
-        known = dict(zip(annotations.items[at].tolist(), names, strict=True))
+        gold_labels = dict(zip(annotations.items[at].tolist(), names, strict=True))
     context: dict[str, Any] = {"engine": fit.engine, "seed": fit.seed, "progress": fit.progress}
-    return method.fit(annotations, gold=known, **context)
+    return method.fit(annotations, gold=gold_labels, **context)
 
 
 def best_f1_threshold(probability: Floats) -> float:
@@ -176,8 +180,8 @@ def best_f1_threshold(probability: Floats) -> float:
     0.419
     """
     ranked = np.sort(probability)[::-1]
-    kept = np.arange(1, len(ranked) + 1)
-    return float((np.cumsum(ranked) / (kept + ranked.sum())).max(initial=0.0))
+    n_kept = np.arange(1, len(ranked) + 1)
+    return float((np.cumsum(ranked) / (n_kept + ranked.sum())).max(initial=0.0))
 
 
 def group_median(value: Floats, group: Integers, n_groups: int) -> Floats:
@@ -187,19 +191,19 @@ def group_median(value: Floats, group: Integers, n_groups: int) -> Floats:
     [[2.0], [4.0]]
     """
     size = np.bincount(group, minlength=n_groups)
-    start, some = np.cumsum(size) - size, size > 0
-    lower, upper = (start + (size - 1) // 2)[some], (start + size // 2)[some]
+    start, filled = np.cumsum(size) - size, size > 0
+    lower, upper = (start + (size - 1) // 2)[filled], (start + size // 2)[filled]
     median = np.full((n_groups, value.shape[1]), np.nan)
     for column, values in enumerate(value.T):
         ranked = values[np.lexsort((values, group))]
-        median[some, column] = ranked[lower] / 2 + ranked[upper] / 2
+        median[filled, column] = ranked[lower] / 2 + ranked[upper] / 2
     return median
 
 
 def _nested(answers: Any, members: Integers) -> tuple[Integers, Integers]:
     """Return the pairs of candidates that one annotator marked although they overlap."""
-    one, two = overlaps(answers.answer, answers.place)
-    return members[one], members[two]
+    first, second = overlaps(answers.answer, answers.place)
+    return members[first], members[second]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,21 +274,21 @@ class Objects(MarkMethod):
         answers = fit.answers
         candidates = answers.match(self.match, fit.gold)
         model = Existence(levels=self.levels, strength=self.strength)
-        chosen = model if self.aggregator == EXISTENCE else as_method(self.aggregator)
-        inner = fit_inner(chosen, fit, candidates)
+        aggregator = model if self.aggregator == EXISTENCE else as_method(self.aggregator)
+        inner = fit_inner(aggregator, fit, candidates)
         marks = answers.place if fit.gold is None else np.vstack([answers.place, fit.gold.place])
         members, n_candidates = candidates.members, len(candidates.item)
         place = answers.from_corners(group_median(answers.corners(marks), members, n_candidates))
         label, sure = self._labels(fit, candidates)
         return Proposed(
-            candidates,
-            inner,
-            candidates.annotations.label == YES,
-            inner.posterior[:, YES],
-            inner.probabilities[:, YES],
-            place,
-            label,
-            sure,
+            candidates=candidates,
+            inner=inner,
+            marked=candidates.annotations.label == YES,
+            probability=inner.posterior[:, YES],
+            calibrated=inner.probabilities[:, YES],
+            place=place,
+            label=label,
+            sure=sure,
         )
 
     def _labels(self, fit: ConsensusContext, candidates: Candidates) -> tuple[Integers, Floats]:
@@ -300,12 +304,12 @@ class Objects(MarkMethod):
         }
         members = candidates.members[: answers.n_elements]
         annotator = answers.annotator[answers.answer]
-        given = Annotations.from_codes(members, annotator, answers.label, **names)
-        known = None
+        labels = Annotations.from_codes(members, annotator, answers.label, **names)
+        gold = None
         if fit.gold is not None:
-            known = np.full(annotations.n_items, -1)
-            known[candidates.members[answers.n_elements :]] = answers.label_codes(fit.gold)
-        question = Candidates(given, candidates.item, candidates.members, known)
+            gold = np.full(annotations.n_items, -1)
+            gold[candidates.members[answers.n_elements :]] = answers.label_codes(fit.gold)
+        question = Candidates(labels, candidates.item, candidates.members, gold)
         result = fit_inner(as_method(self.labels), fit, question)
         label = np.maximum(result.label, 0)
         return label, result.probabilities[np.arange(len(label)), label]
@@ -331,10 +335,10 @@ def _errors_by_annotator(
         return {}
     off, members = _off(fit, proposed, corners)
     true = proposed.probability[members] > 0.5
-    who, off = answers.annotator[answers.answer][true], off[true]
+    annotator, off = answers.annotator[answers.answer][true], off[true]
     n_annotators = answers.n_annotators
-    spread = group_median(np.abs(off).mean(axis=1, keepdims=True), who, n_annotators)[:, 0]
-    bias = group_median(off, who, n_annotators)
+    spread = group_median(np.abs(off).mean(axis=1, keepdims=True), annotator, n_annotators)[:, 0]
+    bias = group_median(off, annotator, n_annotators)
     return {"spread": spread} | {
         f"bias_{side}": values for side, values in zip(answers.sides, bias.T, strict=True)
     }

@@ -1,10 +1,8 @@
-"""One coin per annotator: one accuracy, whatever the true class.
+"""Between one coin and one confusion matrix per annotator: fewer parameters, or shared ones.
 
-One accuracy per annotator and true class.
-
-Hierarchical: annotators with few labels are shrunk towards the crowd.
-
-Two levels: every class has easy and hard items, with confusion matrices of their own.
+With few labels per annotator a full matrix is mostly noise. An annotator may have one accuracy, or
+one for every true class; their matrix may be drawn towards that of the crowd; or, where labels
+abound, they may have two matrices, for easy and for hard items.
 """
 
 from __future__ import annotations
@@ -23,13 +21,11 @@ from ..method import FitContext
 from ..params import NonNegative, Probability
 from ..result import Aggregation
 from .bcc import Bcc, DirichletPosterior, Fraction
-from .dawid_skene import Confusion, ConfusionAggregator, pseudo_counts
-from .dawid_skene import Counts as DiagonalCounts
-from .dawid_skene import Counts as HierarchicalCounts
-from .dawid_skene import Counts as TwoLevelCounts
+from .dawid_skene import Confusion, ConfusionAggregator, Counts, pseudo_counts
 from .em import EMAggregator
 
 _EDGE = 1e-10  # no accuracy is exactly 0 or 1
+_LIMITS = (0.01, 2000.0)  # of a strength that is estimated
 
 
 class Coins(NamedTuple):
@@ -44,7 +40,7 @@ class Coins(NamedTuple):
         return Coins(self.prior, np.concatenate([self.right, average])[indices])
 
 
-class Counts(NamedTuple):
+class CoinCounts(NamedTuple):
     """Expected sufficient statistics; they add up over parts of the items."""
 
     true: Floats  # (true class)
@@ -53,7 +49,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneCoin(EMAggregator[Coins, Counts]):
+class OneCoin(EMAggregator[Coins, CoinCounts]):
     """One probability of being right per annotator, fitted with EM.
 
     One coin per annotator: one accuracy, whatever the true class.
@@ -100,18 +96,18 @@ class OneCoin(EMAggregator[Coins, Counts]):
     accuracy: Probability = 0.7
 
     def log_joint(self, part: Part, params: Coins) -> Floats:
-        others = max(part.n_classes - 1, 1)
-        right, wrong = np.log(params.right), np.log((1 - params.right) / others)
+        n_wrong = max(part.n_classes - 1, 1)
+        right, wrong = np.log(params.right), np.log((1 - params.right) / n_wrong)
         joint = part.votes((right - wrong)[part.annotator])
         joint += part.by_item(wrong[part.annotator])[:, None]
         joint += safe_log(params.prior)
         return joint
 
-    def counts(self, part: Part, posterior: Floats) -> Counts:
+    def counts(self, part: Part, posterior: Floats) -> CoinCounts:
         right = part.by_annotator(part.given_posterior(posterior))
-        return Counts(np.einsum("it->t", posterior), right, part.by_annotator(part.ones))
+        return CoinCounts(np.einsum("it->t", posterior), right, part.by_annotator(part.ones))
 
-    def update(self, counts: Counts, last: Coins | None) -> Coins:
+    def update(self, counts: CoinCounts, last: Coins | None) -> Coins:
         right = counts.right + self.strength * self.accuracy
         wrong = counts.labels - counts.right + self.strength * (1 - self.accuracy)
         right = normalize(np.stack([right, np.maximum(wrong, 0.0)]), axis=0)[0]
@@ -125,8 +121,8 @@ class OneCoin(EMAggregator[Coins, Counts]):
 
     def confusion(self, params: Coins) -> Floats:
         n_classes = len(params.prior)
-        others = max(n_classes - 1, 1)
-        wrong = ((1 - params.right) / others)[:, None, None]
+        n_wrong = max(n_classes - 1, 1)
+        wrong = ((1 - params.right) / n_wrong)[:, None, None]
         eye = np.eye(n_classes)
         return np.where(eye, params.right[:, None, None] if n_classes > 1 else 1.0, wrong)
 
@@ -177,26 +173,23 @@ class Diagonal(ConfusionAggregator):
     strength: NonNegative = 0.01
     accuracy: Probability = 0.7
 
-    def update(self, counts: DiagonalCounts, last: Confusion | None) -> Confusion:
+    def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)
-        given = counts.given_true.reshape(-1, n_classes, n_classes)
-        right = np.einsum("att->at", given)
-        wrong = given.sum(axis=1) - right + self.strength * (1 - self.accuracy)
-        both = normalize(np.stack([right + self.strength * self.accuracy, wrong]), axis=0)
+        cells = counts.given_true.reshape(-1, n_classes, n_classes)
+        right = np.einsum("att->at", cells)
+        wrong = cells.sum(axis=1) - right + self.strength * (1 - self.accuracy)
+        rates = normalize(np.stack([right + self.strength * self.accuracy, wrong]), axis=0)
         eye = np.eye(n_classes, dtype=bool)
-        others = max(n_classes - 1, 1)
-        spread = np.where(eye, both[0][:, None, :], both[1][:, None, :] / others)
+        n_wrong = max(n_classes - 1, 1)
+        spread = np.where(eye, rates[0][:, None, :], rates[1][:, None, :] / n_wrong)
         return Confusion(safe_log(normalize(counts.true)), safe_log(spread).reshape(-1, n_classes))
 
     def log_prior(self, params: Confusion) -> float:
         n_classes = len(params.log_prior)
-        given = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
-        right = np.trace(given)
-        wrong = (given.sum() - right) / max(n_classes - 1, 1)
+        log_cells = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
+        right = np.trace(log_cells)
+        wrong = (log_cells.sum() - right) / max(n_classes - 1, 1)
         return float(self.strength * (self.accuracy * right + (1 - self.accuracy) * wrong))
-
-
-_LIMITS = (0.01, 2000.0)  # of a strength that is estimated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,29 +236,27 @@ class Hierarchical(Bcc):
     pooled: Probability = 0.5
     estimate: bool = False
 
-    def update(
-        self, counts: HierarchicalCounts, last: DirichletPosterior | None
-    ) -> DirichletPosterior:
+    def update(self, counts: Counts, last: DirichletPosterior | None) -> DirichletPosterior:
         n_classes = len(counts.true)
-        given = counts.given_true.reshape(-1, n_classes, n_classes)
+        cells = counts.given_true.reshape(-1, n_classes, n_classes)
         if last is None:
             strength = np.clip(self.strength, *_LIMITS) if self.estimate else self.strength
-            base = self.blend(float(strength), given.sum(axis=0))
+            base = self.blend(float(strength), cells.sum(axis=0))
         else:
-            base = self.update_base(given, last.base)
+            base = self.update_base(cells, last.base)
         return self.posterior_params(counts, base)
 
-    def update_base(self, given: Floats, base: Floats) -> Floats:
+    def update_base(self, cells: Floats, base: Floats) -> Floats:
         """Return pseudo-counts under which the counts are at least as probable.
 
         In the Pólya urn, `draws` is the expected number of labels drawn from the base rather than
         from earlier labels of the annotator.
         """
-        draws = base * (psi(base + given) - psi(base)).sum(axis=0)  # (given class, true class)
+        draws = base * (psi(base + cells) - psi(base)).sum(axis=0)  # (given class, true class)
         strength = base[:, 0].sum()
         fixed = (1 - self.pooled) * pseudo_counts(strength, self.accuracy, len(base))
         if self.estimate:
-            rate = (psi(strength + given.sum(axis=1)) - psi(strength)).sum()
+            rate = (psi(strength + cells.sum(axis=1)) - psi(strength)).sum()
             strength = np.clip(draws.sum() / rate, *_LIMITS) if rate > 0 else strength
         if self.pooled:
             return self.blend(strength, draws * (1 - fixed / base))
@@ -281,10 +272,10 @@ class Hierarchical(Bcc):
     def log_prior(self, params: DirichletPosterior) -> float:
         """Return minus the KL divergence, plus the log prior of the crowd's matrix."""
         base = params.base / params.base.sum(axis=0)
-        one = pseudo_counts(1, self.accuracy, len(base))
+        fixed = pseudo_counts(1, self.accuracy, len(base))
         if self.pooled:
-            crowd = (base - (1 - self.pooled) * one) / self.pooled
-            return super().log_prior(params) + float((one * safe_log(crowd)).sum())
+            crowd = (base - (1 - self.pooled) * fixed) / self.pooled
+            return super().log_prior(params) + float((fixed * safe_log(crowd)).sum())
         right = base[0, 0]
         anchor = self.accuracy * safe_log(right) + (1 - self.accuracy) * safe_log(1 - right)
         return super().log_prior(params) + float(anchor)
@@ -357,10 +348,10 @@ class TwoLevel(Bcc):
     def label_probabilities(
         self, params: DirichletPosterior, item: Array, annotator: Array
     ) -> Floats:
-        given = normalize(params.cells[annotator], axis=1)  # (answer, given class, state)
-        return params.by_class(given * params.level[item][:, None]).swapaxes(1, 2)
+        confusion = normalize(params.cells[annotator], axis=1)  # (answer, given class, state)
+        return params.by_class(confusion * params.level[item][:, None]).swapaxes(1, 2)
 
-    def initial_counts(self, part: Part, posterior: Floats) -> TwoLevelCounts:
+    def initial_counts(self, part: Part, posterior: Floats) -> Counts:
         best = normalize(part.votes()).max(axis=1, keepdims=True)
         agreement = (part.n_classes * best - 1) / max(part.n_classes - 1, 1)  # 0 at chance level
         easy = posterior * agreement

@@ -1,6 +1,8 @@
-"""Ordinal distance: errors are less probable the further a label is from the truth.
+"""Methods for ordered classes without latent positions: distances, and thresholds.
 
-Ordinal split (Raykar et al. 2010): one binary problem for every threshold between classes.
+Errors are less probable the further a label is from the truth (`OrdinalDistance`), or the order is
+cut into one binary problem for every threshold between classes, as Raykar et al. (2010) do
+(`OrdinalSplit`).
 """
 
 from __future__ import annotations
@@ -39,8 +41,10 @@ class Sharpness(NamedTuple):
 
     def reindex(self, indices: Integers, n_items: int) -> Sharpness:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
-        known = (self.sharpness, self.shift)
-        return Sharpness(self.log_prior, *(np.append(one, one.mean())[indices] for one in known))
+        values = (self.sharpness, self.shift)
+        return Sharpness(
+            self.log_prior, *(np.append(value, value.mean())[indices] for value in values)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,24 +95,24 @@ class OrdinalDistance(OrdinalAggregator, ConfusionModel[Sharpness]):
 
     def log_joint(self, part: Part, params: Sharpness) -> Floats:
         n_classes = len(params.log_prior)
-        given = self.log_given(params).transpose(2, 1, 0).reshape(-1, n_classes)
-        return part.labels @ given + params.log_prior
+        log_given = self.log_given(params).transpose(2, 1, 0).reshape(-1, n_classes)
+        return part.labels @ log_given + params.log_prior
 
     def update(self, counts: Counts, last: Sharpness | None) -> Sharpness:
         n_classes = len(counts.true)
-        given = counts.given_true.reshape(-1, n_classes, n_classes) + self.smoothing
-        start = np.ones(len(given)) if last is None else last.sharpness
-        sharpness, shift = np.empty(len(given)), np.empty(len(given))
-        for block in blocks(given, len(self._grid)):
-            cells = np.ascontiguousarray(given[block].transpose(2, 1, 0))
+        counts_given = counts.given_true.reshape(-1, n_classes, n_classes) + self.smoothing
+        start = np.ones(len(counts_given)) if last is None else last.sharpness
+        sharpness, shift = np.empty(len(counts_given)), np.empty(len(counts_given))
+        for block in blocks(counts_given, len(self._grid)):
+            cells = np.ascontiguousarray(counts_given[block].transpose(2, 1, 0))
             sharpness[block], shift[block] = self._best(cells, start[block])
         return Sharpness(safe_log(normalize(counts.true + self.smoothing)), sharpness, shift)
 
-    def _best(self, given: Floats, start: Floats) -> tuple[Floats, Floats]:
+    def _best(self, counts: Floats, start: Floats) -> tuple[Floats, Floats]:
         """Return the best sharpness and shift of annotators; all shifts are tried."""
         times, size = len(self._grid), len(start)
         shift = np.repeat(self._grid, size)  # (shift and annotator)
-        cells, distance = np.tile(given, (1, 1, times)), self._distance(len(given), shift)
+        cells, distance = np.tile(counts, (1, 1, times)), self._distance(len(counts), shift)
         sharpness = _sharpen(cells, distance, np.tile(start, times))
         value = np.einsum("tga,tga->a", cells, _log_given(sharpness, distance))
         best = value.reshape(times, -1).argmax(axis=0) * size + np.arange(size)
@@ -128,9 +132,9 @@ class OrdinalDistance(OrdinalAggregator, ConfusionModel[Sharpness]):
 
     def _distance(self, n_classes: int, shift: Floats) -> Floats:
         """Return the distance of every label from every truth: (true, given, annotator)."""
-        true, given = np.ogrid[:n_classes, :n_classes]
-        apart = np.abs((true - given)[:, :, None] + shift)
-        return apart**2 if self.distance == "squared" else apart
+        true, label = np.ogrid[:n_classes, :n_classes]
+        steps = np.abs((true - label)[:, :, None] + shift)
+        return steps**2 if self.distance == "squared" else steps
 
     @property
     def _grid(self) -> Floats:
@@ -143,13 +147,13 @@ def _log_given(sharpness: Floats, distance: Floats) -> Floats:
     return log_softmax(-sharpness * distance, axis=1)
 
 
-def _sharpen(given: Floats, distance: Floats, start: Floats) -> Floats:
+def _sharpen(counts: Floats, distance: Floats, start: Floats) -> Floats:
     """Return the most probable sharpness of every annotator, for counts (true, given, annotator).
 
     The log-likelihood is concave. Newton steps that leave the bracket are replaced by bisection.
     """
-    true = given.sum(axis=1)  # (true, annotator)
-    missed = np.einsum("tga,tga->a", given, distance)
+    true = counts.sum(axis=1)  # (true, annotator)
+    missed = np.einsum("tga,tga->a", counts, distance)
 
     def derivatives(sharpness: Floats) -> tuple[Floats, Floats]:
         probability = np.exp(_log_given(sharpness, distance))
@@ -160,17 +164,17 @@ def _sharpen(given: Floats, distance: Floats, start: Floats) -> Floats:
 
     low, high = np.full(len(start), _LOWEST), np.full(len(start), _HIGHEST)
     lowest, highest = derivatives(low)[0] <= 0, derivatives(high)[0] >= 0
-    here = np.where(lowest, low, np.where(highest, high, start))
+    point = np.where(lowest, low, np.where(highest, high, start))
     for _ in range(60):
-        gradient, curvature = derivatives(here)
-        low, high = np.where(gradient > 0, here, low), np.where(gradient < 0, here, high)
-        there = here + np.clip(gradient / curvature, -100, 100)
-        there = np.where((there >= low) & (there <= high), there, (low + high) / 2)
-        there = np.where(lowest | highest | (gradient == 0), here, there)
-        change, here = np.abs(there - here).max(initial=0), there
+        gradient, curvature = derivatives(point)
+        low, high = np.where(gradient > 0, point, low), np.where(gradient < 0, point, high)
+        proposal = point + np.clip(gradient / curvature, -100, 100)
+        proposal = np.where((proposal >= low) & (proposal <= high), proposal, (low + high) / 2)
+        proposal = np.where(lowest | highest | (gradient == 0), point, proposal)
+        change, point = np.abs(proposal - point).max(initial=0), proposal
         if change < 1e-8:  # convergence is quadratic
             break
-    return here
+    return point
 
 
 class Thresholds(NamedTuple):
@@ -186,7 +190,9 @@ class Thresholds(NamedTuple):
     def reindex(self, indices: Integers, n_items: int) -> Thresholds:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
         thresholds = range(len(self.log_prior))
-        return _stack([self.at(one).reindex(indices, n_items) for one in thresholds], len(indices))
+        return _stack(
+            [self.at(threshold).reindex(indices, n_items) for threshold in thresholds], len(indices)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +239,9 @@ class OrdinalSplit(OrdinalAggregator):
     smoothing: NonNegative = 0.01
 
     def estimate_params(self, fit: FitContext) -> Fitted:
-        runs = [self._binary.estimate_params(_above(fit, one)) for one in _thresholds(fit)]
+        runs = [
+            self._binary.estimate_params(_above(fit, threshold)) for threshold in _thresholds(fit)
+        ]
         return Fitted(
             _stack([run.params for run in runs], fit.annotations.n_annotators),
             _sum([run.trace for run in runs]),
@@ -243,15 +251,18 @@ class OrdinalSplit(OrdinalAggregator):
     def posterior(self, fit: FitContext, params: Thresholds) -> Floats:
         return _differences(
             fit,
-            [self._binary.posterior(_above(fit, one), params.at(one)) for one in _thresholds(fit)],
+            [
+                self._binary.posterior(_above(fit, threshold), params.at(threshold))
+                for threshold in _thresholds(fit)
+            ],
         )
 
     def confusion(self, params: Thresholds) -> Floats:
         n_classes = len(params.log_prior) + 1
         n_annotators = params.log_given.shape[1] // 2
-        given = np.exp(params.log_given).reshape(-1, n_annotators, 2, 2)
+        cells = np.exp(params.log_given).reshape(-1, n_annotators, 2, 2)
         threshold, true = np.ogrid[: n_classes - 1, :n_classes]
-        above = given[threshold, :, 1, (true > threshold).astype(int)]
+        above = cells[threshold, :, 1, (true > threshold).astype(int)]
         return classes_from(above.transpose(2, 1, 0))  # was (threshold, true, annotator)
 
     def quality(self, params: Thresholds, agreement: Floats) -> Floats:
@@ -292,12 +303,14 @@ def decreasing(values: Floats) -> Floats:
     size = values.shape[-1]
     if (np.diff(values, axis=-1) <= 0).all():
         return values
-    upto = np.concatenate([np.zeros((*values.shape[:-1], 1)), values.cumsum(axis=-1)], axis=-1)
+    cumulative = np.concatenate(
+        [np.zeros((*values.shape[:-1], 1)), values.cumsum(axis=-1)], axis=-1
+    )
     out = np.full(values.shape, np.inf)
     for first in range(size):
         highest = np.full(values.shape[:-1], -np.inf)
         for last in range(size - 1, first - 1, -1):
-            mean = (upto[..., last + 1] - upto[..., first]) / (last + 1 - first)
+            mean = (cumulative[..., last + 1] - cumulative[..., first]) / (last + 1 - first)
             np.maximum(highest, mean, out=highest)
             np.minimum(out[..., last], highest, out=out[..., last])
     return np.minimum.accumulate(out, axis=-1)
@@ -334,10 +347,10 @@ def _differences(fit: FitContext, posteriors: list[Floats]) -> Floats:
     return classes_from(np.concatenate([np.empty((fit.annotations.n_items, 0)), *above], axis=1))
 
 
-def _stack(each: list[Confusion], n_annotators: int) -> Thresholds:
+def _stack(confusions: list[Confusion], n_annotators: int) -> Thresholds:
     return Thresholds(
-        np.array([one.log_prior for one in each]).reshape(-1, 2),
-        np.array([one.log_given for one in each]).reshape(-1, 2 * n_annotators, 2),
+        np.array([binary.log_prior for binary in confusions]).reshape(-1, 2),
+        np.array([binary.log_given for binary in confusions]).reshape(-1, 2 * n_annotators, 2),
     )
 
 

@@ -1,11 +1,10 @@
-"""Ordinal latent: items have latent positions, which cuts divide into classes.
+"""Ordered probit: items have latent positions, cuts divide them into ordered classes.
 
-Ordered probit: latent positions, cuts that divide them into classes, annotators with noise.
+An annotator perceives a position with a bias and with noise, and names the class in which the
+perceived position lies. Biases, noise and cuts are improved by Fisher scoring: the gradient of the
+log posterior over the expected curvature. A step is halved until it gains, or not taken.
 
-The steps are Fisher scoring: gradient of the log posterior over the expected curvature. A step is
-halved until it gains, or not taken.
-
-The decision of methods for ordered classes.
+`OrdinalAggregator` is what all methods for ordered classes share: how a posterior becomes a label.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from .em import EMAggregator, Expected
 _CELLS = 2**16  # floats in the arrays of one block of annotators
 _LEAST = 1e-300
 _HALVINGS = 12
+_REACH = 4.0  # the grid of positions goes from minus this to this
 
 
 def cuts_of(middle: Floats, gap: Floats) -> Floats:
@@ -37,8 +37,8 @@ def cuts_of(middle: Floats, gap: Floats) -> Floats:
     >>> cuts_of(np.array([1.0]), np.log(np.expm1([2.0]))).tolist()
     [0.0, 2.0]
     """
-    upto = np.concatenate([[0.0], np.logaddexp(0, gap).cumsum()])
-    return middle + upto - upto.mean()
+    distance = np.concatenate([[0.0], np.logaddexp(0, gap).cumsum()])
+    return middle + distance - distance.mean()
 
 
 def offsets(cuts: Floats, grid: Floats, bias: Floats, scale: Floats) -> Floats:
@@ -78,7 +78,7 @@ def _steps(values: Floats) -> Floats:
 
 
 def update_annotators(
-    given: Floats,  # (annotator, given class, node)
+    counts: Floats,  # (annotator, given class, node)
     cuts: Floats,
     grid: Floats,
     bias: Floats,
@@ -90,22 +90,22 @@ def update_annotators(
     probability, density_ = label_probabilities(off), density(off)
     by_bias = _steps(density_ * -scale[:, None, None])
     by_precision = _steps(off * density_ / 2)
-    ratio, weight = given / probability, given.sum(axis=1, keepdims=True) / probability
+    ratio, weight = counts / probability, counts.sum(axis=1, keepdims=True) / probability
     gradient_b = np.einsum("agn,agn->a", ratio, by_bias) - bias
     gradient_p = np.einsum("agn,agn->a", ratio, by_precision) - log_precision
     curvature_b = np.einsum("agn,agn,agn->a", weight, by_bias, by_bias) + 1
     curvature_p = np.einsum("agn,agn,agn->a", weight, by_precision, by_precision) + 1
-    both = np.einsum("agn,agn,agn->a", weight, by_bias, by_precision)
-    total = curvature_b * curvature_p - both**2
-    step_b = (curvature_p * gradient_b - both * gradient_p) / total
-    step_p = (curvature_b * gradient_p - both * gradient_b) / total
+    cross = np.einsum("agn,agn,agn->a", weight, by_bias, by_precision)
+    total = curvature_b * curvature_p - cross**2
+    step_b = (curvature_p * gradient_b - cross * gradient_p) / total
+    step_p = (curvature_b * gradient_p - cross * gradient_b) / total
 
-    before = _objective(given, probability, bias, log_precision)
+    objective = _objective(counts, probability, bias, log_precision)
     worse = np.arange(len(bias))
     for _ in range(_HALVINGS):
-        there = (bias + step_b)[worse], (log_precision + step_p)[worse]
-        probability = label_probabilities(offsets(cuts, grid, there[0], np.exp(there[1] / 2)))
-        worse = worse[~(_objective(given[worse], probability, *there) >= before[worse])]
+        trial = (bias + step_b)[worse], (log_precision + step_p)[worse]
+        probability = label_probabilities(offsets(cuts, grid, trial[0], np.exp(trial[1] / 2)))
+        worse = worse[~(_objective(counts[worse], probability, *trial) >= objective[worse])]
         if len(worse) == 0:
             break
         step_b[worse] /= 2
@@ -114,12 +114,12 @@ def update_annotators(
     return bias + step_b, log_precision + step_p
 
 
-def _objective(given: Floats, probability: Floats, bias: Floats, log_precision: Floats) -> Floats:
-    return np.einsum("agn,agn->a", given, np.log(probability)) - (bias**2 + log_precision**2) / 2
+def _objective(counts: Floats, probability: Floats, bias: Floats, log_precision: Floats) -> Floats:
+    return np.einsum("agn,agn->a", counts, np.log(probability)) - (bias**2 + log_precision**2) / 2
 
 
 def update_cuts(
-    given: Floats,  # (annotator, given class, node)
+    counts: Floats,  # (annotator, given class, node)
     middle: Floats,
     gap: Floats,
     grid: Floats,
@@ -131,43 +131,41 @@ def update_cuts(
         return middle, gap
     cuts = cuts_of(middle, gap)
     gradient, curvature = np.zeros(len(cuts)), np.zeros((len(cuts), len(cuts)))
-    every, behind = np.arange(len(cuts)), np.arange(len(cuts) - 1)
-    before = -0.5 * float(middle @ middle + gap @ gap)
-    for block in blocks(given):
+    cut, inner = np.arange(len(cuts)), np.arange(len(cuts) - 1)
+    present = -0.5 * float(middle @ middle + gap @ gap)
+    for block in blocks(counts):
         off = offsets(cuts, grid, bias[block], scale[block])
         probability, density_ = label_probabilities(off), density(off) * scale[block][:, None, None]
-        before += float(np.einsum("agn,agn->", given[block], np.log(probability)))
+        present += float(np.einsum("agn,agn->", counts[block], np.log(probability)))
         ratio, weight = (
-            given[block] / probability,
-            given[block].sum(axis=1, keepdims=True) / probability,
+            counts[block] / probability,
+            counts[block].sum(axis=1, keepdims=True) / probability,
         )
         gradient += np.einsum("acn,acn->c", density_, ratio[:, :-1] - ratio[:, 1:])
-        curvature[every, every] += np.einsum(
-            "acn,acn->c", density_**2, weight[:, :-1] + weight[:, 1:]
-        )
+        curvature[cut, cut] += np.einsum("acn,acn->c", density_**2, weight[:, :-1] + weight[:, 1:])
         near = np.einsum("acn,acn->c", density_[:, :-1] * density_[:, 1:], weight[:, 1:-1])
-        curvature[behind, behind + 1] -= near
-        curvature[behind + 1, behind] -= near
-    moved = (every[:, None] > behind) * expit(gap)  # (cut, gap)
+        curvature[inner, inner + 1] -= near
+        curvature[inner + 1, inner] -= near
+    moved = (cut[:, None] > inner) * expit(gap)  # (cut, gap)
     jacobian = np.concatenate([np.ones((len(cuts), 1)), moved - moved.mean(axis=0)], axis=1)
-    here = np.concatenate([middle, gap])
+    point = np.concatenate([middle, gap])
     step = np.linalg.solve(
-        jacobian.T @ curvature @ jacobian + np.eye(len(here)), jacobian.T @ gradient - here
+        jacobian.T @ curvature @ jacobian + np.eye(len(point)), jacobian.T @ gradient - point
     )
 
-    def objective(there: Floats) -> float:
-        cuts, fit = cuts_of(there[:1], there[1:]), 0.0
-        for block in blocks(given):
+    def objective(candidate: Floats) -> float:
+        cuts, fit = cuts_of(candidate[:1], candidate[1:]), 0.0
+        for block in blocks(counts):
             probability = label_probabilities(offsets(cuts, grid, bias[block], scale[block]))
-            fit += float(np.einsum("agn,agn->", given[block], np.log(probability)))
-        return fit - float(there @ there) / 2
+            fit += float(np.einsum("agn,agn->", counts[block], np.log(probability)))
+        return fit - float(candidate @ candidate) / 2
 
     for _ in range(_HALVINGS):
-        if objective(here + step) >= before:
-            here = here + step
+        if objective(point + step) >= present:
+            point = point + step
             break
         step /= 2
-    return here[:1], here[1:]
+    return point[:1], point[1:]
 
 
 def blocks(cells: Floats, times: int = 1) -> Iterator[slice]:
@@ -177,7 +175,7 @@ def blocks(cells: Floats, times: int = 1) -> Iterator[slice]:
     [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
     """
     size = max(1, _CELLS // max(1, times * int(np.prod(cells.shape[1:]))))
-    return (slice(first, first + size) for first in range(0, len(cells), size))
+    return (slice(start, start + size) for start in range(0, len(cells), size))
 
 
 Decision = Literal["class", "median", "mean"]
@@ -216,9 +214,6 @@ def decide(posterior: Floats, decision: Decision) -> Integers:
     return np.ceil(mean - 0.5 - TIE).astype(np.int64)
 
 
-_REACH = 4.0  # the grid of positions goes from minus this to this
-
-
 class LatentParams(NamedTuple):
     """Parameters of the model."""
 
@@ -241,15 +236,21 @@ class LatentParams(NamedTuple):
     def reindex(self, indices: Integers, n_items: int) -> LatentParams:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
         bias, log_precision = (
-            np.append(one, one.mean())[indices] for one in (self.bias, self.log_precision)
+            np.append(value, value.mean())[indices] for value in (self.bias, self.log_precision)
         )
-        return LatentParams(self.middle, self.gap, bias, log_precision, np.full(n_items, np.nan))
+        return LatentParams(
+            middle=self.middle,
+            gap=self.gap,
+            bias=bias,
+            log_precision=log_precision,
+            position=np.full(n_items, np.nan),
+        )
 
 
 class NodeCounts(NamedTuple):
     """Expected sufficient statistics; they add up over parts of the items."""
 
-    given: Floats  # (annotator and given class, node)
+    given_node: Floats  # (annotator and given class, node)
     gold: Floats  # (class, node)
 
 
@@ -303,20 +304,20 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[LatentParams, NodeCounts]):
 
     def log_joint(self, part: Part, params: LatentParams) -> Floats:
         """Return log P(position, labels): (item, node)."""
-        given = np.log(self.given_position(params))
-        joint = part.labels @ given.reshape(-1, self.nodes)
+        log_given = np.log(self.given_position(params))
+        joint = part.labels @ log_given.reshape(-1, self.nodes)
         joint += np.log(self.weight)
         if part.gold is not None:
-            known = np.flatnonzero(part.gold >= 0)
-            joint[known] += np.log(self.truth(params.cuts))[part.gold[known]]
+            gold_items = np.flatnonzero(part.gold >= 0)
+            joint[gold_items] += np.log(self.truth(params.cuts))[part.gold[gold_items]]
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> NodeCounts:
         """Return counts under a posterior of positions, (item, node)."""
         gold = np.zeros((part.n_classes, self.nodes))
         if part.gold is not None:
-            known = np.flatnonzero(part.gold >= 0)
-            gold = np.eye(part.n_classes)[part.gold[known]].T @ posterior[known]
+            gold_items = np.flatnonzero(part.gold >= 0)
+            gold = np.eye(part.n_classes)[part.gold[gold_items]].T @ posterior[gold_items]
         return NodeCounts(part.labels.T @ posterior, gold)
 
     def e_step(self, part: Part, params: LatentParams) -> Expected:
@@ -340,24 +341,39 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[LatentParams, NodeCounts]):
 
     def update(self, counts: NodeCounts, last: LatentParams | None) -> LatentParams:
         n_classes = len(counts.gold)
-        given = counts.given.reshape(-1, n_classes, self.nodes)
-        params = _first_params(n_classes, len(given)) if last is None else last
-        with_gold = np.concatenate([given, counts.gold[None]])
+        by_node = counts.given_node.reshape(-1, n_classes, self.nodes)
+        params = _first_params(n_classes, len(by_node)) if last is None else last
+        with_gold = np.concatenate([by_node, counts.gold[None]])
         for _ in range(5 if last is None else 1):
             bias, log_precision = params.bias.copy(), params.log_precision.copy()
-            for block in blocks(given):
+            for block in blocks(by_node):
                 bias[block], log_precision[block] = update_annotators(
-                    given[block], params.cuts, self.grid, bias[block], log_precision[block]
+                    counts=by_node[block],
+                    cuts=params.cuts,
+                    grid=self.grid,
+                    bias=bias[block],
+                    log_precision=log_precision[block],
                 )
             scale = np.append(np.exp(log_precision / 2), self.sharpest)
             middle, gap = update_cuts(
-                with_gold, params.middle, params.gap, self.grid, np.append(bias, 0.0), scale
+                counts=with_gold,
+                middle=params.middle,
+                gap=params.gap,
+                grid=self.grid,
+                bias=np.append(bias, 0.0),
+                scale=scale,
             )
-            params = LatentParams(middle, gap, bias, log_precision, params.position)
+            params = LatentParams(
+                middle=middle,
+                gap=gap,
+                bias=bias,
+                log_precision=log_precision,
+                position=params.position,
+            )
         return params
 
     def log_prior(self, params: LatentParams) -> float:
-        return -0.5 * sum(float(one @ one) for one in params[:4])
+        return -0.5 * sum(float(value @ value) for value in params[:4])
 
     def n_floats(self, annotations: Annotations) -> int:
         width = max(self.nodes, annotations.n_classes)
@@ -410,4 +426,10 @@ def _first_params(n_classes: int, n_annotators: int) -> LatentParams:
     cuts = ndtri(np.arange(1, n_classes) / n_classes)
     gap = np.log(np.expm1(np.diff(cuts)))
     zero = np.zeros(n_annotators)
-    return LatentParams(np.zeros(min(n_classes - 1, 1)), gap, zero, zero, np.empty(0))
+    return LatentParams(
+        middle=np.zeros(min(n_classes - 1, 1)),
+        gap=gap,
+        bias=zero,
+        log_precision=zero,
+        position=np.empty(0),
+    )

@@ -1,8 +1,8 @@
-"""What methods for rankings share: groups that nothing compares, and the table of things.
+"""Rankings: scores of things from the orders in which annotators put them.
 
-Borda's count: the mean share of the other things that a thing was ranked above; ties half.
-
-Plackett and Luce: a ranking chooses the best thing, then the best of the rest, and so on.
+Borda's count averages the places of a thing; Plackett and Luce see a ranking as choices, the best
+thing first, then the best of the rest. Shared with `bradley_terry` is the table of things. Things
+fall into groups that nothing compares, and scores of two groups have no common scale.
 """
 
 from __future__ import annotations
@@ -39,28 +39,30 @@ def rankings_result(
     answers: Rankings = fit.answers
     pairs = answers.pairs()
     group, n_groups = groups(pairs, answers.n_things)
-    used = np.bincount(answers.thing, minlength=answers.n_things)
-    size = np.bincount(group, used > 0, n_groups)
-    mean = np.bincount(group, score * (used > 0), n_groups) / np.maximum(size, 1)
-    score = np.where(used > 0, score - mean[group], np.nan)
+    n_answers = np.bincount(answers.thing, minlength=answers.n_things)
+    size = np.bincount(group, n_answers > 0, n_groups)
+    mean = np.bincount(group, score * (n_answers > 0), n_groups) / np.maximum(size, 1)
+    score = np.where(n_answers > 0, score - mean[group], np.nan)
     order = np.lexsort((np.arange(len(score)), -np.nan_to_num(score, nan=-np.inf), group))
     place = np.empty(len(score), dtype=np.int64)
-    first = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))])
-    place[order] = np.arange(len(score)) - first[group[order]] + 1
+    group_start = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))])
+    place[order] = np.arange(len(score)) - group_start[group[order]] + 1
     right = pairs.outcome == 1
     better, worse = (
         np.where(right, pairs.right, pairs.left),
         np.where(right, pairs.left, pairs.right),
     )
     untied = pairs.outcome < 2
-    wins, losses = (np.bincount(one[untied], minlength=answers.n_things) for one in (better, worse))
+    wins, losses = (
+        np.bincount(side[untied], minlength=answers.n_things) for side in (better, worse)
+    )
     columns: dict[str, Array] = {
         "thing": answers.things,
         "score": score,
         "low": score - 1.96 * deviation,
         "high": score + 1.96 * deviation,
         "rank": place,
-        "n": used,
+        "n": n_answers,
         "wins": wins,
         "losses": losses,
         "group": group + 1,
@@ -77,9 +79,9 @@ def rankings_result(
 
 def groups(pairs: Pairs, n_things: int) -> tuple[Integers, int]:
     """Return the connected group of every thing, the largest first, and their number."""
-    ones = np.ones(len(pairs.left))
-    links = sparse.coo_array((ones, (pairs.left, pairs.right)), shape=(n_things, n_things))
-    n_groups, group = connected_components(links, directed=False)
+    links = np.ones(len(pairs.left))
+    matrix = sparse.coo_array((links, (pairs.left, pairs.right)), shape=(n_things, n_things))
+    n_groups, group = connected_components(matrix, directed=False)
     size = np.bincount(group, minlength=n_groups)
     first = np.full(n_groups, n_things)
     np.minimum.at(first, group, np.arange(n_things))
@@ -120,11 +122,13 @@ class Borda(ConsensusMethod):
         pairs, n = answers.pairs(), answers.n_things
         won = np.where(pairs.outcome == 2, 0.5, pairs.outcome == 0)
         above = np.bincount(pairs.left, won, n) + np.bincount(pairs.right, 1 - won, n)
-        asked = np.bincount(pairs.left, minlength=n) + np.bincount(pairs.right, minlength=n)
+        n_pairs = np.bincount(pairs.left, minlength=n) + np.bincount(pairs.right, minlength=n)
         with np.errstate(invalid="ignore", divide="ignore"):
-            score = np.where(asked > 0, above / asked, 0.5)
-            deviation = np.sqrt(np.maximum(score * (1 - score), 0.25 / (asked + 1)) / (asked + 1))
-        return rankings_result(self, fit, score, deviation, {})
+            score = np.where(n_pairs > 0, above / n_pairs, 0.5)
+            deviation = np.sqrt(
+                np.maximum(score * (1 - score), 0.25 / (n_pairs + 1)) / (n_pairs + 1)
+            )
+        return rankings_result(self, fit, score=score, deviation=deviation, annotators={})
 
 
 class _Worths(NamedTuple):
@@ -169,37 +173,37 @@ class PlackettLuce(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers: Rankings = fit.answers
-        thing, left = _in_order(answers, fit.seed)
-        choices = np.bincount(thing[left > 1], minlength=answers.n_things) + self.prior
-        first = _Worths(np.ones(answers.n_things))
+        thing, n_left = _in_order(answers, fit.seed)
+        choices = np.bincount(thing[n_left > 1], minlength=answers.n_things) + self.prior
+        start = _Worths(np.ones(answers.n_things))
 
         def advance(last: _Worths) -> _Worths:
-            inverse = 1 / _left_over(last.worth[thing], left)  # (element)
-            inverse[left == 1] = 0.0  # nothing is chosen there
-            total = _so_far(inverse, left)
+            inverse = 1 / _left_over(last.worth[thing], n_left)  # (element)
+            inverse[n_left == 1] = 0.0  # nothing is chosen there
+            total = _so_far(inverse, n_left)
             worth = choices / (np.bincount(thing, total, answers.n_things) + self.prior)
             log_worth = np.log(worth)
-            chosen = log_worth[thing] - np.log(_left_over(worth[thing], left))
+            log_chance = log_worth[thing] - np.log(_left_over(worth[thing], n_left))
             prior = self.prior * float((log_worth - worth).sum())
-            return _Worths(worth, float(chosen[left > 1].sum()) + prior)
+            return _Worths(worth, float(log_chance[n_left > 1].sum()) + prior)
 
         reached, trace, converged = iterate(
-            first,
+            start,
             advance,
             lambda trace, _step, _last: relative_change_below(trace, self.tol),
-            self.max_iter,
-            fit.progress,
+            max_iter=self.max_iter,
+            progress=fit.progress,
         )
         score = np.log(reached.worth)
-        information = _information(reached.worth, thing, left, answers.n_things) + self.prior
+        information = _information(reached.worth, thing, n_left, answers.n_things) + self.prior
         notes = ("Tied things were put in random order.",) if _has_ties(answers) else ()
         return rankings_result(
             self,
             fit,
-            score,
-            1 / np.sqrt(information),
-            {},
-            notes,
+            score=score,
+            deviation=1 / np.sqrt(information),
+            annotators={},
+            notes=notes,
             params={"worth": reached.worth},
             trace=trace,
             converged=converged,
@@ -214,29 +218,29 @@ def _in_order(answers: Rankings, seed: int) -> tuple[Integers, Integers]:
     return answers.thing[order].astype(np.int64), np.repeat(answers.sizes, answers.sizes) - place
 
 
-def _left_over(worth: Floats, left: Integers) -> Floats:
+def _left_over(worth: Floats, n_left: Integers) -> Floats:
     """Return the summed worth of the things that are left at every choice: (element)."""
     total = np.concatenate([[0.0], np.cumsum(worth)])
-    here = np.arange(len(worth))
-    return np.maximum(total[here + left] - total[here], 1e-300)
+    element = np.arange(len(worth))
+    return np.maximum(total[element + n_left] - total[element], 1e-300)
 
 
-def _so_far(value: Floats, left: Integers) -> Floats:
+def _so_far(value: Floats, n_left: Integers) -> Floats:
     """Return the sum of values of an answer's choices up to each element: (element)."""
     total = np.cumsum(value)
-    first = np.maximum.accumulate(
-        np.where(np.concatenate([[True], left[1:] >= left[:-1]]), np.arange(len(left)), 0)
+    start = np.maximum.accumulate(
+        np.where(np.concatenate([[True], n_left[1:] >= n_left[:-1]]), np.arange(len(n_left)), 0)
     )
-    return total - total[first] + value[first]
+    return total - total[start] + value[start]
 
 
-def _information(worth: Floats, thing: Integers, left: Integers, n_things: int) -> Floats:
+def _information(worth: Floats, thing: Integers, n_left: Integers, n_things: int) -> Floats:
     """Return the curvature of the log likelihood along every score: (thing)."""
-    rest = _left_over(worth[thing], left)
-    once, twice = 1 / rest, 1 / rest**2
-    once[left == 1] = twice[left == 1] = 0.0
-    mine = worth[thing]
-    total = mine * _so_far(once, left) - mine**2 * _so_far(twice, left)
+    remaining = _left_over(worth[thing], n_left)
+    once, twice = 1 / remaining, 1 / remaining**2
+    once[n_left == 1] = twice[n_left == 1] = 0.0
+    own = worth[thing]
+    total = own * _so_far(once, n_left) - own**2 * _so_far(twice, n_left)
     return np.bincount(thing, np.maximum(total, 0), n_things).astype(np.float64)
 
 

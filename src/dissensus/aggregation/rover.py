@@ -69,27 +69,27 @@ class Rover(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers: Texts = fit.answers
-        tokens, who = answers.tokens, answers.annotator.astype(np.int64)
+        tokens, annotator = answers.tokens, answers.annotator.astype(np.int64)
         batches = list(align(answers))
         word = np.append(tokens.word, _PAD)  # that of token -1 is -1
         weight = np.ones(answers.n_annotators)
         accuracy = np.full(answers.n_annotators, np.nan)
         for number in range(self.rounds):
-            right, seen = np.zeros(answers.n_annotators), np.zeros(answers.n_annotators)
+            right, n_slots = np.zeros(answers.n_annotators), np.zeros(answers.n_annotators)
             for batch in batches:
-                agreed, asked = _agreement(batch, word, weight[who[batch.answer]])
-                np.add.at(right, who[batch.answer], agreed)
-                np.add.at(seen, who[batch.answer], asked)
-            mean = right.sum() / max(seen.sum(), 1.0)
-            accuracy = (right + _PSEUDO * mean) / (seen + _PSEUDO)
+                agreed, slots = _agreement(batch, word, weight[annotator[batch.answer]])
+                np.add.at(right, annotator[batch.answer], agreed)
+                np.add.at(n_slots, annotator[batch.answer], slots)
+            mean = right.sum() / max(n_slots.sum(), 1.0)
+            accuracy = (right + _PSEUDO * mean) / (n_slots + _PSEUDO)
             odds = np.log(np.clip(accuracy, 1e-6, 1 - 1e-6) / np.clip(1 - accuracy, 1e-6, 1))
             weight = np.maximum(odds + _BONUS, _LEAST)
             fit.progress(number + 1, float(mean))
         text = np.full(answers.n_items, "", dtype=object)
         confidence = np.full(answers.n_items, np.nan)
         for batch in batches:
-            chosen, share = self._vote(batch, tokens, word, weight[who[batch.answer]])
-            text[batch.item], confidence[batch.item] = chosen, share
+            winners, share = self._vote(batch, tokens, word, weight[annotator[batch.answer]])
+            text[batch.item], confidence[batch.item] = winners, share
         if fit.gold is not None:
             text[fit.gold.item] = fit.gold.text.tolist()
             confidence[fit.gold.item] = 1.0
@@ -107,30 +107,30 @@ class Rover(ConsensusMethod):
         self, batch: Batch, tokens: Tokens, word: Integers, weight: Floats
     ) -> tuple[list[str], Floats]:
         """Return the texts of a batch, and the mean share of votes of their slots."""
-        given = word[batch.slots]  # (item, slot, answer)
-        support = np.zeros(given.shape)
-        for k in range(given.shape[2]):
-            support += weight[:, None, k, None] * (given == given[:, :, k, None])
+        words = word[batch.slots]  # (item, slot, answer)
+        support = np.zeros(words.shape)
+        for k in range(words.shape[2]):
+            support += weight[:, None, k, None] * (words == words[:, :, k, None])
         share = support / weight.sum(axis=1)[:, None, None]
-        best = np.where(given < 0, self.empty * support, support).argmax(axis=2)[:, :, None]
-        winner = np.take_along_axis(given, best, axis=2)[:, :, 0]
+        best = np.where(words < 0, self.empty * support, support).argmax(axis=2)[:, :, None]
+        winner = np.take_along_axis(words, best, axis=2)[:, :, 0]
         won = np.take_along_axis(share, best, axis=2)[:, :, 0]
         spelling = np.append(tokens.spelling, _PAD)[batch.slots]
-        same = given == winner[:, :, None]
-        votes = np.zeros(given.shape)
-        for k in range(given.shape[2]):
+        matches = words == winner[:, :, None]
+        votes = np.zeros(words.shape)
+        for k in range(words.shape[2]):
             votes += weight[:, None, k, None] * (spelling == spelling[:, :, k, None])
-        top = np.where(same, votes, -1.0).argmax(axis=2)[:, :, None]
+        top = np.where(matches, votes, -1.0).argmax(axis=2)[:, :, None]
         written = np.take_along_axis(spelling, top, axis=2)[:, :, 0]
         names = np.append(tokens.spellings, "").tolist()
         blank = " " if tokens.unit == "word" else ""
-        used, spoken = batch.used, batch.used & (winner >= 0)
+        present, spoken = batch.used, batch.used & (winner >= 0)
         texts = [
-            blank.join(names[code] for code in row[kept].tolist())
-            for row, kept in zip(written, spoken, strict=True)
+            blank.join(names[code] for code in row[filled].tolist())
+            for row, filled in zip(written, spoken, strict=True)
         ]
-        size = np.maximum(used.sum(axis=1), 1)
-        mean = np.where(batch.length > 0, (won * used).sum(axis=1) / size, 1.0)
+        size = np.maximum(present.sum(axis=1), 1)
+        mean = np.where(batch.length > 0, (won * present).sum(axis=1) / size, 1.0)
         return texts, mean
 
 
@@ -138,30 +138,30 @@ def align(answers: Texts) -> Iterator[Batch]:
     """Yield the networks of all items with answers, in batches of like length."""
     tokens, size = answers.tokens, answers.tokens.sizes
     first, second = answers.within_item_pairs()
-    apart = answers.distance(first, second)
-    total = np.bincount(first, apart, len(answers)) + np.bincount(second, apart, len(answers))
+    distance = answers.distance(first, second)
+    total = np.bincount(first, distance, len(answers)) + np.bincount(second, distance, len(answers))
     item, count = answers.item.astype(np.int64), answers.labels_per_item
     order = np.lexsort((np.arange(len(answers)), -size, total, item))
     medoid = np.full(answers.n_items, -1)
-    asked = np.flatnonzero(count > 0)
-    medoid[asked] = order[answers.index[:-1][asked]]
+    answered = np.flatnonzero(count > 0)
+    medoid[answered] = order[answers.index[:-1][answered]]
     to_medoid = np.zeros(len(answers))
-    for one, other in ((first, second), (second, first)):
-        near = medoid[item[one]] == one
-        to_medoid[other[near]] = apart[near]
-    to_medoid[medoid[asked]] = -1.0
+    for source, target in ((first, second), (second, first)):
+        near = medoid[item[source]] == source
+        to_medoid[target[near]] = distance[near]
+    to_medoid[medoid[answered]] = -1.0
     order = np.lexsort((total, to_medoid, item))
     longest = np.zeros(answers.n_items, dtype=np.int64)
     np.maximum.at(longest, item, size)
-    asked = asked[np.lexsort((longest[asked], count[asked]))]
+    answered = answered[np.lexsort((longest[answered], count[answered]))]
     position = 0
-    while position < len(asked):
-        here = asked[position]
-        width = int(longest[here]) + 4
-        batch = asked[position : position + max(1, _CELLS // (2 * width * width))]
-        like = (count[batch] == count[here]) & (longest[batch] <= 1.5 * width)
+    while position < len(answered):
+        head = answered[position]
+        width = int(longest[head]) + 4
+        batch = answered[position : position + max(1, _CELLS // (2 * width * width))]
+        like = (count[batch] == count[head]) & (longest[batch] <= 1.5 * width)
         batch = batch[: int(np.argmin(like)) if not like.all() else len(batch)]
-        rows = order[answers.index[batch][:, None] + np.arange(count[here])]
+        rows = order[answers.index[batch][:, None] + np.arange(count[head])]
         yield _network(batch, rows, tokens)
         position += len(batch)
 
@@ -172,8 +172,8 @@ def _network(item: Integers, answer: Integers, tokens: Tokens) -> Batch:
     slots, length = _tokens(tokens, answer[:, 0])
     slots = slots[:, :, None]
     for k in range(1, answer.shape[1]):
-        more, n_words = _tokens(tokens, answer[:, k])
-        slots, length = _aligned(slots, length, more, n_words, word)
+        added, n_words = _tokens(tokens, answer[:, k])
+        slots, length = _aligned(slots, length, added=added, n_words=n_words, word=word)
     return Batch(item, answer, slots, length)
 
 
@@ -186,16 +186,16 @@ def _tokens(tokens: Tokens, rows: Integers) -> tuple[Integers, Integers]:
 
 
 def _aligned(
-    slots: Integers, length: Integers, more: Integers, n_words: Integers, word: Integers
+    slots: Integers, length: Integers, added: Integers, n_words: Integers, word: Integers
 ) -> tuple[Integers, Integers]:
     """Return the slots with one more answer, (item, slot, answer), and their number."""
     n, n_slots, _ = slots.shape
-    width = more.shape[1]
-    given, words = word[slots], word[more]
+    width = added.shape[1]
+    in_slots, words = word[slots], word[added]
     differs = np.ones((n, n_slots, width), dtype=bool)
-    for k in range(given.shape[2]):
-        differs &= given[:, :, k, None] != words[:, None, :]
-    skip = ~(given == _PAD).any(axis=2)  # (item, slot): what leaving a slot out costs
+    for k in range(in_slots.shape[2]):
+        differs &= in_slots[:, :, k, None] != words[:, None, :]
+    skip = ~(in_slots == _PAD).any(axis=2)  # (item, slot): what leaving a slot out costs
     column = np.arange(width + 1)
     cost = np.empty((n, n_slots + 1, width + 1), dtype=np.int64)
     cost[:, 0] = column
@@ -206,12 +206,12 @@ def _aligned(
             cost[:, i, :-1] + differs[:, i], cost[:, i, 1:] + skip[:, i, None], out=row[:, 1:]
         )
         row[:] = np.minimum.accumulate(row - column, axis=1) + column
-    slot, place = _path(cost, differs, skip, length, n_words)
+    slot, place = _path(cost, differs, skip=skip, length=length, n_words=n_words)
     size = (slot != -2).sum(axis=1)
     out = np.full((n, slot.shape[1], slots.shape[2] + 1), _PAD)
     rows = np.arange(n)[:, None]
     out[:, :, :-1] = np.where((slot >= 0)[:, :, None], slots[rows, np.maximum(slot, 0)], _PAD)
-    out[:, :, -1] = np.where(place >= 0, more[rows, np.maximum(place, 0)], _PAD)
+    out[:, :, -1] = np.where(place >= 0, added[rows, np.maximum(place, 0)], _PAD)
     longest = int(size.max(initial=0))
     return out[:, :longest], size
 
@@ -229,10 +229,10 @@ def _path(
     steps: list[tuple[Integers, Integers]] = []
     while (i + j).any():
         up, back = np.maximum(i - 1, 0), np.maximum(j - 1, 0)
-        here = cost[rows, i, j]
+        current = cost[rows, i, j]
         wrong = differs[rows, up, back] if differs.shape[2] else np.ones(len(rows), dtype=bool)
-        match = (i > 0) & (j > 0) & (here == cost[rows, up, back] + wrong)
-        leave = ~match & (i > 0) & (here == cost[rows, up, j] + skip[rows, up])
+        match = (i > 0) & (j > 0) & (current == cost[rows, up, back] + wrong)
+        leave = ~match & (i > 0) & (current == cost[rows, up, j] + skip[rows, up])
         open_ = (i + j) > 0
         insert = ~match & ~leave & open_
         slot = np.where(match | leave, i - 1, np.where(open_, -1, -2))
@@ -243,7 +243,7 @@ def _path(
     if not steps:
         none = np.zeros((len(cost), 0), dtype=np.int64)
         return none, none
-    slot, place = (np.stack(one[::-1], axis=1) for one in zip(*steps, strict=True))
+    slot, place = (np.stack(track[::-1], axis=1) for track in zip(*steps, strict=True))
     # Shorter paths are padded in front: move them to the left.
     size = (slot != -2).sum(axis=1)
     at = np.arange(slot.shape[1]) + (slot.shape[1] - size)[:, None]
@@ -255,15 +255,17 @@ def _path(
 
 def _agreement(batch: Batch, word: Integers, weight: Floats) -> tuple[Floats, Floats]:
     """Return the weight of others who agree, summed over slots, and the slots: (item, answer)."""
-    given, used = word[batch.slots], batch.used
-    n_answers = given.shape[2]
+    words, present = word[batch.slots], batch.used
+    n_answers = words.shape[2]
     total = weight.sum(axis=1)[:, None]
     right = np.zeros(weight.shape)
     for k in range(n_answers):
-        same = given == given[:, :, k, None]
-        others = (same * weight[:, None, :]).sum(axis=2) - weight[:, k, None]
-        right[:, k] = (others * used).sum(axis=1)
-    rest = total - weight
-    asked = batch.length[:, None] * np.ones(n_answers)
+        matches = words == words[:, :, k, None]
+        support = (matches * weight[:, None, :]).sum(axis=2) - weight[:, k, None]
+        right[:, k] = (support * present).sum(axis=1)
+    available = total - weight
+    n_slots = batch.length[:, None] * np.ones(n_answers)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(rest > 0, right / rest, 0.0), np.where(rest > 0, asked, 0.0)
+        return np.where(available > 0, right / available, 0.0), np.where(
+            available > 0, n_slots, 0.0
+        )

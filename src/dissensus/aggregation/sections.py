@@ -1,4 +1,4 @@
-"""Figures of methods side by side, and of the accuracy expected from further labels."""
+"""Figures: methods side by side, expected accuracy of further labels, confidences, annotators."""
 
 from __future__ import annotations
 
@@ -27,51 +27,51 @@ from ..pages.wording import percent
 from ..result import Aggregation
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    from ..quality import AnnotatorScores
-
-
-if TYPE_CHECKING:
     from ..planning import Plan
+    from ..quality import AnnotatorScores
     from .comparison import Comparison
 
 _SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
+_BOUNDS = ("value", "low", "high")
+_MAX_NAMED = 60  # annotators, above which they are counted
+_BINS = 20
+_TITLE = "How far answers follow the items"
+_FOLLOWS = "follows (correlation with the others)"
+_REVIEW = "less certain"
+_CONFIDENT = "certain"
 
 
 def methods_figure(comparison: Comparison | None) -> Figure | None:
     """Return methods as dots with intervals: accuracy if known, else distance to the best."""
     if comparison is None:
         return None
-    known = all(one.evaluation is not None for one in comparison.methods)
-    if not known and not comparison.n_scored:
+    has_truth = all(method.evaluation is not None for method in comparison.methods)
+    if not has_truth and not comparison.n_scored:
         return None
     rows = []
-    for one in comparison.methods:
-        score = one.evaluation.scores.get("accuracy") if known and one.evaluation else None
-        reach = 2 * one.error if math.isfinite(one.error) else 0.0
-        bounds = (-one.gap, -one.gap - reach, -one.gap + reach)
+    for row in comparison.methods:
+        score = row.evaluation.scores.get("accuracy") if has_truth and row.evaluation else None
+        reach = 2 * row.error if math.isfinite(row.error) else 0.0
+        bounds = (-row.gap, -row.gap - reach, -row.gap + reach)
         if score is not None:
             bounds = (score.value, score.low, score.high)
-        rows.append({"method": one.method, **dict(zip(_BOUNDS, bounds, strict=True))})
-    title = "items labelled right" if known else "log-likelihood of held-out labels, to the best"
-    axis = {**(PERCENT if known else {"tickCount": 6}), "labelFlush": False}
+        rows.append({"method": row.method, **dict(zip(_BOUNDS, bounds, strict=True))})
+    title = (
+        "items labelled right" if has_truth else "log-likelihood of held-out labels, to the best"
+    )
+    axis = {**(PERCENT if has_truth else {"tickCount": 6}), "labelFlush": False}
     x = number("value", title, scale={"zero": False}, axis=axis)
-    order = [row["method"] for row in rows]
+    order = [point["method"] for point in rows]
     y = {"field": "method", "type": "nominal", "sort": order, "title": "method"}
-    shown = tooltip(method="", **dict.fromkeys(_BOUNDS, ".1%" if known else ".4f"))
-    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, shown, along="x", color=BLUE, opacity=1)
+    hover = tooltip(method="", **dict.fromkeys(_BOUNDS, ".1%" if has_truth else ".4f"))
+    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, hover, along="x", color=BLUE, opacity=1)
     spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
     words = (
         "Share of items labelled right, with 95% intervals."
-        if known
+        if has_truth
         else "Mean log-likelihood of held-out labels less that of the best, ± 2 standard errors."
     )
     return Figure("Comparison of methods", words, spec)
-
-
-_BOUNDS = ("value", "low", "high")
 
 
 def curve_figure(plan: Plan) -> Figure | None:
@@ -88,7 +88,7 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
     x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})
     axis = {"format": ".1~%", "tickCount": 6}
     y = number("accuracy", "expected accuracy", axis=axis, scale={"zero": False})
-    shown = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
+    hover = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "area", "opacity": 0.2, "color": BLUE},
@@ -96,7 +96,7 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
         },
         {
             "mark": {"type": "line", "point": {"color": BLUE}, "color": BLUE},
-            "encoding": {"x": x, "y": y, "tooltip": shown},
+            "encoding": {"x": x, "y": y, "tooltip": hover},
         },
     ]
     layers.append(
@@ -115,24 +115,6 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
     )
 
 
-_MAX_NAMED = 60  # annotators, above which they are counted
-
-
-_BINS = 20
-
-
-_TITLE = "How far answers follow the items"
-
-
-_FOLLOWS = "follows (correlation with the others)"
-
-
-_REVIEW = "less certain"
-
-
-_CONFIDENT = "certain"
-
-
 def confidence_figure(result: Aggregation) -> Figure | None:
     """Return how many items have which confidence; `None` where it cannot be told of any."""
     confidence = result.confidence[result.annotations.labels_per_item > 0]
@@ -145,20 +127,20 @@ def confidence_figure(result: Aggregation) -> Figure | None:
 def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
     """Return how far answers follow the items: intervals, or a histogram of many annotators."""
     follow = scores.basis.following
-    known = np.flatnonzero(~np.isnan(follow.correlation))
-    if not len(known):
+    defined = np.flatnonzero(~np.isnan(follow.correlation))
+    if not len(defined):
         return None
     verdicts = scores.verdict_counts
     palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in verdicts}
     colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
     words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
     words = f"Number of annotators by verdict: {words}."
-    if len(known) < sum(verdicts.values()):
+    if len(defined) < sum(verdicts.values()):
         words += " Those whose correlation is undefined are not shown."
-    if len(known) > _MAX_NAMED:
-        bins = np.clip(np.floor(follow.correlation[known] * 10 + 1e-9), -10, 9)
+    if len(defined) > _MAX_NAMED:
+        bins = np.clip(np.floor(follow.correlation[defined] * 10 + 1e-9), -10, 9)
         counts = Counter(
-            zip(bins.astype(int).tolist(), scores.verdict[known].tolist(), strict=True)
+            zip(bins.astype(int).tolist(), scores.verdict[defined].tolist(), strict=True)
         )
         rows = [
             {"from": k / 10, "to": (k + 1) / 10, "verdict": word, "annotators": count}
@@ -170,7 +152,7 @@ def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
         mark = {"type": "bar", "tooltip": {"content": "data"}}
         spec = charts.chart(rows, height=220, mark=mark, encoding=encoding)
         return Figure(_TITLE, words, spec)
-    order = known[np.argsort(follow.correlation[known], kind="stable")]
+    order = defined[np.argsort(follow.correlation[defined], kind="stable")]
     columns = {
         "annotator": scores.annotations.annotators[order],
         "labels": scores.behaviour.labels[order].astype(int),

@@ -1,9 +1,8 @@
 """Sequence: the tags of a text form a chain, and annotators depend on their own last tag.
 
-Forward-backward and Viterbi over many sequences at once, position by position.
-
-Sequences lie one after the other in arrays of tokens. They are visited from the longest, so those
-that reach a position are always the first ones.
+The chain is worked on for many texts at once, position by position: forward-backward for posteriors
+of tags, Viterbi for the best sequence. Sequences lie one after the other in arrays of tokens. They
+are visited from the longest, so those that reach a position are always the first ones.
 """
 
 from __future__ import annotations
@@ -23,6 +22,10 @@ from ..base.probability import expected_log, label_temperature, negative_kl, tem
 from ..consensus_base import ConsensusContext, ConsensusMethod
 from ..params import Count, NonNegative, Positive
 from .aggregation import Consensus
+
+_OUTSIDE = (
+    0  # the first tag; then beginning and inside of the first label, of the second, and so on
+)
 
 
 class Smoothed(NamedTuple):
@@ -48,26 +51,29 @@ class Chain:
     def steps(self) -> Iterator[Integers]:
         """Yield the tokens at every position, in the order of sequences from the longest."""
         order = np.argsort(-self.length, kind="stable")
-        first, length = self.first[order], self.length[order]
+        begins, length = self.first[order], self.length[order]
         for position in range(int(length[0]) if len(length) else 0):
-            yield first[: np.searchsorted(-length, -position)] + position
+            yield begins[: np.searchsorted(-length, -position)] + position
 
     def smooth(self, emission: Floats, start: Floats, move: Floats) -> Smoothed:
         """Return posteriors from log emissions, (token, state), and weights of start and moves."""
         highest = emission.max(axis=1, keepdims=True)
-        given = np.exp(emission - highest)
-        forward, scale = np.empty_like(given), np.empty(len(given))
+        likelihood = np.exp(emission - highest)
+        forward, scale = np.empty_like(likelihood), np.empty(len(likelihood))
         steps = list(self.steps())
         for position, tokens in enumerate(steps):
-            before = start if position == 0 else forward[tokens - 1] @ move
-            forward[tokens] = before * given[tokens]
+            predicted = start if position == 0 else forward[tokens - 1] @ move
+            forward[tokens] = predicted * likelihood[tokens]
             scale[tokens] = forward[tokens].sum(axis=1)
             forward[tokens] /= scale[tokens, None]
-        ahead, moves = given / scale[:, None], np.zeros_like(move)  # last tokens: nothing follows
+        ahead, moves = (
+            likelihood / scale[:, None],
+            np.zeros_like(move),
+        )  # last tokens: nothing follows
         for tokens in steps[:0:-1]:
             moves += forward[tokens - 1].T @ ahead[tokens]
             ahead[tokens - 1] *= ahead[tokens] @ move.T
-        state = forward * ahead * scale[:, None] / np.where(given > 0, given, 1.0)
+        state = forward * ahead * scale[:, None] / np.where(likelihood > 0, likelihood, 1.0)
         evidence = float(np.log(scale).sum() + highest.sum())
         return Smoothed(evidence, state, moves * move, ahead)
 
@@ -92,16 +98,13 @@ class Chain:
         return state
 
 
-_OUTSIDE = 0  # then beginning and inside of the first label, of the second, and so on
-
-
 class Tags(NamedTuple):
     """Spans as tags of tokens."""
 
     chain: Chain  # over the items with marks
     item: Integers  # (sequence)
-    given: sparse.csr_array[Any, Any]  # (token, annotator and last tag and tag)
-    known: Integers  # (token): the known tag, or -1
+    labels: sparse.csr_array[Any, Any]  # (token, annotator and last tag and tag)
+    gold: Integers  # (token): the known tag, or -1
     n_tags: int
 
     @property
@@ -118,7 +121,7 @@ class State(NamedTuple):
 
     start: Floats  # (tag)
     move: Floats  # (tag, next tag)
-    given: Floats  # (annotator, last tag, given tag, true tag)
+    labels: Floats  # (annotator, last tag, given tag, true tag)
     smoothed: Smoothed | None
     objective: float
 
@@ -177,37 +180,41 @@ class Sequence(ConsensusMethod):
             self._start(tags, answers.n_annotators),
             lambda last: self._advance(tags, last),
             lambda values, _state, _last: relative_change_below(values, self.tol),
-            self.max_iter,
-            fit.progress,
+            max_iter=self.max_iter,
+            progress=fit.progress,
         )
         start, move, emission = self._weights(tags, state)
         smoothed = tags.chain.smooth(emission, start, move)
-        found = spans_of(tags.chain, tags.chain.best(emission, start, move))
-        sure = span_posterior(tags.chain, smoothed, move, found)
-        params = {"start": state.start, "move": state.move, "given": state.given}
-        more = {"params": params, "trace": trace, "converged": converged}
-        return self._result(fit, tags, found, sure, **more)
+        spans = spans_of(tags.chain, tags.chain.best(emission, start, move))
+        sure = span_posterior(tags.chain, smoothed, move, spans)
+        params = {"start": state.start, "move": state.move, "given": state.labels}
+        fitted = {"params": params, "trace": trace, "converged": converged}
+        return self._result(fit, tags, spans, sure, **fitted)
 
     def _start(self, tags: Tags, n_annotators: int) -> State:
         """Return the counts under the shares of votes for every token."""
         n = tags.n_tags
-        votes = tags.given @ np.tile(np.eye(n), (n_annotators * (n + 1), 1))
-        votes[tags.known >= 0] = np.eye(n)[tags.known[tags.known >= 0]]
+        votes = tags.labels @ np.tile(np.eye(n), (n_annotators * (n + 1), 1))
+        votes[tags.gold >= 0] = np.eye(n)[tags.gold[tags.gold >= 0]]
         state = votes / votes.sum(axis=1, keepdims=True)
-        first = np.zeros(len(state), dtype=bool)
-        first[tags.chain.first] = True
-        later = np.flatnonzero(~first)
-        return self._update(tags, state, state[later - 1].T @ state[later], np.nan, None)
+        is_first = np.zeros(len(state), dtype=bool)
+        is_first[tags.chain.first] = True
+        later = np.flatnonzero(~is_first)
+        return self._update(
+            tags, state, moves=state[later - 1].T @ state[later], objective=np.nan, smoothed=None
+        )
 
     def _update(
         self, tags: Tags, state: Floats, moves: Floats, objective: float, smoothed: Smoothed | None
     ) -> State:
         """Return the counts with those of the prior added; illegal moves have none."""
         n, legal = tags.n_tags, tags.legal
-        given = (tags.given.T @ state).reshape(-1, n + 1, n, n) + self._prior(n)
+        tag_counts = (tags.labels.T @ state).reshape(-1, n + 1, n, n) + self._prior(n)
         start = np.where(legal[_OUTSIDE], state[tags.chain.first].sum(axis=0) + self.smoothing, 0.0)
         move = np.where(legal, moves + self.smoothing, 0.0)
-        return State(start, move, given, smoothed, objective)
+        return State(
+            start=start, move=move, labels=tag_counts, smoothed=smoothed, objective=objective
+        )
 
     def _prior(self, n_tags: int) -> Floats:
         """Return the pseudo-counts of annotators: (given tag, true tag)."""
@@ -216,40 +223,42 @@ class Sequence(ConsensusMethod):
     def _weights(self, tags: Tags, state: State) -> tuple[Floats, Floats, Floats]:
         """Return weights of start and moves, and log emissions: (token, true tag)."""
         start, move = (_expected_weights(counts) for counts in (state.start, state.move))
-        log_given = expected_log(state.given, axis=2).reshape(-1, tags.n_tags)
-        emission = tags.given @ log_given
-        known = np.flatnonzero(tags.known >= 0)
-        sure = np.full((len(known), tags.n_tags), -np.inf)
-        at = np.arange(len(known)), tags.known[known]
-        sure[at] = emission[known, tags.known[known]]
-        emission[known] = sure
+        log_given = expected_log(state.labels, axis=2).reshape(-1, tags.n_tags)
+        emission = tags.labels @ log_given
+        gold_tokens = np.flatnonzero(tags.gold >= 0)
+        sure = np.full((len(gold_tokens), tags.n_tags), -np.inf)
+        at = np.arange(len(gold_tokens)), tags.gold[gold_tokens]
+        sure[at] = emission[gold_tokens, tags.gold[gold_tokens]]
+        emission[gold_tokens] = sure
         return start, move, emission
 
     def _advance(self, tags: Tags, last: State) -> State:
         start, move, emission = self._weights(tags, last)
         smoothed = tags.chain.smooth(emission, start, move)
         objective = smoothed.evidence + negative_kl(
-            last.given, np.broadcast_to(self._prior(tags.n_tags), last.given.shape), axis=2
+            last.labels, np.broadcast_to(self._prior(tags.n_tags), last.labels.shape), axis=2
         )
         for counts in (last.start[None], last.move):
             for row in counts:
                 legal = row[row > 0]
                 objective += negative_kl(legal, np.full(len(legal), self.smoothing))
-        return self._update(tags, smoothed.state, smoothed.moves, objective, smoothed)
+        return self._update(
+            tags, smoothed.state, moves=smoothed.moves, objective=objective, smoothed=smoothed
+        )
 
     def _result(
-        self, fit: ConsensusContext, tags: Tags, found: Integers, sure: Floats, **more: Any
+        self, fit: ConsensusContext, tags: Tags, spans: Integers, sure: Floats, **fitted: Any
     ) -> Consensus:
         """Return the spans, (sequence, start, end, label), as a result."""
         answers: Spans = fit.answers
-        free = ~fit.known[tags.item[found[:, 0]]]
+        free = ~fit.known[tags.item[spans[:, 0]]]
         item, place, label = (
-            tags.item[found[free, 0]],
-            found[free, 1:3].astype(float),
-            found[free, 3],
+            tags.item[spans[free, 0]],
+            spans[free, 1:3].astype(float),
+            spans[free, 3],
         )
-        both = np.column_stack([sure, 1 - sure])[free]
-        confidence = temper(both, label_temperature(answers.labels_per_item[item]))[:, 0]
+        odds = np.column_stack([sure, 1 - sure])[free]
+        confidence = temper(odds, label_temperature(answers.labels_per_item[item]))[:, 0]
         if fit.gold is not None:
             item, place = (
                 np.concatenate([item, fit.gold.mark_item]),
@@ -265,50 +274,50 @@ class Sequence(ConsensusMethod):
             "n_marked": marked,
             "n_looked": answers.labels_per_item[item],
         }
-        who, size = answers.annotator, answers.n_annotators
-        there = np.bincount(item, minlength=answers.n_items)[answers.item]
+        annotator, size = answers.annotator, answers.n_annotators
+        n_spans = np.bincount(item, minlength=answers.n_items)[answers.item]
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN for those who never looked
-            found_share = np.bincount(who[answers.answer], exact, minlength=size)
-            spurious = np.bincount(who[answers.answer], ~exact, minlength=size)
+            found_share = np.bincount(annotator[answers.answer], exact, minlength=size)
+            spurious = np.bincount(annotator[answers.answer], ~exact, minlength=size)
             people = {
-                "found": found_share / np.bincount(who, there, minlength=size),
+                "found": found_share / np.bincount(annotator, n_spans, minlength=size),
                 "spurious": spurious / answers.labels_per_annotator,
             }
-        return self.result(fit, table, people, **more)
+        return self.result(fit, table, people, **fitted)
 
 
 def tags_of(spans: Spans, gold: Spans | None) -> Tags:
     """Return spans as tags; of marks that overlap within an answer, the later counts."""
     n_tags = 1 + 2 * len(spans.classes)
     length = np.zeros(spans.n_items, dtype=np.int64)
-    for one in (spans,) if gold is None else (spans, gold):
-        np.maximum.at(length, one.mark_item, one.place[:, 1].astype(np.int64))
+    for marks in (spans,) if gold is None else (spans, gold):
+        np.maximum.at(length, marks.mark_item, marks.place[:, 1].astype(np.int64))
     item = np.flatnonzero(length)
-    first = np.cumsum(length) - length  # token of every item
+    begins = np.cumsum(length) - length  # token of every item
     size = length[spans.item]  # of every answer
     tag = _tag_tokens(spans, np.cumsum(size) - size, spans.label, int(size.sum()))
-    before = np.concatenate([[n_tags], tag[:-1]]) if len(tag) else tag
+    previous = np.concatenate([[n_tags], tag[:-1]]) if len(tag) else tag
     position = count_up(size)
-    before[position == 0] = n_tags
-    who = np.repeat(spans.annotator.astype(np.int64), size)
-    column = (who * (n_tags + 1) + before) * n_tags + tag
-    token = np.repeat(first[spans.item], size) + position
+    previous[position == 0] = n_tags
+    annotator = np.repeat(spans.annotator.astype(np.int64), size)
+    column = (annotator * (n_tags + 1) + previous) * n_tags + tag
+    token = np.repeat(begins[spans.item], size) + position
     shape = (int(length.sum()), spans.n_annotators * (n_tags + 1) * n_tags)
-    given = sparse.csr_array((np.ones(len(token)), (token, column)), shape=shape)
-    known = np.full(shape[0], -1)
+    labels = sparse.csr_array((np.ones(len(token)), (token, column)), shape=shape)
+    gold_tag = np.full(shape[0], -1)
     if gold is not None:
         size = length[gold.item]
-        rows = np.repeat(first[gold.item], size) + count_up(size)
+        rows = np.repeat(begins[gold.item], size) + count_up(size)
         codes = spans.label_codes(gold)
-        known[rows] = _tag_tokens(gold, np.cumsum(size) - size, codes, int(size.sum()))
-    return Tags(Chain(length[item]), item, given, known, n_tags)
+        gold_tag[rows] = _tag_tokens(gold, np.cumsum(size) - size, codes, int(size.sum()))
+    return Tags(chain=Chain(length[item]), item=item, labels=labels, gold=gold_tag, n_tags=n_tags)
 
 
-def _tag_tokens(spans: Spans, first: Integers, label: Array, n_tokens: int) -> Integers:
+def _tag_tokens(spans: Spans, begins: Integers, label: Array, n_tokens: int) -> Integers:
     """Return the tag of every token of every answer, given the answers' first tokens."""
     start, end = spans.place.astype(np.int64).T
     size = end - start
-    at = np.repeat(first[spans.answer] + start, size) + count_up(size)
+    at = np.repeat(begins[spans.answer] + start, size) + count_up(size)
     tag = np.full(n_tokens, _OUTSIDE, dtype=np.int64)
     begin = 1 + 2 * label.astype(np.int64)
     tag[at] = np.repeat(begin, size) + (count_up(size) > 0)
@@ -322,8 +331,8 @@ def spans_of(chain: Chain, tag: Integers) -> Integers:
     ends = np.flatnonzero((tag == _OUTSIDE) | (tag % 2 == 1))  # what ends a span before it
     ends = np.union1d(ends, np.append(chain.first, len(tag)))
     stop = ends[np.searchsorted(ends, begin, side="right")]
-    first = chain.first[sequence[begin]]
-    return np.column_stack([sequence[begin], begin - first, stop - first, (tag[begin] - 1) // 2])
+    begins = chain.first[sequence[begin]]
+    return np.column_stack([sequence[begin], begin - begins, stop - begins, (tag[begin] - 1) // 2])
 
 
 def span_posterior(chain: Chain, smoothed: Smoothed, move: Floats, spans: Integers) -> Floats:
@@ -333,11 +342,11 @@ def span_posterior(chain: Chain, smoothed: Smoothed, move: Floats, spans: Intege
     """
     sequence, start, end, label = spans.T
     begin, inside = 1 + 2 * label, 2 + 2 * label
-    first = chain.first[sequence]
-    probability = smoothed.state[first + start, begin].copy()
+    begins = chain.first[sequence]
+    probability = smoothed.state[begins + start, begin].copy()
     last = begin
     for step in range(1, int((end - start).max(initial=0)) + 1):
-        token = first + start + step
+        token = begins + start + step
         open_ = np.flatnonzero((start + step <= end) & (start + step < chain.length[sequence]))
         ahead = smoothed.ahead[token[open_]]
         weight = move[last[open_]] * ahead  # (span, next tag)
@@ -361,6 +370,6 @@ def _exact_marks(answers: Spans, item: Integers, place: Floats) -> tuple[Integer
         [np.column_stack([item, place]), np.column_stack([answers.mark_item, answers.place])]
     )
     group = np.unique(keys, axis=0, return_inverse=True)[1]
-    ours, theirs = group[: len(item)], group[len(item) :]
-    times = np.bincount(theirs, minlength=int(group.max(initial=-1)) + 1)
-    return times[ours], np.isin(theirs, ours)
+    inferred, marked = group[: len(item)], group[len(item) :]
+    times = np.bincount(marked, minlength=int(group.max(initial=-1)) + 1)
+    return times[inferred], np.isin(marked, inferred)

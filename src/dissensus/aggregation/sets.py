@@ -1,6 +1,7 @@
-"""What methods for sets share: from probabilities of options to a consensus.
+"""Sets: which options are true of an item, by the options that annotators chose.
 
-One question of no and yes for every option, each aggregated on its own (binary relevance).
+The result of every method for sets is made here from probabilities of options. `PerOption` asks one
+question of no and yes for every option, each aggregated on its own (binary relevance).
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ def sets_result(
 ) -> Consensus:
     """Return the consensus of P(option is true), (item, option), and of the whole set, (item)."""
     answers: Sets = fit.answers
-    known = known_options(fit)
-    if known is not None:
-        yes, exact = np.where(known >= 0, known, yes), np.where(fit.known, 1.0, exact)
-    asked = (answers.labels_per_item > 0) | fit.known
+    gold = known_options(fit)
+    if gold is not None:
+        yes, exact = np.where(gold >= 0, gold, yes), np.where(fit.known, 1.0, exact)
+    answered = (answers.labels_per_item > 0) | fit.known
     names = answers.options.tolist()
-    chosen = (yes > 0.5) & asked[:, None]
-    labels = [join_options([names[o] for o in np.flatnonzero(row)]) for row in chosen]
+    is_true = (yes > 0.5) & answered[:, None]
+    labels = [join_options([names[o] for o in np.flatnonzero(row)]) for row in is_true]
     columns: dict[str, Array] = {
         "item": answers.items,
         "labels": as_names(labels),
-        "confidence": np.where(asked, exact, np.nan),
+        "confidence": np.where(answered, exact, np.nan),
         "n_answers": answers.labels_per_item,
     }
     columns |= {f"p:{name}": yes[:, o] for o, name in enumerate(names)}
@@ -65,13 +66,22 @@ def known_options(fit: ConsensusContext) -> npt.NDArray[np.int8] | None:
 def _inner(method: ConsensusMethod, answers: Sets, yes: Floats) -> Aggregation:
     """Return every option of every item as a question of no and yes."""
     annotations = answers.candidates().annotations
-    given = np.stack([1 - yes.ravel(), yes.ravel()], axis=1)  # (candidate, class)
+    posterior = np.stack([1 - yes.ravel(), yes.ravel()], axis=1)  # (candidate, class)
     part = annotations.part(0, annotations.n_items)
     with np.errstate(invalid="ignore"):  # NaN without answers
-        right = part.by_annotator(part.given_posterior(given)) / annotations.labels_per_annotator
-    label = np.where(annotations.labels_per_item > 0, given.argmax(axis=1), -1)
+        right = (
+            part.by_annotator(part.given_posterior(posterior)) / annotations.labels_per_annotator
+        )
+    label = np.where(annotations.labels_per_item > 0, posterior.argmax(axis=1), -1)
     name = type(method).__name__
-    return Aggregation(name, annotations, label, given, right, right)
+    return Aggregation(
+        method=name,
+        annotations=annotations,
+        label=label,
+        posterior=posterior,
+        quality=right,
+        agreement=right,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,24 +105,24 @@ class PerOption(ConsensusMethod):
 
     def infer(self, fit: ConsensusContext) -> Consensus:
         answers: Sets = fit.answers
-        chosen = np.zeros((len(answers), answers.n_options), dtype=np.int64)
-        chosen[answers.answer, answers.option] = 1
-        known = known_options(fit)
+        has_option = np.zeros((len(answers), answers.n_options), dtype=np.int64)
+        has_option[answers.answer, answers.option] = 1
+        gold_options = known_options(fit)
         yes = np.empty((answers.n_items, answers.n_options))
-        found, true = np.zeros((2, answers.n_annotators)), np.zeros((2, answers.n_annotators))
+        hits, true = np.zeros((2, answers.n_annotators)), np.zeros((2, answers.n_annotators))
         for option in range(answers.n_options):
             annotations = Annotations.from_codes(
                 answers.item,
                 answers.annotator,
-                chosen[:, option],
+                has_option[:, option],
                 items=answers.items,
                 annotators=answers.annotators,
                 classes=["no", "yes"],
             )
             gold = None
-            if known is not None:
-                rows = zip(answers.items.tolist(), known[:, option].tolist(), strict=True)
-                gold = {item: "yes" if one else "no" for item, one in rows if one >= 0}
+            if gold_options is not None:
+                rows = zip(answers.items.tolist(), gold_options[:, option].tolist(), strict=True)
+                gold = {item: "yes" if value else "no" for item, value in rows if value >= 0}
             result = as_method(self.aggregator).fit(
                 annotations, gold=gold, seed=fit.seed, engine=fit.engine
             )
@@ -121,10 +131,10 @@ class PerOption(ConsensusMethod):
             for k, weight in enumerate((1 - given_yes, given_yes)):
                 true[k] += np.bincount(annotations.annotator, weight, answers.n_annotators)
                 right = weight * (annotations.label == k)
-                found[k] += np.bincount(annotations.annotator, right, answers.n_annotators)
+                hits[k] += np.bincount(annotations.annotator, right, answers.n_annotators)
             fit.progress(option + 1, 0.0)
         with np.errstate(invalid="ignore"):
-            specificity, sensitivity = found / true
+            specificity, sensitivity = hits / true
         exact = np.maximum(yes, 1 - yes).prod(axis=1)
         quality = {"sensitivity": sensitivity, "specificity": specificity}
-        return sets_result(self, fit, yes, exact, quality)
+        return sets_result(self, fit, yes=yes, exact=exact, quality=quality)

@@ -1,6 +1,7 @@
 """Candidate spans: every span that anybody marked is a question to all who looked.
 
-Span pool: the mean of two models of spans, which are right about different ones.
+The question is one of classes, which any aggregator answers (`Candidates`), or that is averaged
+with a model of objects and clutter (`SpanPool`): the two are right about different spans.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .objects import MarkMethod, Objects, Proposed, fit_inner
 
 _TINY = 1e-300
 _ENOUGH = 0.5  # share of marks that coincide with another's, of those that overlap one
+_BORDERS = "one-coin[prevalence=uniform]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +72,8 @@ class Candidates(MarkMethod):
     def infer_marks(self, fit: ConsensusContext) -> Consensus:
         overlap = self.match == "overlap"
         if overlap or (self.match == "auto" and not coincide(fit.answers)):
-            given = self.aggregator != type(self)().aggregator
-            aggregator = self.aggregator if given else EXISTENCE
+            own_aggregator = self.aggregator != type(self)().aggregator
+            aggregator = self.aggregator if own_aggregator else EXISTENCE
             settings: Any = {"favour": self.favour, "threshold": self.threshold}
             return by_overlap(self, fit, Objects(aggregator=aggregator, **settings))
         return self.span_result(fit, self.propose(fit))
@@ -90,14 +92,14 @@ class Candidates(MarkMethod):
         calibrated = labels.sum(axis=1)
         sure = labels[np.arange(n_candidates), label] / np.maximum(calibrated, _TINY)
         return Proposed(
-            candidates,
-            inner,
-            candidates.annotations.label < n_labels,
-            inner.posterior[:, :n_labels].sum(axis=1),
-            calibrated,
-            place,
-            label,
-            sure,
+            candidates=candidates,
+            inner=inner,
+            marked=candidates.annotations.label < n_labels,
+            probability=inner.posterior[:, :n_labels].sum(axis=1),
+            calibrated=calibrated,
+            place=place,
+            label=label,
+            sure=sure,
         )
 
 
@@ -120,15 +122,15 @@ def coinciding(spans: Spans) -> float:
     >>> round(coinciding(Spans.from_columns("aaaa", "xyzx", [0, 0, 1, 5], [2, 2, 2, 7])), 2)
     0.67
     """
-    one, two = overlaps(spans.mark_item, spans.place)
-    others = spans.annotator[spans.answer[one]] != spans.annotator[spans.answer[two]]
-    one, two = one[others], two[others]
-    same = (spans.place[one] == spans.place[two]).all(axis=1)
-    met, equal = (np.unique(np.concatenate(pair)) for pair in ((one, two), (one[same], two[same])))
+    first, second = overlaps(spans.mark_item, spans.place)
+    between = spans.annotator[spans.answer[first]] != spans.annotator[spans.answer[second]]
+    first, second = first[between], second[between]
+    identical = (spans.place[first] == spans.place[second]).all(axis=1)
+    met, equal = (
+        np.unique(np.concatenate(pair))
+        for pair in ((first, second), (first[identical], second[identical]))
+    )
     return len(equal) / len(met) if len(met) else 1.0
-
-
-_BORDERS = "one-coin[prevalence=uniform]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,14 +186,14 @@ class SpanPool(MarkMethod):
             np.bincount(pairs.span, value[pairs.group] * pairs.posterior, len(exact.place))
             for value in (groups.probability, groups.calibrated)
         )
-        known = fit.known[exact.candidates.item]
+        is_gold = fit.known[exact.candidates.item]
         order = np.argsort(groups.probability[pairs.group] * pairs.posterior, kind="stable")
         label, sure = exact.label.copy(), exact.sure.copy()
         label[pairs.span[order]] = groups.label[pairs.group[order]]  # of the most probable group
         sure[pairs.span[order]] = groups.sure[pairs.group[order]]
         return replace(
             exact,
-            probability=np.where(known, exact.probability, (exact.probability + exists) / 2),
+            probability=np.where(is_gold, exact.probability, (exact.probability + exists) / 2),
             calibrated=(exact.calibrated + calibrated) / 2,
             label=label,
             sure=sure,
@@ -209,10 +211,12 @@ class _Borders(NamedTuple):
 def _borders(fit: ConsensusContext, exact: Proposed, groups: Proposed) -> _Borders:
     """Return the distinct spans of every group, and how probable their borders are."""
     answers, n_groups = fit.answers, len(groups.place)
-    group, span = (one.candidates.members[: answers.n_elements] for one in (groups, exact))
+    group, span = (
+        proposed.candidates.members[: answers.n_elements] for proposed in (groups, exact)
+    )
     pairs, mark = np.unique(np.column_stack([group, span]), axis=0, return_inverse=True)
     choice = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
-    given = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         group,
         answers.annotator[answers.answer],
         choice[mark],
@@ -220,5 +224,5 @@ def _borders(fit: ConsensusContext, exact: Proposed, groups: Proposed) -> _Borde
         annotators=answers.annotators,
         classes=max(2, int(choice.max()) + 1),
     )
-    borders = as_method(_BORDERS).fit(given, engine=fit.engine)
+    borders = as_method(_BORDERS).fit(annotations, engine=fit.engine)
     return _Borders(pairs[:, 0], pairs[:, 1], borders.posterior[pairs[:, 0], choice])

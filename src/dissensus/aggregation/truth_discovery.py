@@ -1,24 +1,9 @@
 """Truth discovery: weights of annotators from their losses, for classes and for numbers.
 
-A loss is the number of wrong labels, or a sum of distances from the inferred values.
-
-CATD: annotators are weighted by a confidence bound of their error rate.
-
-CRH: annotators are weighted by their share in all errors.
-
-Weighted means: values from weights of annotators, weights from annotators' errors, in turns.
-
-A method provides the weights from losses. Start, gold, convergence and standard errors are here.
-
-CATD for numbers: annotators are weighted by a confidence bound of their variance.
-
-CRH for numbers: annotators are weighted by their share in all losses.
-
-LFC-N: means weighted by one over the variance of annotators.
-
-PM for numbers: as CRH, but losses are divided by the largest instead of the sum.
-
-PM: as CRH, but errors are divided by the largest number of them instead of the sum.
+A loss is the number of wrong labels, or a sum of distances from the inferred values. Values follow
+from the weights of annotators, weights from their losses, in turns. A method states how losses
+become weights; the turns are those of `IteratedVote` for classes, of `WeightedMean` for numbers,
+which has the start, gold, convergence and standard errors.
 """
 
 from __future__ import annotations
@@ -212,6 +197,36 @@ class Crh(CrhWeights, DiscoveryVote):
     """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pm(PmWeights, DiscoveryVote):
+    """Votes weighted by the logarithm of annotators' errors relative to the largest number.
+
+    PM: as CRH, but errors are divided by the largest number of them instead of the sum.
+
+    So the worst annotator has no weight, except where nobody else answered. Vote and weights have
+    no common objective; it iterates until the vote does not change.
+
+        weight[a] = -log(wrong[a] / max_b wrong[b])
+
+    When it fails: As `crh`: counts of errors, not rates, decide, so the most prolific annotator may
+    lose all weight. It has no objective that shows whether it has improved.
+
+        B. I. Aydin, Y. S. Yilmaz, Y. Li, Q. Li, J. Gao, M. Demirbas. Crowdsourcing for
+        multiple-choice question answering. Proceedings of AAAI, 2014.
+
+        Q. Li, Y. Li, J. Gao, B. Zhao, W. Fan, J. Han. Resolving conflicts in heterogeneous data by
+        truth discovery and source reliability estimation. Proceedings of SIGMOD, 2014.
+        doi:10.1145/2588555.2610509
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110010")
+    >>> Pm().fit(annotations).params.weight.round(2).tolist()
+    [27.63, 0.69, 0.0]
+    """
+
+
 class State(NamedTuple):
     """The state after an iteration."""
 
@@ -275,9 +290,9 @@ class WeightedMean(Estimator):
             change = np.mean((state.value - last.value)[scored] ** 2)
             return bool(change <= self.tol**2 * fit.variance)
 
-        first = State(fit.keep_gold(self.start(fit)))
+        start = State(fit.keep_gold(self.start(fit)))
         (value, weight, _), trace, converged = iterate(
-            first, advance, has_converged, self.max_iter, fit.progress
+            start, advance, has_converged, max_iter=self.max_iter, progress=fit.progress
         )
         return self.result(
             fit,
@@ -469,34 +484,4 @@ class NumberPm(PmWeights, CrhLosses):
     >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
     >>> NumberPm().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
-    """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pm(PmWeights, DiscoveryVote):
-    """Votes weighted by the logarithm of annotators' errors relative to the largest number.
-
-    PM: as CRH, but errors are divided by the largest number of them instead of the sum.
-
-    So the worst annotator has no weight, except where nobody else answered. Vote and weights have
-    no common objective; it iterates until the vote does not change.
-
-        weight[a] = -log(wrong[a] / max_b wrong[b])
-
-    When it fails: As `crh`: counts of errors, not rates, decide, so the most prolific annotator may
-    lose all weight. It has no objective that shows whether it has improved.
-
-        B. I. Aydin, Y. S. Yilmaz, Y. Li, Q. Li, J. Gao, M. Demirbas. Crowdsourcing for
-        multiple-choice question answering. Proceedings of AAAI, 2014.
-
-        Q. Li, Y. Li, J. Gao, B. Zhao, W. Fan, J. Han. Resolving conflicts in heterogeneous data by
-        truth discovery and source reliability estimation. Proceedings of SIGMOD, 2014.
-        doi:10.1145/2588555.2610509
-
-    Examples
-    --------
-    >>> from dissensus import Annotations
-    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110010")
-    >>> Pm().fit(annotations).params.weight.round(2).tolist()
-    [27.63, 0.69, 0.0]
     """

@@ -7,16 +7,6 @@ votes decide.
 
 Methods that learn weights compare every annotator with a consensus, which gold overrules. Tied
 classes share the consensus, so that the order of classes does not matter.
-
-Gold majority: votes weighted by accuracy on items with gold.
-
-Majority vote: the class with most votes, with a stated rule for ties.
-
-Naive soft labels: the vote share of a class is its probability.
-
-Two-thirds agreement: a label needs enough votes, and enough of them for one class.
-
-Weighted vote: the weights of annotators are given.
 """
 
 from __future__ import annotations
@@ -160,12 +150,12 @@ class IteratedVote(WeightedVote):
             weight = self.weight(record)
             trace.append(float(self.objective(record)[record.labels > 0].sum()))
             fit.progress(len(trace), trace[-1])
-            now = self.record(fit, weight)
-            converged = np.allclose(now.right, record.right, rtol=0, atol=_SAME)
+            updated = self.record(fit, weight)
+            converged = np.allclose(updated.right, record.right, rtol=0, atol=_SAME)
             if converged or len(trace) == self.max_iter:
                 params = record.weights(record.impute(weight))
                 return Fitted(params, tuple(trace) if self.has_objective else (), converged)
-            record = now
+            record = updated
 
     def first_record(self, fit: FitContext) -> Record:
         """Return how often annotators agree with plain votes, or with a posterior to start from."""
@@ -199,12 +189,12 @@ def agreement_counts(part: Part, posterior: Floats) -> Floats:
     """
     best = posterior >= posterior.max(axis=1, keepdims=True) - TIE
     if part.gold is not None:
-        known = np.flatnonzero(part.gold >= 0)
-        best[known] = np.arange(part.n_classes) == part.gold[known, None]
+        gold_items = np.flatnonzero(part.gold >= 0)
+        best[gold_items] = np.arange(part.n_classes) == part.gold[gold_items, None]
     n_tied = np.einsum("ik->i", best.view(np.uint8), dtype=np.int64)
-    each = np.repeat(1 / n_tied, np.diff(part.index))
-    each *= part.given_posterior(best)
-    return part.by_annotator(each)
+    credit = np.repeat(1 / n_tied, np.diff(part.index))
+    credit *= part.given_posterior(best)
+    return part.by_annotator(credit)
 
 
 def record_against(fit: FitContext, posterior: Floats) -> Record:
@@ -278,8 +268,8 @@ class GoldMajority(WeightedVote):
 def _on_gold(part: Part) -> tuple[Floats, Floats]:
     """Return the number of right labels and of all labels on gold items: (annotator)."""
     gold = np.asarray(part.gold)[part.item]
-    known, right = gold >= 0, gold == part.label
-    return part.by_annotator(right.astype(float)), part.by_annotator(known.astype(float))
+    has_gold, right = gold >= 0, gold == part.label
+    return part.by_annotator(right.astype(float)), part.by_annotator(has_gold.astype(float))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,19 +311,21 @@ class Majority(VoteAggregator):
 
     def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
         leading = _leading(posterior)
-        first = leading.argmax(axis=1)
+        label = leading.argmax(axis=1)
         tied = np.flatnonzero(np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64) > 1)
         if self.ties == "abstain":
-            first[tied] = -1
+            label[tied] = -1
         if self.ties == "random":
             random = np.random.PCG64(fit.seed)
             random.advance(fit.first)  # one number for each item
             drawn = np.random.Generator(random).random(len(leading))[tied]
-            upto = leading[tied].cumsum(axis=1)
-            first[tied] = (upto > (drawn * upto[:, -1]).astype(int)[:, None]).argmax(axis=1)
+            cumulative = leading[tied].cumsum(axis=1)
+            label[tied] = (cumulative > (drawn * cumulative[:, -1]).astype(int)[:, None]).argmax(
+                axis=1
+            )
         if self.ties == "prior":
-            first[tied] = np.where(leading[tied], fit.labels_per_class, -1).argmax(axis=1)
-        return first
+            label[tied] = np.where(leading[tied], fit.labels_per_class, -1).argmax(axis=1)
+        return label
 
 
 def _leading(votes: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:

@@ -1,12 +1,8 @@
-"""Wawa, worker agreement with aggregate: votes weighted by agreement with the majority.
+"""Votes whose weights are learned from agreement with the vote itself.
 
-Iterative weighted majority vote (Li & Yu 2014): votes and weights in turns.
-
-Log-odds vote: the optimal weights for annotators of known accuracy.
-
-Pl@ntNet's vote (Lefort et al. 2024): votes weighted by the number of known classes.
-
-Zero-based skill: skills move towards the agreement with the vote that they weight.
+An annotator who agrees more often with the consensus, or has recognized more classes, weighs more
+in the next one; the methods differ in how agreement becomes weight, and in how often they repeat.
+All of them take a bias that most annotators share for quality.
 """
 
 from __future__ import annotations
@@ -27,6 +23,10 @@ from ..errors import MethodError
 from ..method import Aggregator, FitContext, Fitted
 from ..params import Count, NonNegative, Positive, Probability, table_of
 from .votes import IteratedVote, Record, WeightedVote, Weights, record_against
+
+Truths = npt.NDArray[np.bool_]
+_LEAST = 5  # iterations of Plantnet
+_TOLERANCE = 1e-12  # gaps between skills and agreement below this are none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,21 +145,18 @@ class LogOdds(IteratedVote):
     smoothing: Positive = 1.0
 
     def weight(self, record: Record) -> Floats:
-        right, wrong, others = self._counts(record)
-        return np.log(right * others / wrong)
+        right, wrong, n_wrong = self._counts(record)
+        return np.log(right * n_wrong / wrong)
 
     def objective(self, record: Record) -> Floats:
-        right, wrong, others = self._counts(record)
-        return xlogy(right, right) + xlogy(wrong, wrong) + record.right * np.log(others)
+        right, wrong, n_wrong = self._counts(record)
+        return xlogy(right, right) + xlogy(wrong, wrong) + record.right * np.log(n_wrong)
 
     def _counts(self, record: Record) -> tuple[Floats, Floats, int]:
         """Return smoothed counts of right and wrong labels, and the number of wrong classes."""
-        others = max(record.n_classes - 1, 1)
+        n_wrong = max(record.n_classes - 1, 1)
         wrong = record.labels - record.right
-        return record.right + self.smoothing, wrong + others * self.smoothing, others
-
-
-Truths = npt.NDArray[np.bool_]
+        return record.right + self.smoothing, wrong + n_wrong * self.smoothing, n_wrong
 
 
 class Experience(NamedTuple):
@@ -174,11 +171,18 @@ class Experience(NamedTuple):
 
     def reindex(self, indices: Integers, n_items: int) -> Experience:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
-        known = (self.weight, self.experience, self.accuracy)
-        weight, experience, accuracy = (np.append(value, value.mean())[indices] for value in known)
+        values = (self.weight, self.experience, self.accuracy)
+        weight, experience, accuracy = (np.append(value, value.mean())[indices] for value in values)
         unknown = np.full(n_items, np.nan)
         valid = np.zeros(n_items, dtype=bool)
-        return Experience(weight, experience, accuracy, unknown, unknown, valid)
+        return Experience(
+            weight=weight,
+            experience=experience,
+            accuracy=accuracy,
+            confidence=unknown,
+            share=unknown,
+            valid=valid,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,9 +286,9 @@ class Plantnet(Aggregator):
         author = author_codes(fit.annotations, table_of("authors", self.authors))
         n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
         for iteration in range(1, max(self.max_iter, _LEAST) + 1):
-            now = self._experience(votes, self._vote(votes, self.weight(experience)), author)
-            change = float(np.abs(now - experience).sum()) / n_items
-            experience = now
+            updated = self._experience(votes, self._vote(votes, self.weight(experience)), author)
+            change = float(np.abs(updated - experience).sum()) / n_items
+            experience = updated
             if change <= self.tol and iteration >= _LEAST:
                 break
         weight = self.weight(experience)
@@ -292,7 +296,12 @@ class Plantnet(Aggregator):
         record = record_against(fit, votes.posterior(vote.score))
         accuracy = record.impute(record.accuracy)
         params = Experience(
-            weight, experience, accuracy, vote.confidence, vote.accuracy, vote.valid
+            weight=weight,
+            experience=experience,
+            accuracy=accuracy,
+            confidence=vote.confidence,
+            share=vote.accuracy,
+            valid=vote.valid,
         )
         return Fitted(params, (), change <= self.tol)
 
@@ -302,7 +311,7 @@ class Plantnet(Aggregator):
 
     def decide(self, fit: FitContext, posterior: Floats, params: Experience) -> Integers:
         vote = self._vote(self._votes_of(fit), params.weight)
-        return vote.first if self.output_unvalidated else np.where(vote.valid, vote.first, -1)
+        return vote.leader if self.output_unvalidated else np.where(vote.valid, vote.leader, -1)
 
     def temperature(self, n_labels: Integers) -> Floats | None:
         return None  # the posterior is a share of weights
@@ -317,36 +326,38 @@ class Plantnet(Aggregator):
 
     def _vote(self, votes: _Votes, weight: Floats) -> _Vote:
         """Return the weighted vote on every item."""
-        each = weight[votes.annotations.annotator]
+        label_weight = weight[votes.annotations.annotator]
         if self.ai != "worker":
-            each = np.where(votes.by_model, votes.fixed * self.ai_weight, each)
-        score = np.bincount(votes.cell, each, len(votes.cell_item)).astype(float)
+            label_weight = np.where(votes.by_model, votes.fixed * self.ai_weight, label_weight)
+        score = np.bincount(votes.cell, label_weight, len(votes.cell_item)).astype(float)
         n_items = votes.annotations.n_items
         best, total = np.zeros(n_items), np.bincount(votes.cell_item, score, n_items)
         np.maximum.at(best, votes.cell_item, score)
         leads = score >= (best - TIE * np.maximum(best, 1))[votes.cell_item]
         leads &= best[votes.cell_item] > 0
-        first = np.full(n_items, -1)
+        leader = np.full(n_items, -1)
         led = np.flatnonzero(leads)[::-1]
-        first[votes.cell_item[led]] = votes.cell_label[led]  # the first one is written last
+        leader[votes.cell_item[led]] = votes.cell_label[led]  # the first one is written last
         if self.ai == "invalidating":
-            against = votes.by_model & (votes.annotations.label != first[votes.item])
+            against = votes.by_model & (votes.annotations.label != leader[votes.item])
             total = total + self.ai_weight * np.bincount(votes.item, against, n_items)
         shared = best / np.where(total > 0, total, 1)
-        known = votes.gold >= 0
-        valid = (best > self.theta_conf + TIE) & (shared > self.theta_acc + TIE) | known
-        alone = np.bincount(votes.cell_item, leads, n_items) == 1
-        label = np.where(known, votes.gold, np.where(alone, first, -1))
-        return _Vote(score, best, shared, valid, first, label)
+        has_gold = votes.gold >= 0
+        valid = (best > self.theta_conf + TIE) & (shared > self.theta_acc + TIE) | has_gold
+        untied = np.bincount(votes.cell_item, leads, n_items) == 1
+        label = np.where(has_gold, votes.gold, np.where(untied, leader, -1))
+        return _Vote(
+            score=score, confidence=best, accuracy=shared, valid=valid, leader=leader, label=label
+        )
 
     def _experience(self, votes: _Votes, vote: _Vote, author: Integers) -> Floats:
         """Return the number of classes that every annotator knows."""
         right = votes.annotations.label == vote.label[votes.item]
         own = author[votes.item] == votes.annotations.annotator
-        seen = votes.known(right & own & vote.valid[votes.item])
-        voted = votes.known(right & ~own) & ~seen
+        observed = votes.right_pairs(right & own & vote.valid[votes.item])
+        voted = votes.right_pairs(right & ~own) & ~observed
         further = np.round(self.taxa_votes_weight * votes.by_annotator(voted))
-        return self.taxa_obs_weight * votes.by_annotator(seen) + further
+        return self.taxa_obs_weight * votes.by_annotator(observed) + further
 
     def _votes_of(self, fit: FitContext) -> _Votes:
         annotations = fit.annotations
@@ -368,9 +379,6 @@ class Plantnet(Aggregator):
         return score >= self.threshold_scores
 
 
-_LEAST = 5  # iterations
-
-
 class _Vote(NamedTuple):
     """A weighted vote."""
 
@@ -378,7 +386,7 @@ class _Vote(NamedTuple):
     confidence: Floats  # (item)
     accuracy: Floats  # (item)
     valid: Truths  # (item)
-    first: Integers  # (item): the first class with most weight, -1 without weight
+    leader: Integers  # (item): the first class with most weight, -1 without weight
     label: Integers  # (item): the class that counts as right, -1 if tied
 
 
@@ -406,19 +414,21 @@ class _Votes(NamedTuple):
         pairs, pair = np.unique(
             annotations.annotator * np.int64(n_classes) + annotations.label, return_inverse=True
         )
+        cell_item, cell_label = np.divmod(cells, n_classes)
         return cls(
-            annotations,
-            gold,
-            by_model,
-            fixed,
-            item,
-            cell,
-            *np.divmod(cells, n_classes),
-            pair,
-            pairs // n_classes,
+            annotations=annotations,
+            gold=gold,
+            by_model=by_model,
+            fixed=fixed,
+            item=item,
+            cell=cell,
+            cell_item=cell_item,
+            cell_label=cell_label,
+            pair=pair,
+            pair_annotator=pairs // n_classes,
         )
 
-    def known(self, right: Truths) -> Truths:
+    def right_pairs(self, right: Truths) -> Truths:
         """Return the pairs of annotator and class with a right label: (pair)."""
         return np.bincount(self.pair[right], minlength=len(self.pair_annotator)) > 0
 
@@ -432,9 +442,6 @@ class _Votes(NamedTuple):
         posterior = np.zeros((self.annotations.n_items, self.annotations.n_classes))
         posterior[self.cell_item, self.cell_label] = score
         return normalize(posterior)
-
-
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)

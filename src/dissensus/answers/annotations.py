@@ -146,11 +146,11 @@ class Annotations(Relation):
         """Return annotations from integer codes and their names, or the number of names."""
         check_lengths({"item": item, "annotator": annotator, "label": label, **columns})
         roles = {"item": items, "annotator": annotators, "class": classes}
-        names = [declared(given, role) for role, given in roles.items()]
-        sizes = [len(given) for given in names]
+        names = [declared(values, role) for role, values in roles.items()]
+        sizes = [len(role_names) for role_names in names]
         codes = [
-            checked_codes(given, size, role)
-            for given, size, role in zip((item, annotator, label), sizes, roles, strict=True)
+            checked_codes(column, size, role)
+            for column, size, role in zip((item, annotator, label), sizes, roles, strict=True)
         ]
         order = None
         if not is_sorted(*codes):
@@ -194,8 +194,8 @@ class Annotations(Relation):
         """Return annotations from `{item: {annotator: label}}`; a list is several labels."""
         rows = [
             (item, annotator, label)
-            for item, given in answers.items()
-            for annotator, labels in given.items()
+            for item, by_annotator in answers.items()
+            for annotator, labels in by_annotator.items()
             for label in (labels if isinstance(labels, (list, tuple)) else (labels,))
         ]
         item, annotator, label = zip(*rows, strict=True) if rows else ((), (), ())
@@ -212,12 +212,12 @@ class Annotations(Relation):
         labels = self.label if coded else self.classes[self.label]
         answers: dict[str, dict[str, Any]] = {name: {} for name in items.tolist()}
         columns = items[self.item], annotators[self.annotator], labels
-        for item, annotator, label in zip(*(one.tolist() for one in columns), strict=True):
-            given = answers[item]
-            if annotator in given:
-                before = given[annotator]
-                label = [*(before if isinstance(before, list) else [before]), label]
-            given[annotator] = label
+        for item, annotator, label in zip(*(column.tolist() for column in columns), strict=True):
+            labels_of = answers[item]
+            if annotator in labels_of:
+                earlier = labels_of[annotator]
+                label = [*(earlier if isinstance(earlier, list) else [earlier]), label]
+            labels_of[annotator] = label
         return answers
 
     @classmethod
@@ -246,15 +246,15 @@ class Annotations(Relation):
         gaps = absent(table) | (table == (-1 if missing is None else missing))
         item, annotator = np.nonzero(~gaps)
         names = []
-        for given, count, axis in zip(
+        for declared_names, count, axis in zip(
             (items, annotators), table.shape, ("rows", "columns"), strict=True
         ):
-            names.append(numbered(count) if given is None else as_names(given))
+            names.append(numbered(count) if declared_names is None else as_names(declared_names))
             if len(names[-1]) != count:
                 raise DataError(f"{len(names[-1])} names for {count} {axis}")
-        label, known = coded(table[item, annotator], classes, "label")
+        label, class_names = coded(table[item, annotator], classes, "label")
         return cls.from_codes(
-            item, annotator, label, items=names[0], annotators=names[1], classes=known
+            item, annotator, label, items=names[0], annotators=names[1], classes=class_names
         )
 
     def __repr__(self) -> str:
@@ -288,10 +288,11 @@ class Annotations(Relation):
     def check_classes(self, what: str, instead: str = "") -> None:
         """Fail if labels are numbers, where only classes can be used; say what works instead."""
         if self.numeric:
-            remedy = "--scale ordinal or nominal makes them classes"
+            remedy = f"{instead}, and " if instead else ""
             raise DataError(
-                f"{what} needs classes, but the labels are numbers; "
-                + (f"{instead}, and {remedy}" if instead else remedy)
+                f"{what} needs classes, but the labels are numbers",
+                remedy=remedy + "{} or nominal makes them classes",
+                scale="ordinal",
             )
 
     def votes(self) -> Floats:
@@ -331,9 +332,9 @@ class Annotations(Relation):
         >>> annotations.with_kinds(models=["gpt*"]).annotator_kinds.tolist()
         ['person', 'model', 'model']
         """
-        known = self.annotator_kinds if kinds is None else checked_kinds(kinds, self.annotators)
+        present = self.annotator_kinds if kinds is None else checked_kinds(kinds, self.annotators)
         return replace(
-            self, annotator_kinds=kinds_from_patterns(self.annotators, known, models, people)
+            self, annotator_kinds=kinds_from_patterns(self.annotators, present, models, people)
         )
 
     def subset(
@@ -348,22 +349,22 @@ class Annotations(Relation):
 
         Each is given as names, or as a boolean mask; annotators may also be chosen by kind.
         """
-        item, annotator, kept = self._keep(items, annotators)
+        item, annotator, mask = self._keep(items, annotators)
         if annotator_kind is not None:
             annotator = annotator & self.is_kind(annotator_kind)
-            kept &= annotator[self.annotator]
+            mask &= annotator[self.annotator]
         label = chosen(classes, self.classes, "class")
-        kept &= label[self.label]
+        mask &= label[self.label]
         return Annotations.from_codes(
-            renumber(item)[self.item[kept]],
-            renumber(annotator)[self.annotator[kept]],
-            renumber(label)[self.label[kept]],
+            renumber(item)[self.item[mask]],
+            renumber(annotator)[self.annotator[mask]],
+            renumber(label)[self.label[mask]],
             items=self.items[item],
             annotators=self.annotators[annotator],
             classes=self.classes[label],
             scale=self.scale,
             annotator_kinds=self.annotator_kinds[annotator] if len(self.annotator_kinds) else None,
-            **{name: values[kept] for name, values in self.columns.items()},
+            **{name: values[mask] for name, values in self.columns.items()},
         )
 
     def take(self, items: Integers) -> Annotations:
@@ -392,9 +393,9 @@ class Annotations(Relation):
         """Return the same annotations with all of these classes, in this order."""
         names = as_names(classes)
         table = indices_of(self.classes, names)
-        used = np.unique(self.label)
-        if (table[used] < 0).any():
-            unknown = self.classes[used[table[used] < 0][0]]
+        used_codes = np.unique(self.label)
+        if (table[used_codes] < 0).any():
+            unknown = self.classes[used_codes[table[used_codes] < 0][0]]
             raise DataError(f"label {unknown!r} is not among the classes {abbreviate(names)}")
         return self.with_codes(label=table[self.label], classes=names, **self.columns)
 
@@ -403,8 +404,10 @@ class Annotations(Relation):
         names = ("item", "annotator", "label", "items", "annotators", "classes", "scale")
         fields = {name: getattr(self, name) for name in names} | changes
         if "annotators" in changes and "annotator_kinds" not in changes:
-            known = dict(zip(self.annotators.tolist(), self.annotator_kinds.tolist(), strict=False))
-            fields["annotator_kinds"] = known
+            kind_of = dict(
+                zip(self.annotators.tolist(), self.annotator_kinds.tolist(), strict=False)
+            )
+            fields["annotator_kinds"] = kind_of
         changed = Annotations.from_codes(**{"annotator_kinds": self.annotator_kinds} | fields)
         return replace(changed, left_out=self.left_out)
 
@@ -427,7 +430,7 @@ class Annotations(Relation):
 
         Where they are on two scales, or order other classes, the result is nominal.
         """
-        both = (self, more)
+        relations = (self, more)
         items = union(self.items, more.items)
         annotators = union(self.annotators, more.annotators)
         classes = union(self.classes, more.classes)
@@ -436,20 +439,34 @@ class Annotations(Relation):
             np.array_equal(self.classes, more.classes) or as_values(classes) is not None
         )
         return Annotations.from_codes(
-            np.concatenate([indices_of(one.items, items)[one.item] for one in both]),
-            np.concatenate([indices_of(one.annotators, annotators)[one.annotator] for one in both]),
-            np.concatenate([indices_of(one.classes, classes)[one.label] for one in both]),
+            np.concatenate(
+                [indices_of(relation.items, items)[relation.item] for relation in relations]
+            ),
+            np.concatenate(
+                [
+                    indices_of(relation.annotators, annotators)[relation.annotator]
+                    for relation in relations
+                ]
+            ),
+            np.concatenate(
+                [indices_of(relation.classes, classes)[relation.label] for relation in relations]
+            ),
             items=items,
             annotators=annotators,
             classes=classes,
             scale=self.scale if alike else "nominal",
             annotator_kinds={
                 name: kind
-                for one in (more, self)
-                for name, kind in zip(one.annotators.tolist(), one.annotator_kinds, strict=False)
+                for relation in (more, self)
+                for name, kind in zip(
+                    relation.annotators.tolist(), relation.annotator_kinds, strict=False
+                )
                 if kind
             },
-            **{name: np.concatenate([one.columns[name] for one in both]) for name in shared},
+            **{
+                name: np.concatenate([relation.columns[name] for relation in relations])
+                for name in shared
+            },
         )
 
     def part(self, start: int, stop: int, gold: Integers | None = None) -> Part:
@@ -465,15 +482,15 @@ class Annotations(Relation):
             first, last = self.index[start], self.index[stop]
             parts.append(
                 Part(
-                    start,
-                    stop,
-                    self.index[start : stop + 1] - first,
-                    self.annotator[first:last],
-                    self.label[first:last],
-                    ones[: last - first],
-                    self.n_annotators,
-                    self.n_classes,
-                    None if gold is None else gold[start:stop],
+                    start=start,
+                    stop=stop,
+                    index=self.index[start : stop + 1] - first,
+                    annotator=self.annotator[first:last],
+                    label=self.label[first:last],
+                    ones=ones[: last - first],
+                    n_annotators=self.n_annotators,
+                    n_classes=self.n_classes,
+                    gold=None if gold is None else gold[start:stop],
                 )
             )
         return parts
@@ -519,9 +536,9 @@ class Part:
         if self.gold is None:
             return 0.0
         mask = np.zeros((len(self.gold), self.n_classes))
-        known = np.flatnonzero(self.gold >= 0)
-        mask[known] = -np.inf
-        mask[known, self.gold[known]] = 0.0
+        gold_items = np.flatnonzero(self.gold >= 0)
+        mask[gold_items] = -np.inf
+        mask[gold_items, self.gold[gold_items]] = 0.0
         return mask
 
     @property

@@ -49,12 +49,12 @@ def checked_kinds(kinds: Iterable[Any] | Mapping[Any, Any] | None, annotators: N
     if isinstance(kinds, Mapping):
         table = {text(name): kind for name, kind in kinds.items()}
         kinds = [table.get(name) or "" for name in annotators.tolist()]
-    given = as_names(kinds)
-    if len(given) not in (0, len(annotators)):
-        raise DataError(f"{len(given)} kinds for {len(annotators)} annotators")
-    for kind in set(given.tolist()) - {"", *KINDS}:
+    named_kinds = as_names(kinds)
+    if len(named_kinds) not in (0, len(annotators)):
+        raise DataError(f"{len(named_kinds)} kinds for {len(annotators)} annotators")
+    for kind in set(named_kinds.tolist()) - {"", *KINDS}:
         raise DataError(f"no kind of annotator {kind!r}; there are {', '.join(KINDS)}")
-    return given if (given != "").any() else as_names([])
+    return named_kinds if (named_kinds != "").any() else as_names([])
 
 
 def kinds_from_patterns(
@@ -68,23 +68,25 @@ def kinds_from_patterns(
     if not (models or people or any(name.startswith(PREFIX) for name in annotators.tolist())):
         return known
     names = annotators.tolist()
-    before = known.tolist() if len(known) else [""] * len(names)
-    chosen: dict[Kind, npt.NDArray[np.bool_]] = {
-        "model": _matching(names, models, "--models"),
-        "person": _matching(names, people, "--people"),
+    present = known.tolist() if len(known) else [""] * len(names)
+    matching: dict[Kind, npt.NDArray[np.bool_]] = {
+        "model": _matching(names, models, "models"),
+        "person": _matching(names, people, "people"),
     }
-    both = np.flatnonzero(chosen["model"] & chosen["person"])
-    if len(both):
-        raise DataError(f"{names[both[0]]!r} is both a model and a person; change the patterns")
-    rest = "person" if models and not people else "model" if people and not models else ""
+    matched_twice = np.flatnonzero(matching["model"] & matching["person"])
+    if len(matched_twice):
+        raise DataError(
+            f"{names[matched_twice[0]]!r} is both a model and a person; change the patterns"
+        )
+    default = "person" if models and not people else "model" if people and not models else ""
     out = []
     for position, name in enumerate(names):
-        kind = next((kind for kind, mask in chosen.items() if mask[position]), None)
-        out.append(kind or before[position] or ("model" if name.startswith(PREFIX) else rest))
+        kind = next((kind for kind, mask in matching.items() if mask[position]), None)
+        out.append(kind or present[position] or ("model" if name.startswith(PREFIX) else default))
     return checked_kinds(out, annotators)
 
 
-def _matching(names: Sequence[str], patterns: Sequence[str], option: str) -> npt.NDArray[np.bool_]:
+def _matching(names: Sequence[str], patterns: Sequence[str], keyword: str) -> npt.NDArray[np.bool_]:
     """Return which names match a pattern, with or without their prefix."""
     mask = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
@@ -93,7 +95,10 @@ def _matching(names: Sequence[str], patterns: Sequence[str], option: str) -> npt
             for name in names
         ]
         if not any(matched):
-            shown = ", ".join(names[:8]) + (f" … ({len(names)} in all)" if len(names) > 8 else "")
-            raise DataError(f"{option} {pattern!r} matches no annotator; there are {shown}")
+            listing = ", ".join(names[:8]) + (f" … ({len(names)} in all)" if len(names) > 8 else "")
+            option: Any = {keyword: ...}
+            raise DataError(
+                remedy=f"{{}} {pattern!r} matches no annotator; there are {listing}", **option
+            )
         mask |= np.array(matched)
     return mask

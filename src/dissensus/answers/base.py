@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
     from .annotations import Annotations
 
+SPECIAL = set(' |;,>=[]{}"\\')  # characters of names that a long table writes as JSON
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Relation(Tabular, FrozenArrays):
@@ -140,18 +142,18 @@ class Relation(Tabular, FrozenArrays):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Relation) or type(self) is not type(other):
             return NotImplemented
-        mine, theirs = (
-            {field.name: getattr(one, field.name) for field in fields(one)}
-            | {f"columns.{name}": values for name, values in one.columns.items()}
-            for one in (self, other)
+        own_fields, other_fields = (
+            {field.name: getattr(relation, field.name) for field in fields(relation)}
+            | {f"columns.{name}": values for name, values in relation.columns.items()}
+            for relation in (self, other)
         )
         for name in ("columns", "left_out"):
-            del mine[name], theirs[name]
-        return mine.keys() == theirs.keys() and all(
-            np.array_equal(one, theirs[name], equal_nan=one.dtype.kind == "f")
-            if isinstance(one, np.ndarray)
-            else one == theirs[name]
-            for name, one in mine.items()
+            del own_fields[name], other_fields[name]
+        return own_fields.keys() == other_fields.keys() and all(
+            np.array_equal(value, other_fields[name], equal_nan=value.dtype.kind == "f")
+            if isinstance(value, np.ndarray)
+            else value == other_fields[name]
+            for name, value in own_fields.items()
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -159,9 +161,6 @@ class Relation(Tabular, FrozenArrays):
 
 def _rebuild(cls: type[Relation], state: dict[str, Any]) -> Relation:
     return cls(**state)
-
-
-SPECIAL = set(' |;,>=[]{}"\\')  # characters of names that a long table writes as JSON
 
 
 class Candidates(NamedTuple):
@@ -237,13 +236,13 @@ class Answers(Relation, ABC):
         annotators: Iterable[Any] | None = None,
     ) -> Self:
         """Return answers from one mapping per answer, as `to_rows` gives them."""
-        given = list(rows)
+        mappings = list(rows)
         needed = ("item", "annotator", cls.value_key)
-        for position, row in enumerate(given, 1):
+        for position, row in enumerate(mappings, 1):
             for name in needed:
                 if name not in row:
                     raise DataError(f"row {position}: no {name}; an answer has {', '.join(needed)}")
-        item, annotator, values = ([row[name] for row in given] for name in needed)
+        item, annotator, values = ([row[name] for row in mappings] for name in needed)
         return cls.from_values(item, annotator, values, items=items, annotators=annotators)
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -304,22 +303,22 @@ class Answers(Relation, ABC):
 
     def to_polars(self) -> pl.DataFrame:
         """Return a long polars dataframe; an empty answer is a row without values."""
-        who = {"item": self.items[self.item], "annotator": self.annotators[self.annotator]}
-        return long_frame(who | self.long_columns())
+        names = {"item": self.items[self.item], "annotator": self.annotators[self.annotator]}
+        return long_frame(names | self.long_columns())
 
     def long_columns(self) -> dict[str, Array | list[Any]]:
         """Return the columns of values in a long table: (answer)."""
         return {self.value_key: self.values()}
 
     def _first(self, most: int) -> Table:
-        first = self.keep(np.arange(len(self)) < most)
-        return {name: values[:most] for name, values in first._table().items()}
+        head = self.keep(np.arange(len(self)) < most)
+        return {name: values[:most] for name, values in head._table().items()}
 
     def within_item_pairs(self) -> tuple[Integers, Integers]:
         """Return the rows of all pairs of answers on the same item, the earlier first."""
         after = np.repeat(self.index[1:], self.labels_per_item) - np.arange(len(self)) - 1
-        first = np.repeat(np.arange(len(self)), after)
-        return first, first + 1 + count_up(after)
+        earlier = np.repeat(np.arange(len(self)), after)
+        return earlier, earlier + 1 + count_up(after)
 
     def take(self, items: Integers) -> Self:
         """Return the answers on these items, by code; repeated items count repeatedly."""
@@ -334,12 +333,12 @@ class Answers(Relation, ABC):
 
     def subset(self, *, items: Selection = None, annotators: Selection = None) -> Self:
         """Return the answers on these items by these annotators, given as names or as masks."""
-        item, annotator, kept = self._keep(items, annotators)
-        chosen = self.keep(kept)
-        index = np.concatenate([[0], np.cumsum(chosen.labels_per_item[item])])
-        codes = renumber(annotator)[chosen.annotator]
+        item, annotator, mask = self._keep(items, annotators)
+        selected = self.keep(mask)
+        index = np.concatenate([[0], np.cumsum(selected.labels_per_item[item])])
+        codes = renumber(annotator)[selected.annotator]
         return replace(
-            chosen,
+            selected,
             index=index,
             annotator=checked_codes(codes, int(annotator.sum()), "annotator"),
             items=self.items[item],
@@ -360,7 +359,7 @@ class Answers(Relation, ABC):
 
     def merge(self, more: Self) -> Self:
         """Return these answers and more, matched by name."""
-        both = (self, more)
+        relations = (self, more)
         items = union(self.items, more.items)
         annotators = union(self.annotators, more.annotators)
         shared = sorted(self.columns.keys() & more.columns.keys())
@@ -369,41 +368,51 @@ class Answers(Relation, ABC):
             fields[names] = union(getattr(self, names), getattr(more, names))
             fields[codes] = np.concatenate(
                 [
-                    indices_of(getattr(one, names), fields[names])[getattr(one, codes)]
-                    for one in both
+                    indices_of(getattr(relation, names), fields[names])[getattr(relation, codes)]
+                    for relation in relations
                 ]
             )
             fields[codes] = checked_codes(fields[codes], len(fields[names]), codes)
         for name in (*self.by_answer, *self.by_element):
             if name not in fields:
-                fields[name] = np.concatenate([getattr(one, name) for one in both])
+                fields[name] = np.concatenate([getattr(relation, name) for relation in relations])
         for name in self.by_item:
-            fields[name] = _merge_by_item(both, items, name)
+            fields[name] = _merge_by_item(relations, items, name)
         return self.from_codes(
-            np.concatenate([indices_of(one.items, items)[one.item] for one in both]),
-            np.concatenate([indices_of(one.annotators, annotators)[one.annotator] for one in both]),
+            np.concatenate(
+                [indices_of(relation.items, items)[relation.item] for relation in relations]
+            ),
+            np.concatenate(
+                [
+                    indices_of(relation.annotators, annotators)[relation.annotator]
+                    for relation in relations
+                ]
+            ),
             items=items,
             annotators=annotators,
-            columns={name: np.concatenate([one.columns[name] for one in both]) for name in shared},
+            columns={
+                name: np.concatenate([relation.columns[name] for relation in relations])
+                for name in shared
+            },
             **fields,
             **self._merged_starts(more),
         )
 
     def align(self, other: Self) -> Self:
         """Return other answers with the items of these: those on other items are left out."""
-        known = indices_of(other.items, self.items)
-        kept = other.keep(known[other.item] >= 0)
-        fields = {name: getattr(kept, name) for name in (*self.by_answer, *self.by_element)}
-        fields |= {names: getattr(kept, names) for names in self.coded_by.values()}
+        item_here = indices_of(other.items, self.items)
+        shared = other.keep(item_here[other.item] >= 0)
+        fields = {name: getattr(shared, name) for name in (*self.by_answer, *self.by_element)}
+        fields |= {names: getattr(shared, names) for names in self.coded_by.values()}
         fields |= {name: getattr(self, name) for name in self.by_item}
         return self.from_codes(
-            known[kept.item],
-            kept.annotator,
+            item_here[shared.item],
+            shared.annotator,
             items=self.items,
-            annotators=kept.annotators,
-            columns=kept.columns,
+            annotators=shared.annotators,
+            columns=shared.columns,
             **fields,
-            **kept._starts(),
+            **shared._starts(),
         )
 
     def _rows(self, rows: Integers | slice) -> dict[str, Any]:
@@ -492,18 +501,18 @@ def coded_rows(
     return {"item": item, "annotator": annotator, "items": items, "annotators": annotators}
 
 
-def _merge_by_item(both: tuple[Answers, ...], items: Names, name: str) -> Array:
+def _merge_by_item(relations: tuple[Answers, ...], items: Names, name: str) -> Array:
     """Return a field of all items; refuse items that have two different values."""
-    first = getattr(both[0], name)
-    merged = np.full((len(items), first.shape[1]), np.nan)
+    field = getattr(relations[0], name)
+    merged = np.full((len(items), field.shape[1]), np.nan)
     filled = np.zeros(len(items), dtype=bool)
-    for one in both:
-        at, value = indices_of(one.items, items), getattr(one, name)
-        given = ~np.isnan(value).any(axis=1)  # NaN where it is unknown
-        at, value = at[given], value[given]
+    for relation in relations:
+        at, value = indices_of(relation.items, items), getattr(relation, name)
+        is_known = ~np.isnan(value).any(axis=1)  # NaN where it is unknown
+        at, value = at[is_known], value[is_known]
         clash = filled[at] & (merged[at] != value).any(axis=1)
         if clash.any():
             item = items[at[clash.argmax()]]
             raise DataError(f"item {item!r} has another {name} in the two sets of answers")
         merged[at], filled[at] = value, True
-    return merged.astype(first.dtype)
+    return merged.astype(field.dtype)

@@ -68,8 +68,8 @@ def identifiable_items(
     """
     labelled = np.diff(rows.index) > 0
     if identifiable is None:
-        first = None if known is None else known_by_first(rows, known)
-        identifiable = identifiable_by_links(links(rows), rows.n_annotators, first)
+        n_known = None if known is None else known_by_first(rows, known)
+        identifiable = identifiable_by_links(links(rows), rows.n_annotators, n_known)
         identifiable |= not labelled.any()  # there is nothing to say
     out = np.full(len(labelled), bool(identifiable.any()))
     out[labelled] = identifiable[rows.annotator[rows.index[:-1][labelled]]]
@@ -93,27 +93,27 @@ def why_unidentifiable(annotations: Annotations, items: Mask) -> Unidentifiable 
     n_unidentifiable, n_items = int(unidentifiable.sum()), int(labelled.sum())
     if not n_unidentifiable:
         return None
-    item, annotator, first = _first_of_each(annotations)
-    label = annotations.label[first]
+    item, annotator, is_new = _first_of_each(annotations)
+    label = annotations.label[is_new]
     pair = np.flatnonzero((item[1:] == item[:-1]) & unidentifiable[item[1:]])
     people = "two more people" if n_unidentifiable == n_items else "two others"
     if len(pair):
-        same = float((label[pair] == label[pair + 1]).mean())
+        agreement = float((label[pair] == label[pair + 1]).mean())
         in_pair = np.unique(annotator[unidentifiable[item]])
-        alone = n_unidentifiable == n_items and len(in_pair) <= _PAIR
-        who = "these two" if alone else "two annotators of an item"
-        reason = f"{who} agree on {same:.0%} of {_items(len(pair))}"
-        if not alone:
+        one_pair = n_unidentifiable == n_items and len(in_pair) <= _PAIR
+        subject = "these two" if one_pair else "two annotators of an item"
+        reason = f"{subject} agree on {agreement:.0%} of {_items(len(pair))}"
+        if not one_pair:
             reason += ", and no three can be compared with each other"
-        some = "" if len(pair) <= _BY_A_THIRD else f"{_BY_A_THIRD} of "
-        these = "this item" if len(pair) == 1 else f"these {len(pair)} items"
-        remedy = f"Have {some}{these} labelled by a third person"
+        share = "" if len(pair) <= _BY_A_THIRD else f"{_BY_A_THIRD} of "
+        objects = "this item" if len(pair) == 1 else f"these {len(pair)} items"
+        remedy = f"Have {share}{objects} labelled by a third person"
     else:
         reason = "nobody labelled what another labelled"
         remedy = f"Have {_items(min(_BY_OTHERS, n_unidentifiable))} labelled by {people}"
-    which = "" if n_unidentifiable == n_items else f" of {n_unidentifiable} of {_items(n_items)}"
+    extent = "" if n_unidentifiable == n_items else f" of {n_unidentifiable} of {_items(n_items)}"
     return Unidentifiable(
-        f"How many labels{which} are right cannot be told from these labels: {reason}.",
+        f"How many labels{extent} are right cannot be told from these labels: {reason}.",
         f"{remedy}, which would show how many labels are right.",
     )
 
@@ -137,14 +137,14 @@ def links(rows: Rows) -> Integers:
     for place in range(3):
         in_three[annotator[third + place]] = True
     three = np.flatnonzero(in_three)
-    one, other = annotator[second], annotator[second + 1]
-    rest = ~(in_three[one] & in_three[other])
-    one, other = one[rest], other[rest]
-    same = np.concatenate([three, three + n_annotators])
+    tail, head = annotator[second], annotator[second + 1]
+    crossing = ~(in_three[tail] & in_three[head])
+    tail, head = tail[crossing], head[crossing]
+    judged = np.concatenate([three, three + n_annotators])
     return _connected(
-        np.concatenate([one, one + n_annotators, same]),
+        np.concatenate([tail, tail + n_annotators, judged]),
         np.concatenate(
-            [other + n_annotators, other, np.full_like(same, same[0] if len(same) else 0)]
+            [head + n_annotators, head, np.full_like(judged, judged[0] if len(judged) else 0)]
         ),
         2 * n_annotators,
     )
@@ -181,20 +181,20 @@ def known_by_first(rows: Rows, known: Mask) -> Integers:
 def _first_of_each(rows: Rows) -> tuple[Integers, Integers, Mask]:
     """Return item and annotator of every annotation but repeated ones, and which these are."""
     item = np.repeat(np.arange(len(rows.index) - 1), np.diff(rows.index))
-    first = np.ones(len(item), dtype=bool)
-    first[1:] = (item[1:] != item[:-1]) | (rows.annotator[1:] != rows.annotator[:-1])
-    return item[first], rows.annotator[first].astype(np.int64), first
+    is_new = np.ones(len(item), dtype=bool)
+    is_new[1:] = (item[1:] != item[:-1]) | (rows.annotator[1:] != rows.annotator[:-1])
+    return item[is_new], rows.annotator[is_new].astype(np.int64), is_new
 
 
-def _connected(one: Integers, other: Integers, size: int) -> Integers:
+def _connected(tail: Integers, head: Integers, size: int) -> Integers:
     """Return the smallest node that every node is connected with."""
     root = np.arange(size)
     while True:
-        low, high = np.minimum(root[one], root[other]), np.maximum(root[one], root[other])
-        apart = low < high
-        if not apart.any():
+        low, high = np.minimum(root[tail], root[head]), np.maximum(root[tail], root[head])
+        differs = low < high
+        if not differs.any():
             return root
-        one, other = one[apart], other[apart]
-        np.minimum.at(root, high[apart], low[apart])
+        tail, head = tail[differs], head[differs]
+        np.minimum.at(root, high[differs], low[differs])
         while (root[root] < root).any():
             root = root[root]

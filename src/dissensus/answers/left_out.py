@@ -85,11 +85,11 @@ def first_names(names: Iterable[str]) -> str:
     >>> first_names(["a", "b c", "d", "e"])
     'a, b c, d …'
     """
-    every = list(names)
+    all_names = list(names)
     visible = [
-        name if name.isprintable() else repr(name) for name in map(short_name, every[:_SHOWN])
+        name if name.isprintable() else repr(name) for name in map(short_name, all_names[:_SHOWN])
     ]
-    return ", ".join(visible) + (" …" if len(every) > _SHOWN else "")
+    return ", ".join(visible) + (" …" if len(all_names) > _SHOWN else "")
 
 
 def short_name(name: str) -> str:
@@ -103,19 +103,19 @@ def with_left_out(answers: T, left_out: LeftOut) -> T:
     Items and annotators that were left out somewhere but have answers elsewhere are not named;
     those among the answers that have none are.
     """
-    every = left_out + answers.left_out
+    total = left_out + answers.left_out
     names = {}
     for role, declared, count in (
         ("items", answers.items, answers.labels_per_item),
         ("annotators", answers.annotators, answers.labels_per_annotator),
     ):
         blank = declared[count == 0].tolist()
-        candidates = getattr(every, role)
+        candidates = getattr(total, role)
         if candidates:
             labelled = set(declared[count > 0].tolist())
             blank = dict.fromkeys(name for name in (*candidates, *blank) if name not in labelled)
         names[role] = tuple(blank)
-    if not (every or any(names.values())):
+    if not (total or any(names.values())):
         return answers
-    rows = {reason: count for reason, count in every.rows.items() if count}
+    rows = {reason: count for reason, count in total.rows.items() if count}
     return replace(answers, left_out=LeftOut(rows, **names))

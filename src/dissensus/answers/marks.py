@@ -7,7 +7,7 @@ width and height. Within an answer marks are sorted, so their order in a file do
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -30,7 +30,7 @@ from ..base.names import (
 from ..base.tables import Table, as_column
 from ..errors import DataError
 from .base import Candidates, Ragged, coded_rows, long_frame
-from .matching import Pairs, best_match, match_marks, overlapping, span_candidates
+from .matching import Pairs, batches, best_match, match_marks, overlapping, span_candidates
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _UNLABELLED = ""
 _REACH = 0.03  # standard deviation of a point, as a fraction of the image's diagonal
 _FAR = 3.0  # standard deviations beyond which points are not similar
-_BATCH = 2**22  # pairs of marks to compare at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -83,18 +82,21 @@ class Marks(Ragged):
         annotator: Sequence[Any] | Array,
         place: Mapping[str, Sequence[Any] | Array],
         label: Sequence[Any] | Array | None,
+        *,
         items: Iterable[Any] | None,
         annotators: Iterable[Any] | None,
         classes: Iterable[Any] | None,
         **fields: Any,
     ) -> Self:
-        given = {"item": item, "annotator": annotator, **place}
-        check_lengths(given | ({} if label is None else {"label": label}))
+        columns = {"item": item, "annotator": annotator, **place}
+        check_lengths(columns | ({} if label is None else {"label": label}))
         coordinates = np.column_stack([_as_numbers(values, n) for n, values in place.items()])
         marked = cls._marked(coordinates)
-        codes, known = _labels(label, marked, classes)
+        codes, names = _labels(label, marked, classes)
         rows = coded_rows(item, annotator, items, annotators)
-        return cls._from_marks(rows, marked, coordinates[marked], codes, known, **fields)
+        return cls._from_marks(
+            rows, marked, place=coordinates[marked], label=codes, classes=names, **fields
+        )
 
     @classmethod
     def _from_marks(
@@ -108,12 +110,12 @@ class Marks(Ragged):
     ) -> Self:
         """Return answers from rows that hold a mark, or none where the answer is empty."""
         key = rows["item"].astype(np.int64) * max(len(rows["annotators"]), 1) + rows["annotator"]
-        answers, first, answer = np.unique(key, return_index=True, return_inverse=True)
+        answers, row_of, answer = np.unique(key, return_index=True, return_inverse=True)
         order = np.lexsort((label, *place.T[::-1], answer[marked]))
         sizes = np.bincount(answer[marked], minlength=len(answers))
         return cls.from_codes(
-            rows["item"][first],
-            rows["annotator"][first],
+            rows["item"][row_of],
+            rows["annotator"][row_of],
             items=rows["items"],
             annotators=rows["annotators"],
             starts=np.concatenate([[0], np.cumsum(sizes)]),
@@ -147,7 +149,9 @@ class Marks(Ragged):
         place = {name: [mark.get(name) for mark in marks] for name in cls.coordinates}
         label = [mark.get("label") for mark in marks]
         item, annotator = as_array(item)[rows], as_array(annotator)[rows]
-        return cls._from_columns(item, annotator, place, label, items, annotators, classes)
+        return cls._from_columns(
+            item, annotator, place, label, items=items, annotators=annotators, classes=classes
+        )
 
     @classmethod
     def _marked(cls, place: Floats) -> npt.NDArray[np.bool_]:
@@ -163,10 +167,10 @@ class Marks(Ragged):
         bad = marked & (bad | ~np.isfinite(place).all(axis=1))
         if bad.any():
             row = int(bad.argmax())
-            found = ", ".join(
+            coordinates = ", ".join(
                 f"{n} {v:g}" for n, v in zip(cls.coordinates, place[row], strict=True)
             )
-            raise DataError(f"row {row + 1}: no mark can be at {found}; {remedy}")
+            raise DataError(f"row {row + 1}: no mark can be at {coordinates}; {remedy}")
         return marked
 
     @property
@@ -237,60 +241,59 @@ class Marks(Ragged):
         if self.labelled and len(item):
             label = indices_of(table["label"], self.classes)
         fields = {name: getattr(self, name) for name in self.by_item}
-        return self._from_marks(rows, marked, place, label, self.classes, **fields)
+        return self._from_marks(
+            rows, marked, place=place, label=label, classes=self.classes, **fields
+        )
 
     def distance(self, first: Integers, second: Integers) -> Floats:
         """Return 1 - 2 Σ m / (n1 + n2), with m on the best match of marks with the same label."""
-        n_first, n_second = self.sizes[first], self.sizes[second]
-        matched = np.zeros(len(first))
-        for batch in _batches(n_first * n_second):
-            matched[batch] = self._matched(first[batch], second[batch])
-        both = n_first + n_second
-        return np.clip(1 - 2 * matched / np.maximum(both, 1), 0.0, 1.0) * (both > 0)
+        matched = self._matched(first, second, lambda similarity: similarity)
+        n_marks = self.sizes[first] + self.sizes[second]
+        return np.clip(1 - 2 * matched / np.maximum(n_marks, 1), 0.0, 1.0) * (n_marks > 0)
 
-    def _matched(self, first: Integers, second: Integers) -> Floats:
-        """Return the summed similarity of the best one-to-one match of pairs of answers."""
-        pair, one, two = self.mark_pairs(first, second)
+    def _matched(
+        self, first: Integers, second: Integers, weigh: Callable[[Floats], Floats]
+    ) -> Floats:
+        """Return the summed weight of the best one-to-one match of pairs of answers."""
+        matched = np.zeros(len(first))
         corners, item = self.corners(self.place), self.item.astype(np.int64)
-        value = self.similarity(corners[one], corners[two], item[first[pair]])
-        value[self.label[one] != self.label[two]] = 0.0
-        near = value > 0
-        return best_match(pair[near], one[near], two[near], value[near], len(first))
+        for batch in batches(self.sizes[first] * self.sizes[second]):
+            pair, left, right = self.mark_pairs(first[batch], second[batch])
+            similarity = self.similarity(corners[left], corners[right], item[first[batch][pair]])
+            weight = weigh(similarity)
+            near = (weight > 0) & (self.label[left] == self.label[right])
+            matched[batch] = best_match(
+                pair[near], left[near], right[near], value=weight[near], n_pairs=len(first[batch])
+            )
+        return matched
 
     def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
         """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
         n_second = self.sizes[second]
         cells = self.sizes[first] * n_second
         pair, at = np.repeat(np.arange(len(first)), cells), count_up(cells)
-        one = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
-        two = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
-        return pair, one, two
+        left = self.starts[first][pair] + at // np.maximum(n_second[pair], 1)
+        right = self.starts[second][pair] + at % np.maximum(n_second[pair], 1)
+        return pair, left, right
 
     def f1(self, first: Integers, second: Integers, least: float) -> Floats:
         """Return the F1 of pairs of answers: marks match if they are at least this similar."""
-        n_first, n_second = self.sizes[first], self.sizes[second]
-        matched = np.zeros(len(first))
-        for batch in _batches(n_first * n_second):
-            pair, one, two = self.mark_pairs(first[batch], second[batch])
-            corners, item = self.corners(self.place), self.item.astype(np.int64)
-            value = self.similarity(corners[one], corners[two], item[first[batch][pair]])
-            near = (value >= least) & (self.label[one] == self.label[two])
-            size = len(first[batch])
-            weight = np.ones(int(near.sum()))
-            matched[batch] = best_match(pair[near], one[near], two[near], weight, size)
-        both = n_first + n_second
-        return np.where(both > 0, 2 * matched / np.maximum(both, 1), 1.0)
+        matched = self._matched(
+            first, second, lambda similarity: (similarity >= least).astype(float)
+        )
+        n_marks = self.sizes[first] + self.sizes[second]
+        return np.where(n_marks > 0, 2 * matched / np.maximum(n_marks, 1), 1.0)
 
     def similar_pairs(
         self, corners: Floats, item: Integers, annotator: Integers, least: float
     ) -> Pairs:
         """Return the pairs of marks of different annotators that are at least this similar."""
-        found = []
-        for one, two in overlapping(*self.extent(corners, item), item, _BATCH):
-            value = self.similarity(corners[one], corners[two], item[one])
-            near = (value >= least) & (annotator[one] != annotator[two])
-            found.append(Pairs(one[near], two[near], value[near]))
-        return Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        pieces = []
+        for left, right in overlapping(*self.extent(corners, item), item):
+            value = self.similarity(corners[left], corners[right], item[left])
+            near = (value >= least) & (annotator[left] != annotator[right])
+            pieces.append(Pairs(left[near], right[near], value[near]))
+        return Pairs(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def label_codes(self, gold: Self) -> Integers:
         """Return the labels of known marks in the codes of these; refuse other labels."""
@@ -345,7 +348,9 @@ class Spans(Marks):
     ) -> Self:
         """Return spans from one row each; a row without start and end is an empty answer."""
         place = {"start": start, "end": end}
-        return cls._from_columns(item, annotator, place, label, items, annotators, classes)
+        return cls._from_columns(
+            item, annotator, place, label, items=items, annotators=annotators, classes=classes
+        )
 
     @classmethod
     def wrong(cls, place: Floats) -> tuple[Array, str]:
@@ -361,8 +366,8 @@ class Spans(Marks):
 
     def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
         shared = np.minimum(first[:, 1], second[:, 1]) - np.maximum(first[:, 0], second[:, 0])
-        both = first[:, 1] - first[:, 0] + second[:, 1] - second[:, 0]
-        return _iou(np.maximum(shared, 0.0), both)
+        sizes = first[:, 1] - first[:, 0] + second[:, 1] - second[:, 0]
+        return _iou(np.maximum(shared, 0.0), sizes)
 
     def extent(self, corners: Floats, item: Integers) -> tuple[Floats, Floats]:
         return corners[:, 0], corners[:, 1]
@@ -415,7 +420,9 @@ class Boxes(Marks):
     ) -> Self:
         """Return boxes from one row each; a row without coordinates is an empty answer."""
         place = {"x": x, "y": y, "w": w, "h": h}
-        return cls._from_columns(item, annotator, place, label, items, annotators, classes)
+        return cls._from_columns(
+            item, annotator, place, label, items=items, annotators=annotators, classes=classes
+        )
 
     @classmethod
     def wrong(cls, place: Floats) -> tuple[Array, str]:
@@ -431,10 +438,10 @@ class Boxes(Marks):
         shared = np.minimum(first[:, 2], second[:, 2]) - np.maximum(first[:, 0], second[:, 0])
         height = np.minimum(first[:, 3], second[:, 3]) - np.maximum(first[:, 1], second[:, 1])
         shared = np.maximum(shared, 0.0) * np.maximum(height, 0.0)
-        both = (first[:, 2] - first[:, 0]) * (first[:, 3] - first[:, 1])
-        both += (second[:, 2] - second[:, 0]) * (second[:, 3] - second[:, 1])
-        value = _iou(shared, both)
-        flat = both == 0  # boxes without area are only similar to themselves
+        sizes = (first[:, 2] - first[:, 0]) * (first[:, 3] - first[:, 1])
+        sizes += (second[:, 2] - second[:, 0]) * (second[:, 3] - second[:, 1])
+        value = _iou(shared, sizes)
+        flat = sizes == 0  # boxes without area are only similar to themselves
         value[flat] = (first[flat] == second[flat]).all(axis=1)
         return value
 
@@ -483,7 +490,14 @@ class Points(Marks):
         """
         place = {"x": x, "y": y}
         return cls._from_columns(
-            item, annotator, place, label, items, annotators, classes, size=size
+            item,
+            annotator,
+            place,
+            label,
+            items=items,
+            annotators=annotators,
+            classes=classes,
+            size=size,
         )
 
     @classmethod
@@ -495,12 +509,10 @@ class Points(Marks):
         annotators: Iterable[Any] | None = None,
     ) -> Self:
         """Return answers from one mapping each; `size` has width and height where it is known."""
-        given = list(rows)
-        points = super().from_rows(given, items=items, annotators=annotators)
-        sizes = {text(row["item"]): row["size"] for row in given if row.get("size") is not None}
-        blank = (np.nan, np.nan)
-        pairs = [sizes.get(name, blank) for name in points.items.tolist()]
-        return replace(points, size=np.array(pairs, dtype=float).reshape(-1, 2))
+        mappings = list(rows)
+        points = super().from_rows(mappings, items=items, annotators=annotators)
+        sizes = {row["item"]: row["size"] for row in mappings if row.get("size") is not None}
+        return replace(points, size=_image_sizes(points.items, sizes))
 
     def to_rows(self) -> list[dict[str, Any]]:
         rows, sizes = super().to_rows(), self.size[self.item]
@@ -511,13 +523,10 @@ class Points(Marks):
 
     @classmethod
     def _from_marks(cls, rows: dict[str, Any], *columns: Any, **fields: Any) -> Self:
-        known = fields.get("size")
-        if not isinstance(known, np.ndarray):
-            sizes = {text(name): pair for name, pair in (known or {}).items()}
-            blank = (np.nan, np.nan)
-            pairs = [sizes.get(name, blank) for name in rows["items"].tolist()]
-            known = np.array(pairs, dtype=float).reshape(-1, 2)
-        return super()._from_marks(rows, *columns, **fields | {"size": known})
+        size = fields.get("size")
+        if not isinstance(size, np.ndarray):
+            size = _image_sizes(rows["items"], size or {})
+        return super()._from_marks(rows, *columns, **fields | {"size": size})
 
     @classmethod
     def wrong(cls, place: Floats) -> tuple[Array, str]:
@@ -543,9 +552,9 @@ class Points(Marks):
     @property
     def reach(self) -> Floats:
         """The standard deviation of points in pixels: (item)."""
-        known = np.hypot(*self.size.T)
+        diagonal = np.hypot(*self.size.T)
         overall = float(np.hypot(*np.ptp(self.place, axis=0))) if len(self.place) else 0.0
-        reach = _REACH * np.where(np.isnan(known), overall, known)
+        reach = _REACH * np.where(np.isnan(diagonal), overall, diagonal)
         return np.where(reach > 0, reach, 1.0)
 
     def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
@@ -556,20 +565,17 @@ class Points(Marks):
         return corners[:, 0], corners[:, 0] + _FAR * self.reach[item]
 
 
-def _iou(shared: Floats, both: Floats) -> Floats:
+def _image_sizes(items: Names, size: Mapping[Any, Any]) -> Floats:
+    """Return width and height of the image of every item, NaN where they are unknown."""
+    sizes = {text(name): pair for name, pair in size.items()}
+    pairs = [sizes.get(name, (np.nan, np.nan)) for name in items.tolist()]
+    return np.array(pairs, dtype=float).reshape(-1, 2)
+
+
+def _iou(shared: Floats, sizes: Floats) -> Floats:
     """Return intersection over union from the intersection and the sum of both sizes."""
-    union = both - shared
+    union = sizes - shared
     return np.divide(shared, union, out=np.zeros(len(shared)), where=union > 0)
-
-
-def _batches(cells: Integers) -> Iterator[slice]:
-    """Yield ranges of pairs with not too many cells in all."""
-    upto = np.concatenate([[0], np.cumsum(cells)])
-    start = 0
-    while start < len(cells):
-        stop = int(np.searchsorted(upto, upto[start] + _BATCH, side="right")) - 1
-        yield slice(start, stop := max(stop, start + 1))
-        start = stop
 
 
 def _labels(
@@ -580,30 +586,30 @@ def _labels(
     """Return codes and names of the labels of marks; those without a label have an empty name."""
     if label is None:
         return np.zeros(int(marked.sum()), dtype=np.uint8), as_names([_UNLABELLED])
-    given = as_array(label)[marked]
-    blank = absent(given)
+    texts = as_array(label)[marked]
+    blank = absent(texts)
     if blank.all() and classes is None:
-        return np.zeros(len(given), dtype=np.uint8), as_names([_UNLABELLED])
+        return np.zeros(len(texts), dtype=np.uint8), as_names([_UNLABELLED])
     if classes is not None or not blank.any():
-        return coded(given, classes, "label")
-    return code(np.where(blank, _UNLABELLED, given.astype(object)).tolist())
+        return coded(texts, classes, "label")
+    return code(np.where(blank, _UNLABELLED, texts.astype(object)).tolist())
 
 
 def _as_numbers(values: Sequence[Any] | Array, name: str) -> Floats:
     """Return a column as numbers, NaN where there is none, or say which row has another value."""
-    given = as_array(values)
-    if given.dtype.kind in "fiub":
-        return given.astype(np.float64)
-    numbers = np.full(len(given), np.nan)
-    for row in np.flatnonzero(~absent(given)):
+    column = as_array(values)
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64)
+    numbers = np.full(len(column), np.nan)
+    for row in np.flatnonzero(~absent(column)):
         try:
-            numbers[row] = float(given[row])
+            numbers[row] = float(column[row])
         except (TypeError, ValueError, OverflowError):
-            wrong = repr(given[row])[:60]
+            wrong = repr(column[row])[:60]
             raise DataError(f"row {row + 1}: {name} is {wrong}, not a number") from None
     return numbers
 
 
 def _plain(column: Floats) -> list[Any]:
     """Return numbers as Python writes them, whole ones without a point."""
-    return [int(one) if one.is_integer() else one for one in column.tolist()]
+    return [int(number) if number.is_integer() else number for number in column.tolist()]

@@ -88,11 +88,13 @@ class Masks(Ragged):
         if unknown:
             raise DataError(f"item {unknown[0]!r} has no size; give height and width of every item")
         shape = np.array([sizes[name] for name in names], dtype=np.int64).reshape(-1, 2)
-        runs = [_as_runs(given, position) for position, given in enumerate(counts, 1)]
+        runs = [_as_runs(count, position) for position, count in enumerate(counts, 1)]
         area = shape.prod(axis=1)[rows["item"]]
-        runs = [given or [int(pixels)] for given, pixels in zip(runs, area, strict=True)]
-        flat = np.array([run for given in runs for run in given], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum([len(given) for given in runs], dtype=np.int64)])
+        runs = [mask_runs or [int(pixels)] for mask_runs, pixels in zip(runs, area, strict=True)]
+        flat = np.array([run for mask_runs in runs for run in mask_runs], dtype=np.int64)
+        starts = np.concatenate(
+            [[0], np.cumsum([len(mask_runs) for mask_runs in runs], dtype=np.int64)]
+        )
         _check_sums(flat, starts, shape[rows["item"]])
         return cls.from_codes(**rows, starts=starts, runs=flat, size=shape)
 
@@ -149,7 +151,9 @@ class Masks(Ragged):
     def values(self) -> list[Any]:
         size = self.size[self.item].tolist()
         runs = [self.runs[a:b].tolist() for a, b in pairwise(self.starts)]
-        return [{"size": pair, "counts": given} for pair, given in zip(size, runs, strict=True)]
+        return [
+            {"size": pair, "counts": mask_runs} for pair, mask_runs in zip(size, runs, strict=True)
+        ]
 
     def long_columns(self) -> dict[str, Array | list[Any]]:
         """Return runs, and the size of the image: (answer)."""
@@ -166,11 +170,11 @@ class Masks(Ragged):
         return table, np.arange(len(self))
 
     def as_answers(self, table: Table) -> Self:
-        given = dict(zip(table["item"].tolist(), table["counts"].tolist(), strict=True))
+        counts_of = dict(zip(table["item"].tolist(), table["counts"].tolist(), strict=True))
         names = self.items.tolist()
         size = dict(zip(names, self.size.tolist(), strict=True))
-        who, counts = ["consensus"] * len(names), [given.get(name, "") for name in names]
-        return self.from_columns(names, who, counts, size=size, items=self.items)
+        annotator, counts = ["consensus"] * len(names), [counts_of.get(name, "") for name in names]
+        return self.from_columns(names, annotator, counts, size=size, items=self.items)
 
     def distance(self, first: Integers, second: Integers) -> Floats:
         """Return 1 - intersection over union; two masks without pixels are the same."""
@@ -202,10 +206,10 @@ class Masks(Ragged):
         last = np.searchsorted(of * width + start, answer * width + pixel, side="right") - 1
         within = np.concatenate([[0], np.cumsum(stop - start)])
         first = np.searchsorted(of, answer)
-        before = within[np.maximum(last, first)] - within[first]
+        whole = within[np.maximum(last, first)] - within[first]
         at = np.maximum(last, 0)
         partly = np.minimum(pixel, stop[at]) - start[at]
-        return np.where(last >= first, before + partly, 0)
+        return np.where(last >= first, whole + partly, 0)
 
     def segments(self) -> Segments:
         """Return ranges of pixels that are alike in every answer to their item."""
@@ -216,16 +220,16 @@ class Masks(Ragged):
         border = np.concatenate([base + start, base + stop, np.arange(self.n_items) * width])
         key = np.unique(border)
         key = key[key % width < pixels[key // width]]  # not after the last pixel
-        where, first = key // width, key % width
+        where, begin = key // width, key % width
         follows = np.append(where[1:] == where[:-1], False)
-        length = np.where(follows, np.append(first[1:], 0), pixels[where]) - first
+        length = np.where(follows, np.append(begin[1:], 0), pixels[where]) - begin
         low, high = np.searchsorted(key, base + start), np.searchsorted(key, base + stop)
         covered = high - low
         rows = np.repeat(low, covered) + count_up(covered)
-        ones = np.ones(len(rows))
+        entries = np.ones(len(rows))
         shape = (len(key), len(self))
-        on = sparse.csr_array((ones, (rows, np.repeat(answer, covered))), shape=shape)
-        return Segments(where, first, length, on)
+        on = sparse.csr_array((entries, (rows, np.repeat(answer, covered))), shape=shape)
+        return Segments(where, begin, length, on)
 
 
 def _as_runs(counts: Any, position: int) -> list[int]:
@@ -243,8 +247,8 @@ def _as_runs(counts: Any, position: int) -> list[int]:
 
 def _check_sums(runs: Integers, starts: Integers, size: Integers) -> None:
     """Refuse run lengths that do not fill their image."""
-    upto = np.concatenate([[0], np.cumsum(runs)])
-    total = upto[starts[1:]] - upto[starts[:-1]]
+    cumulative = np.concatenate([[0], np.cumsum(runs)])
+    total = cumulative[starts[1:]] - cumulative[starts[:-1]]
     wrong = total != size.prod(axis=1)
     if wrong.any():
         row = int(wrong.argmax())

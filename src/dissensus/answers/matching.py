@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NO, YES = 0, 1  # answers to a candidate
 _DIGITS = 9  # of sums that are compared
-_BATCH = 2**22  # pairs of spans to compare at once
+_BATCH = 2**22  # pairs of marks to compare at once
 
 
 class Pairs(NamedTuple):
@@ -27,27 +27,37 @@ class Pairs(NamedTuple):
     second: Integers
     similarity: Floats
 
-    def among(self, left: Codes) -> Pairs:
+    def among(self, free: Codes) -> Pairs:
         """Return the pairs whose marks are both left."""
-        kept = left[self.first] & left[self.second]
-        return Pairs(self.first[kept], self.second[kept], self.similarity[kept])
+        both_free = free[self.first] & free[self.second]
+        return Pairs(self.first[both_free], self.second[both_free], self.similarity[both_free])
 
 
 def overlapping(
-    low: Floats, high: Floats, item: Integers, most: int
+    low: Floats, high: Floats, item: Integers, most: int = _BATCH
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yield all pairs of intervals on the same item that meet, about `most` at a time."""
     value, rank = np.unique(np.concatenate([low, high]), return_inverse=True)
     key = item * len(value) + rank[: len(low)]
     order = np.argsort(key, kind="stable")
-    upto = np.searchsorted(key[order], (item * len(value) + rank[len(low) :])[order], "right")
-    after = np.maximum(upto - np.arange(len(low)) - 1, 0)
+    end = np.searchsorted(key[order], (item * len(value) + rank[len(low) :])[order], "right")
+    after = np.maximum(end - np.arange(len(low)) - 1, 0)
     total = np.concatenate([[0], np.cumsum(after)])
     cuts = np.searchsorted(total, np.arange(0, total[-1] + most, most))
     for start, stop in zip(cuts, np.append(cuts[1:], len(low)), strict=True):
         size = after[start:stop]
-        first = np.repeat(np.arange(start, start + len(size)), size)
-        yield order[first], order[first + 1 + count_up(size)]
+        earlier = np.repeat(np.arange(start, start + len(size)), size)
+        yield order[earlier], order[earlier + 1 + count_up(size)]
+
+
+def batches(cells: Integers) -> Iterator[slice]:
+    """Yield ranges of pairs of answers with not too many pairs of marks, `cells`, in all."""
+    cumulative = np.concatenate([[0], np.cumsum(cells)])
+    start = 0
+    while start < len(cells):
+        stop = int(np.searchsorted(cumulative, cumulative[start] + _BATCH, side="right")) - 1
+        yield slice(start, stop := max(stop, start + 1))
+        start = stop
 
 
 def best_match(
@@ -63,14 +73,14 @@ def best_match(
     contested = np.zeros(n_pairs, dtype=bool)
     for mark in (first, second):
         order = np.lexsort((mark, pair))
-        same = (np.diff(mark[order]) == 0) & (np.diff(pair[order]) == 0)
-        contested[pair[order][1:][same]] = True
+        repeated = (np.diff(mark[order]) == 0) & (np.diff(pair[order]) == 0)
+        contested[pair[order][1:][repeated]] = True
     rows = np.flatnonzero(contested[pair])
     ends = np.flatnonzero(np.diff(pair[rows])) + 1
     for group in np.split(rows, ends) if len(rows) else ():
-        one, two = first[group], second[group]
-        table = np.zeros((np.ptp(one) + 1, np.ptp(two) + 1))
-        table[one - one.min(), two - two.min()] = value[group]
+        rows_of, columns_of = first[group], second[group]
+        table = np.zeros((np.ptp(rows_of) + 1, np.ptp(columns_of) + 1))
+        table[rows_of - rows_of.min(), columns_of - columns_of.min()] = value[group]
         total[pair[group[0]]] = table[linear_sum_assignment(table, maximize=True)].sum()
     return total
 
@@ -87,7 +97,7 @@ def group_marks(pairs: Pairs, annotator: Integers) -> Integers:
 
     n_marks = len(annotator)
     leader = np.arange(n_marks)
-    left = np.ones(n_marks, dtype=bool)
+    free = np.ones(n_marks, dtype=bool)
     while len(pairs.first):
         shape = (n_marks, n_marks)
         graph = sparse.coo_array((pairs.similarity, (pairs.first, pairs.second)), shape=shape)
@@ -102,14 +112,14 @@ def group_marks(pairs: Pairs, annotator: Integers) -> Integers:
         leads = np.zeros(n_marks, dtype=bool)
         leads[leaders] = True
         near = np.flatnonzero(leads[first])
-        one, two = first[near], second[near]
-        order = np.lexsort((two, -value[near], annotator[two], one))
-        one, two = one[order], two[order]
+        leading, following = first[near], second[near]
+        order = np.lexsort((following, -value[near], annotator[following], leading))
+        leading, following = leading[order], following[order]
         best = np.ones(len(order), dtype=bool)
-        best[1:] = (np.diff(one) != 0) | (np.diff(annotator[two]) != 0)
-        leader[two[best]] = one[best]
-        left[leaders], left[two[best]] = False, False
-        pairs = pairs.among(left)
+        best[1:] = (np.diff(leading) != 0) | (np.diff(annotator[following]) != 0)
+        leader[following[best]] = leading[best]
+        free[leaders], free[following[best]] = False, False
+        pairs = pairs.among(free)
     return np.unique(leader, return_inverse=True)[1]
 
 
@@ -161,7 +171,7 @@ def span_candidates(spans: Spans, gold: Spans | None) -> Candidates:
     label[rows.at(near, spans.answer[mark])] = n_labels + 1  # other
     at = rows.at(group[: spans.n_elements], spans.answer)
     label[at] = spans.label
-    again = label[at] != spans.label  # a second label of one annotator for the same span
+    is_second = label[at] != spans.label  # a second label of one annotator for the same span
     truth = None
     if gold is not None:
         truth = np.where(gold.labels_per_item[where] > 0, n_labels, -1)
@@ -169,30 +179,30 @@ def span_candidates(spans: Spans, gold: Spans | None) -> Candidates:
         truth[group[spans.n_elements :]] = spans.label_codes(gold)
     start, end = (as_names(border) for border in spot[:, 1:].astype(np.int64).T)
     names = spans.items[where] + " " + start + "-" + end
-    used = label if truth is None else np.concatenate([label, truth])
-    classes = _class_names(spans, other=bool((used > n_labels).any()))
-    annotations = rows.annotations(label, names, classes, (at[again], spans.label[again]))
+    codes = label if truth is None else np.concatenate([label, truth])
+    classes = _class_names(spans, other=bool((codes > n_labels).any()))
+    annotations = rows.annotations(label, names, classes, (at[is_second], spans.label[is_second]))
     return Candidates(annotations, where, members, truth)
 
 
 def overlaps(item: Integers, place: Floats) -> tuple[Integers, Integers]:
     """Return all pairs of spans on the same item that share a position."""
-    found = [
-        (one[real], two[real])
-        for one, two in overlapping(place[:, 0], place[:, 1], item, _BATCH)
-        for real in [(place[one, 0] < place[two, 1]) & (place[two, 0] < place[one, 1])]
+    pieces = [
+        (left[real], right[real])
+        for left, right in overlapping(place[:, 0], place[:, 1], item)
+        for real in [(place[left, 0] < place[right, 1]) & (place[right, 0] < place[left, 1])]
     ]
-    first, second = zip(*found, strict=True)
+    first, second = zip(*pieces, strict=True)
     return np.concatenate(first), np.concatenate(second)
 
 
 def _meeting(spot: Floats, mark: Floats) -> tuple[Integers, Integers]:
     """Return all pairs of a candidate and a mark, (item, start, end), that share a position."""
-    both = np.vstack([spot, mark])
-    pair = overlaps(both[:, 0].astype(np.int64), both[:, 1:])
-    one, two = np.minimum(*pair), np.maximum(*pair)
-    mixed = (one < len(spot)) & (two >= len(spot))
-    return one[mixed], two[mixed] - len(spot)
+    stacked = np.vstack([spot, mark])
+    pair = overlaps(stacked[:, 0].astype(np.int64), stacked[:, 1:])
+    left, right = np.minimum(*pair), np.maximum(*pair)
+    mixed = (left < len(spot)) & (right >= len(spot))
+    return left[mixed], right[mixed] - len(spot)
 
 
 class _Rows:

@@ -110,17 +110,17 @@ def _as_numbers(value: Array) -> Floats:
         numbers = value.astype(np.float64)
     except (TypeError, ValueError):
         rows = enumerate(value.tolist(), 1)
-        row, given = next((row, one) for row, one in rows if not _is_number(one))
-        raise DataError(f"row {row}: {given!r} is not a number") from None
+        row, wrong = next((row, entry) for row, entry in rows if not _is_number(entry))
+        raise DataError(f"row {row}: {wrong!r} is not a number") from None
     if not np.isfinite(numbers).all():
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise DataError(f"row {row + 1}: {numbers[row]} is not a number to work with")
     return numbers
 
 
-def _is_number(given: Any) -> bool:
+def _is_number(value: Any) -> bool:
     try:
-        float(given)
+        float(value)
     except (TypeError, ValueError):
         return False
     return True

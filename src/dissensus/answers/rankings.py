@@ -77,13 +77,13 @@ class Rankings(Ragged):
         """
         rows = [_ranked(value, position) for position, value in enumerate(values, 1)]
         names = [name for row in rows for name, _ in row]
-        thing, known = coded(names, things, "thing")
+        thing, thing_names = coded(names, things, "thing")
         return cls.from_codes(
             **coded_rows(item, annotator, items, annotators),
             starts=np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)]),
             thing=thing,
             rank=np.array([rank for row in rows for _, rank in row], dtype=np.int64),
-            things=known,
+            things=thing_names,
         )
 
     @classmethod
@@ -99,21 +99,21 @@ class Rankings(Ragged):
         annotators: Iterable[Any] | None = None,
     ) -> Self:
         """Return comparisons; the winner is one of both, `left`, `right`, or `tie`."""
-        left, right, chosen = as_names(left), as_names(right), as_names(winner)
-        lower = np.array([name.lower() for name in chosen.tolist()], dtype=object)
-        first = (chosen == left) | ((lower == "left") & (chosen != right))
-        second = (chosen == right) | ((lower == "right") & (chosen != left))
+        left, right, verdict = as_names(left), as_names(right), as_names(winner)
+        lower = np.array([name.lower() for name in verdict.tolist()], dtype=object)
+        first = (verdict == left) | ((lower == "left") & (verdict != right))
+        second = (verdict == right) | ((lower == "right") & (verdict != left))
         tied = np.isin(lower, as_names(TIES)) & ~first & ~second
         wrong = np.flatnonzero(~(first | second | tied) | (left == right))
         if len(wrong):
             row = int(wrong[0])
             raise DataError(
-                f"row {row + 1}: the winner {chosen[row]!r} is neither {left[row]!r} nor "
+                f"row {row + 1}: the winner {verdict[row]!r} is neither {left[row]!r} nor "
                 f"{right[row]!r} nor a tie"
             )
-        both = np.stack([left, right], axis=1).ravel()
+        shown_things = np.stack([left, right], axis=1).ravel()
         rank = np.stack([1 + second, 1 + first], axis=1).ravel()
-        thing, things = coded(both, None, "thing")
+        thing, things = coded(shown_things, None, "thing")
         return cls.from_codes(
             **coded_rows(item, annotator, items, annotators),
             starts=2 * np.arange(len(left) + 1),
@@ -170,8 +170,8 @@ class Rankings(Ragged):
         """Return (1 - Kendall's tau-b) / 2 over the things that both ranked; 1/2 without any."""
         out = np.empty(len(first))
         for start in range(0, len(first), _PIECE):
-            now = slice(start, start + _PIECE)
-            out[now] = self._distance(np.asarray(first[now]), np.asarray(second[now]))
+            batch = slice(start, start + _PIECE)
+            out[batch] = self._distance(np.asarray(first[batch]), np.asarray(second[batch]))
         return out
 
     def _distance(self, first: Integers, second: Integers) -> Floats:
@@ -183,23 +183,23 @@ class Rankings(Ragged):
             order = np.argsort(key, kind="stable")
             keys.append(key[order])
             ranks.append(self.rank[at][order])
-        shared, one, other = np.intersect1d(
+        shared, row, column = np.intersect1d(
             keys[0], keys[1], assume_unique=True, return_indices=True
         )
-        pair, mine, theirs = shared // max(self.n_things, 1), ranks[0][one], ranks[1][other]
+        pair, left, right = shared // max(self.n_things, 1), ranks[0][row], ranks[1][column]
         size = np.bincount(pair, minlength=len(first))
         after = np.repeat(np.cumsum(size), size) - np.arange(len(pair)) - 1
         a = np.repeat(np.arange(len(pair)), after)
         b = a + 1 + count_up(after)
-        signs = np.sign(mine[a] - mine[b]), np.sign(theirs[a] - theirs[b])
+        signs = np.sign(left[a] - left[b]), np.sign(right[a] - right[b])
         total, n_mine, n_theirs = (
-            np.bincount(pair[a], one * two, len(first))
-            for one, two in ((signs[0], signs[1]), (signs[0], signs[0]), (signs[1], signs[1]))
+            np.bincount(pair[a], factor * two, len(first))
+            for factor, two in ((signs[0], signs[1]), (signs[0], signs[0]), (signs[1], signs[1]))
         )
         scale = np.sqrt(n_mine * n_theirs)
         tau = np.divide(total, scale, out=np.zeros(len(first)), where=scale > 0)
-        same = (n_mine == 0) & (n_theirs == 0) & (size > 1)  # both find everything equal
-        return np.where(same, 0.0, (1 - tau) / 2)
+        all_tied = (n_mine == 0) & (n_theirs == 0) & (size > 1)  # both find everything equal
+        return np.where(all_tied, 0.0, (1 - tau) / 2)
 
     def as_table(self) -> tuple[dict[str, Array], Integers]:
         words = [_in_words(value) for value in self.values()]
@@ -218,15 +218,15 @@ class Rankings(Ragged):
         size = np.bincount(item, minlength=self.n_items)
         new = np.ones(len(thing), dtype=bool)
         new[1:] = (item[1:] != item[:-1]) | (score[thing[1:]] != score[thing[:-1]])
-        first = np.maximum.accumulate(np.where(new, np.arange(len(thing)), 0))  # of tied things
-        rank = count_up(size)[first] + 1
-        asked = np.flatnonzero(size > 0)
+        tie_start = np.maximum.accumulate(np.where(new, np.arange(len(thing)), 0))  # of tied things
+        rank = count_up(size)[tie_start] + 1
+        ranked_items = np.flatnonzero(size > 0)
         return self.from_codes(
-            asked,
-            np.zeros(len(asked), dtype=np.int64),
+            ranked_items,
+            np.zeros(len(ranked_items), dtype=np.int64),
             items=self.items,
             annotators=["consensus"],
-            starts=np.concatenate([[0], np.cumsum(size[asked])]),
+            starts=np.concatenate([[0], np.cumsum(size[ranked_items])]),
             thing=thing,
             rank=rank,
             things=self.things,
@@ -243,7 +243,7 @@ def _ranked(value: Any, position: int) -> list[tuple[Any, int]]:
             name = entry.get("value", entry.get("thing"))
             row.append((name, int(entry.get("rank", place))))
         elif isinstance(entry, (list, tuple)):
-            row += [(one, place) for one in entry]
+            row += [(thing, place) for thing in entry]
         else:
             row.append((entry, place))
     names = [name for name, _ in row]
@@ -266,7 +266,7 @@ def _in_words(value: list[dict[str, Any]]) -> str:
     """Return a ranking in one text: a > b = c."""
     ordered = sorted(value, key=lambda entry: entry["rank"])
     words = [str(entry["value"]) for entry in ordered[:1]]
-    for before, entry in pairwise(ordered):
-        mark = " = " if entry["rank"] == before["rank"] else " > "
+    for previous, entry in pairwise(ordered):
+        mark = " = " if entry["rank"] == previous["rank"] else " > "
         words.append(f"{mark}{entry['value']}")
     return "".join(words)

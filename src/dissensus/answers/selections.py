@@ -1,10 +1,9 @@
-"""Annotators who are also authors of items: whose item it is, and labels of own work left out.
+"""Which answers take part: those not of authors themselves, random folds, random samples.
 
-Random folds and samples that follow the content of annotations, not names or row order.
-
-Items, annotators and classes get hash values from what they are connected with, refined a few times
-as in colour refinement of graphs: other names give the same values. Items of the same annotators
-that nothing but their name distinguishes are numbered, so that they are spread over the folds.
+Folds and samples follow the content of annotations, not names or row order. Items, annotators and
+classes get hash values from what they are connected with, refined a few times as in colour
+refinement of graphs: other names give the same values. Items of the same annotators that nothing
+but their name distinguishes are numbered, so that they are spread over the folds.
 
     B. Weisfeiler, A. Leman. The reduction of a graph to canonical form and the algebra which
     appears therein. NTI Series 2(9), 1968.
@@ -27,6 +26,10 @@ from .numbers import Numbers
 
 __all__ = ["author_codes", "without_own"]
 
+_REFINEMENTS = 4  # of hash values by those of neighbours
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of small integers
+
+Hashes = npt.NDArray[np.uint64]
 
 T = TypeVar("T", Annotations, Numbers)
 
@@ -54,11 +57,6 @@ def without_own(answers: T, authors: Mapping[str, str]) -> tuple[T, int]:
     return answers.keep(~own), int(own.sum())
 
 
-_REFINEMENTS = 4
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-Hashes = npt.NDArray[np.uint64]
-
-
 def content_order(
     annotations: Annotations, *, ordered: bool = False
 ) -> tuple[Integers, Integers, Integers]:
@@ -70,7 +68,7 @@ def content_order(
     >>> orders[1] == [{"a": "c", "b": "b", "c": "a"}[name] for name in orders[0]]
     True
     """
-    orders = [np.argsort(each, kind="stable") for each in content_hashes(annotations, ordered)]
+    orders = [np.argsort(hashes, kind="stable") for hashes in content_hashes(annotations, ordered)]
     return orders[0], orders[1], np.arange(annotations.n_classes) if ordered else orders[2]
 
 
@@ -109,8 +107,8 @@ def content_folds(annotations: Annotations, folds: int, seed: int) -> Integers:
     order = np.lexsort((link, annotations.item))
     position = np.empty(len(annotations), dtype=np.int64)
     position[order] = np.arange(len(annotations)) - annotations.index[annotations.item]
-    first = _numbered(item + np.uint64(seed), _annotator_sets(annotations)) % np.uint64(folds)
-    return (position + first[annotations.item].astype(np.int64)) % folds
+    offset = _numbered(item + np.uint64(seed), _annotator_sets(annotations)) % np.uint64(folds)
+    return (position + offset[annotations.item].astype(np.int64)) % folds
 
 
 def content_sample(annotations: Annotations, n_labels: int, seed: int) -> Annotations:
@@ -144,7 +142,7 @@ def _numbered(values: Hashes, groups: Hashes) -> Hashes:
     order = np.lexsort((groups, values))
     new = np.ones(len(values), dtype=bool)
     new[1:] = (np.diff(values[order]) != 0) | (np.diff(groups[order]) != 0)
-    first = np.flatnonzero(new)
+    starts = np.flatnonzero(new)
     number = np.empty(len(values), dtype=np.uint64)
-    number[order] = np.arange(len(values)) - np.repeat(first, np.diff(np.append(first, len(new))))
+    number[order] = np.arange(len(values)) - np.repeat(starts, np.diff(np.append(starts, len(new))))
     return _mix(_mix(values) + number)

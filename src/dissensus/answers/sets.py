@@ -54,10 +54,12 @@ class Sets(Ragged):
         annotators: Iterable[Any] | None = None,
         options: Iterable[Any] | None = None,
     ) -> Self:
-        chosen = [sorted({text(one) for one in value}) for value in values]
-        option, names = coded([one for value in chosen for one in value], options, "option")
-        starts = np.concatenate([[0], np.cumsum([len(value) for value in chosen], dtype=np.int64)])
-        answer = np.repeat(np.arange(len(chosen)), np.diff(starts))
+        option_lists = [sorted({text(option) for option in value}) for value in values]
+        option, names = coded([name for value in option_lists for name in value], options, "option")
+        starts = np.concatenate(
+            [[0], np.cumsum([len(value) for value in option_lists], dtype=np.int64)]
+        )
+        answer = np.repeat(np.arange(len(option_lists)), np.diff(starts))
         rows = coded_rows(item, annotator, items, annotators)
         ordered = option[np.lexsort((option, answer))]
         return cls.from_codes(**rows, starts=starts, option=ordered, options=names)
@@ -91,9 +93,9 @@ class Sets(Ragged):
         """Return which options an answer holds, as zeros and ones: (answer, option)."""
         from scipy import sparse  # slow to import, and every verb looks for sets
 
-        ones = np.ones(self.n_elements)
+        entries = np.ones(self.n_elements)
         shape = (len(self), self.n_options)
-        return sparse.csr_array((ones, self.option.astype(np.int64), self.starts), shape=shape)
+        return sparse.csr_array((entries, self.option.astype(np.int64), self.starts), shape=shape)
 
     def distance(
         self, first: Integers, second: Integers, measure: Literal["masi", "jaccard"] = "masi"
@@ -103,14 +105,14 @@ class Sets(Ragged):
         R. Passonneau. Measuring agreement on set-valued items (MASI) for semantic and pragmatic
         annotation. LREC, 2006.
         """
-        chosen = self.chosen()
-        both = np.asarray(chosen[first].multiply(chosen[second]).sum(axis=1)).ravel()
-        one, other = self.sizes[first], self.sizes[second]
-        either = one + other - both
-        similar = np.divide(both, either, out=np.ones(len(both)), where=either > 0)
+        holds = self.chosen()
+        shared = np.asarray(holds[first].multiply(holds[second]).sum(axis=1)).ravel()
+        n_first, n_second = self.sizes[first], self.sizes[second]
+        either = n_first + n_second - shared
+        similar = np.divide(shared, either, out=np.ones(len(shared)), where=either > 0)
         if measure == "masi":
-            inside = both == np.minimum(one, other)
-            similar = similar * np.where(both == either, 1, np.where(inside, 2 / 3, 1 / 3))
+            inside = shared == np.minimum(n_first, n_second)
+            similar = similar * np.where(shared == either, 1, np.where(inside, 2 / 3, 1 / 3))
         return 1 - similar
 
     def candidates(self) -> Candidates:
@@ -138,12 +140,12 @@ class Sets(Ragged):
         return {"item": self.items[self.item], "labels": labels}, np.arange(len(self))
 
     def as_answers(self, table: Table) -> Self:
-        values = [split_options(one) for one in table["labels"].tolist()]
-        found = self.from_values(
+        values = [split_options(labels) for labels in table["labels"].tolist()]
+        answers = self.from_values(
             table["item"], ["consensus"] * len(values), values, items=self.items,
             options=self.options,
         )  # fmt: skip
-        return replace(found, columns={})
+        return replace(answers, columns={})
 
 
 def join_options(options: Sequence[str]) -> str:
@@ -152,7 +154,7 @@ def join_options(options: Sequence[str]) -> str:
     >>> join_options(["cat", "dog|wolf"])
     'cat|dog\\|wolf'
     """
-    return MARK.join(one.replace(MARK, f"\\{MARK}") for one in options)
+    return MARK.join(option.replace(MARK, f"\\{MARK}") for option in options)
 
 
 def split_options(joined: str) -> list[str]:
@@ -161,4 +163,6 @@ def split_options(joined: str) -> list[str]:
     >>> split_options(r"cat|dog\|wolf"), split_options("")
     (['cat', 'dog|wolf'], [])
     """
-    return [one.replace(f"\\{MARK}", MARK) for one in _BETWEEN.split(joined)] if joined else []
+    return (
+        [option.replace(f"\\{MARK}", MARK) for option in _BETWEEN.split(joined)] if joined else []
+    )

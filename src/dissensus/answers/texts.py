@@ -1,6 +1,7 @@
-"""Texts: transcripts, translations and other free answers.
+"""Texts: transcripts, translations and other free answers, compared word by word.
 
-Edit distances of many pairs of sequences at once, in padded batches of like length.
+Their distance is an edit distance of words, or of characters where a language writes no blanks. It
+is computed for many pairs of sequences at once, in padded batches of like length.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from .base import Answers, coded_rows
 
 _CELLS = 2**22  # of a batch
 
+Unit = Literal["word", "character"]
+_MARKS = re.compile(r"[^\w']|_|(?<!\w)'|'(?!\w)")  # what does not count in a word
+_SPACED = 0.2  # share of texts with a blank below which characters are the units
+_LONG = 12  # characters of a text that has blanks where a language has them
+
 
 def edit_distances(
     symbol: Integers, starts: Integers, first: Integers, second: Integers
@@ -35,19 +41,21 @@ def edit_distances(
     """
     size = np.diff(starts)
     swap = size[first] > size[second]  # the shorter has the rows
-    one, other = np.where(swap, second, first), np.where(swap, first, second)
+    shorter, longer = np.where(swap, second, first), np.where(swap, first, second)
     out = np.empty(len(first), dtype=np.int64)
-    order = np.lexsort((size[one], size[other]))
+    order = np.lexsort((size[shorter], size[longer]))
     position = 0
     while position < len(order):
-        count = max(1, _CELLS // (int(size[other[order[position]]]) + 8))
-        now = order[position : position + count]
-        longest = int(size[other[now[-1]]])
-        if longest > 2 * int(size[other[now[0]]]) + 8:  # not much longer than the shortest
-            count = int(np.searchsorted(size[other[now]], 2 * size[other[now[0]]] + 8, "right"))
-            now = now[: max(count, 1)]
-        out[now] = _batch(symbol, starts, one[now], other[now])
-        position += len(now)
+        count = max(1, _CELLS // (int(size[longer[order[position]]]) + 8))
+        batch = order[position : position + count]
+        longest = int(size[longer[batch[-1]]])
+        if longest > 2 * int(size[longer[batch[0]]]) + 8:  # not much longer than the shortest
+            count = int(
+                np.searchsorted(size[longer[batch]], 2 * size[longer[batch[0]]] + 8, "right")
+            )
+            batch = batch[: max(count, 1)]
+        out[batch] = _batch(symbol, starts, shorter[batch], longer[batch])
+        position += len(batch)
     return out
 
 
@@ -61,9 +69,9 @@ def padded(symbol: Integers, starts: Integers, rows: Integers, blank: int = -1) 
     return table
 
 
-def _batch(symbol: Integers, starts: Integers, one: Integers, other: Integers) -> Integers:
-    a, b = padded(symbol, starts, one, -1), padded(symbol, starts, other, -2)
-    n_rows, width = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
+def _batch(symbol: Integers, starts: Integers, shorter: Integers, longer: Integers) -> Integers:
+    a, b = padded(symbol, starts, shorter, -1), padded(symbol, starts, longer, -2)
+    n_rows, width = starts[shorter + 1] - starts[shorter], starts[longer + 1] - starts[longer]
     column = np.arange(b.shape[1] + 1)
     row = np.tile(column, (len(a), 1))  # (pair, place): the distance of prefixes
     out = row[np.arange(len(a)), width].copy()
@@ -73,8 +81,8 @@ def _batch(symbol: Integers, starts: Integers, one: Integers, other: Integers) -
         np.minimum(row[:, :-1] + (a[:, [i]] != b), row[:, 1:] + 1, out=new[:, 1:])
         # An insertion costs one for every place: a running minimum of the rest.
         row = np.minimum.accumulate(new - column, axis=1) + column
-        done = n_rows == i + 1
-        out[done] = row[done, width[done]]
+        ended = n_rows == i + 1
+        out[ended] = row[ended, width[ended]]
     return out
 
 
@@ -82,12 +90,6 @@ def normalized(edits: Integers, first: Integers, second: Integers) -> Floats:
     """Return edits divided by the longer of two lengths, 0 where both are empty."""
     longer = np.maximum(first, second)
     return np.divide(edits, longer, out=np.zeros(len(edits)), where=longer > 0)
-
-
-Unit = Literal["word", "character"]
-_MARKS = re.compile(r"[^\w']|_|(?<!\w)'|'(?!\w)")  # what does not count in a word
-_SPACED = 0.2  # share of texts with a blank below which characters are the units
-_LONG = 12  # characters of a text that has blanks where a language has them
 
 
 class Tokens(NamedTuple):
@@ -168,22 +170,22 @@ class Texts(Answers):
         return {"item": self.items[self.item], "text": self.text}, np.arange(len(self))
 
     def as_answers(self, table: Table) -> Self:
-        who = ["consensus"] * len(table["item"])
-        return self.from_values(table["item"], who, table["text"].tolist(), items=self.items)
+        annotator = ["consensus"] * len(table["item"])
+        return self.from_values(table["item"], annotator, table["text"].tolist(), items=self.items)
 
 
 def tokens_of(texts: Sequence[str], unit: Unit = "word") -> Tokens:
     """Return texts as sequences of words, or of characters."""
     cut = [text.split() if unit == "word" else list(text) for text in texts]
-    plain_of = {one: plain_word(one) for text in cut for one in text}
-    written = [[one for one in text if plain_of[one]] for text in cut]
-    flat = [one for text in written for one in text]
+    plain_of = {word: plain_word(word) for text in cut for word in text}
+    written = [[token for token in text if plain_of[token]] for text in cut]
+    flat = [token for text in written for token in text]
     spelling, spellings = code(flat) if flat else (np.zeros(0, dtype=np.uint8), as_names([]))
-    plain = code([plain_of[one] for one in spellings.tolist()])[0]
+    plain = code([plain_of[token] for token in spellings.tolist()])[0]
     starts = np.concatenate([[0], np.cumsum([len(text) for text in written], dtype=np.int64)])
     written_as = spelling.astype(np.int64)
     word = plain.astype(np.int64)[written_as] if len(flat) else written_as
-    return Tokens(starts, word, written_as, spellings, unit)
+    return Tokens(starts=starts, word=word, spelling=written_as, spellings=spellings, unit=unit)
 
 
 def plain_word(written: str) -> str:

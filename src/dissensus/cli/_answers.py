@@ -17,6 +17,7 @@ from ..pages.terminal import (
     print_table,
     print_text,
     show_json,
+    with_flags,
 )
 from .files import read_known_answers
 
@@ -227,7 +228,7 @@ def compare(
             progress=progress,
         )
     if as_json:
-        show_json(found.as_dict())
+        show_json(found.as_dict() | {"caution": with_flags(found.caution)})
         return
     scored = found.methods[0].evaluation
     names = [name for name in SCORES if scored is not None and name in scored.scores]
@@ -247,7 +248,7 @@ def compare(
     print_table(columns, rows, title)
     print_text(found.verdict)
     if found.caution:
-        print_text(f"Caution: {found.caution}")
+        print_text(f"Caution: {with_flags(found.caution)}")
 
 
 def _with_interval(score: Any) -> str:

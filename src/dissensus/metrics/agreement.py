@@ -1,6 +1,7 @@
-"""Agreement in several measures, with confidence intervals.
+"""Agreement in several measures, with confidence intervals, and each measure as a function.
 
-The measures as functions of annotations.
+`agree_on_labels` estimates them together, from the same bootstrap samples of items, and breaks them
+down; `krippendorff_alpha` and its like return one number.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def agree_on_labels(
         raise OptionError("several options are already broken down: leave out `by`")
     usual = ("alpha",) if isinstance(annotations, Numbers) else USUAL
     names = (measures,) if isinstance(measures, str) else tuple(measures or usual)
-    chosen = list({one.name: one for one in map(find_measure, names)}.values())
+    coefficients = list({measure.name: measure for measure in map(find_measure, names)}.values())
     if isinstance(annotations, Numbers):
         annotations = as_classes(annotations)
     annotations = as_annotations(annotations)
@@ -115,43 +116,31 @@ def agree_on_labels(
     if not len(annotations):
         raise DataError("there are no labels, so nobody can agree")
     settings = Resampling(
-        resamples, confidence, interval, seed, progress or (lambda _done, _all: None)
+        resamples=resamples,
+        confidence=confidence,
+        interval=interval,
+        seed=seed,
+        progress=progress or (lambda _n_done, _all: None),
     )
-    parts: Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement] = ()
-    if multiple:
-        options = split_options(annotations, mark)
-        if not options:
-            raise DataError("no label names an option")
-        joints = [
-            JointMeasures(one, chosen, min_overlap=min_overlap, by_item=True)
-            for one in options.values()
-        ]
-        estimates, each = estimated(joints, settings)
-        parts = [
-            ClassAgreement(name, int((one.label == 1).sum()), part)
-            for (name, one), part in zip(options.items(), each, strict=True)
-        ]
-    else:
-        joints = [
-            JointMeasures(
-                annotations, chosen, scale=scale, weights=weights, min_overlap=min_overlap
-            )
-        ]
-        estimates = estimated(joints, settings)[0]
-    if by == "class":
-        parts = [
-            ClassAgreement(
-                name,
-                int((binary.label == 1).sum()),
-                estimated([JointMeasures(binary, chosen)], settings)[0],
-            )
-            for name, binary in one_vs_rest(annotations).items()
-        ]
-    elif by == "annotator":
-        parts = annotator_breakdown(annotations, joints[0])
-    elif by == "item":
-        parts = item_breakdown(annotations, joints[0])
-    value = {one.measure: one.value for one in estimates}
+    options = split_options(annotations, mark) if multiple else {}
+    if multiple and not options:
+        raise DataError("no label names an option")
+    joints = [
+        JointMeasures(binary, coefficients, min_overlap=min_overlap, by_item=True)
+        for binary in options.values()
+    ] or [
+        JointMeasures(
+            annotations, coefficients, scale=scale, weights=weights, min_overlap=min_overlap
+        )
+    ]
+    estimates, by_relation = estimated(joints, settings)
+    parts: Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement] = [
+        ClassAgreement(name, int((binary.label == 1).sum()), part)
+        for (name, binary), part in zip(options.items(), by_relation, strict=False)
+    ]
+    if by is not None:
+        parts = _breakdown(annotations, by, joints[0], settings)
+    value = {estimate.measure: estimate.value for estimate in estimates}
     corrected = [value[name] for name in ("alpha", *value) if name in value and name != "percent"]
     return Agreement(
         estimates=estimates,
@@ -167,8 +156,33 @@ def agree_on_labels(
         confidence=confidence,
         interval=interval,
         word=in_words(corrected[0]) if corrected else "",
-        notes=notes_on(annotations, estimates, scale, weights, joints[0], min_overlap),
+        notes=notes_on(
+            annotations,
+            estimates,
+            scale=scale,
+            weights=weights,
+            joint=joints[0],
+            min_overlap=min_overlap,
+        ),
     )
+
+
+def _breakdown(
+    annotations: Annotations, by: By, joint: JointMeasures, settings: Resampling
+) -> Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement]:
+    """Return the agreement by item, by annotator, or on every class against the rest."""
+    if by == "item":
+        return item_breakdown(annotations, joint)
+    if by == "annotator":
+        return annotator_breakdown(annotations, joint)
+    return [
+        ClassAgreement(
+            name,
+            int((binary.label == 1).sum()),
+            estimated([JointMeasures(binary, joint.measures)], settings)[0],
+        )
+        for name, binary in one_vs_rest(annotations).items()
+    ]
 
 
 def check_scale(scale: WeightsLike, detected: Scale) -> WeightsLike:
@@ -200,36 +214,43 @@ def estimated(
     joints: Sequence[JointMeasures], settings: Resampling
 ) -> tuple[tuple[Estimate, ...], list[tuple[Estimate, ...]]]:
     """Return the means over several relations, and each of them; all resample the same items."""
-    times, chosen = joints[0].times, joints[0].chosen
+    times, coefficients = joints[0].times, joints[0].measures
     value = np.stack([joint.values for joint in joints])  # (relation, measure)
     # A mean over pairs with few common items falls in every bootstrap sample, because items are
     # drawn twice; the quantiles may then exclude the value itself. So only one pair is resampled.
     pairs = all(not joint.by_pairs or len(joint.co_annotations.overlap) < 2 for joint in joints)
-    pieces, done = [], 0
+    pieces, n_done = [], 0
     for weights in draws(times, settings.resamples, settings.seed):
         pieces.append(np.stack([joint.weighted(weights, pairs=pairs) for joint in joints]))
-        done += len(weights)
-        settings.progress(done, settings.resamples)
+        n_done += len(weights)
+        settings.progress(n_done, settings.resamples)
     drawn = np.concatenate(pieces, axis=2) if pieces else np.empty((*value.shape, 0))
     error = np.stack([joint.errors() for joint in joints])
-    cheap = [not one.by_pairs for one in chosen]
+    cheap = [not measure.by_pairs for measure in coefficients]
     left_out = np.full((*value.shape, 0), np.nan)  # (relation, measure, block)
     if settings.interval == "bca" or (np.isnan(error) & cheap).any():
-        left = blocks(times, settings.seed)
-        left_out = np.stack([joint.weighted(left, pairs=pairs) for joint in joints])
-    each = [
-        _estimates(chosen, *one, settings)
-        for one in zip(value, drawn, error, left_out, strict=True)
+        jackknife = blocks(times, settings.seed)
+        left_out = np.stack([joint.weighted(jackknife, pairs=pairs) for joint in joints])
+    by_relation = [
+        _estimates(coefficients, *columns, settings)
+        for columns in zip(value, drawn, error, left_out, strict=True)
     ]
     if len(joints) == 1:
-        return each[0], each
-    means = [_mean(one) for one in (value, drawn, left_out)]
-    nothing = np.full(len(chosen), np.nan)
-    return _estimates(chosen, means[0], means[1], nothing, means[2], settings), each
+        return by_relation[0], by_relation
+    means = [_mean(values) for values in (value, drawn, left_out)]
+    nothing = np.full(len(coefficients), np.nan)
+    return _estimates(
+        coefficients=coefficients,
+        value=means[0],
+        drawn=means[1],
+        error=nothing,
+        left_out=means[2],
+        settings=settings,
+    ), by_relation
 
 
 def _estimates(
-    chosen: Sequence[Measure],
+    coefficients: Sequence[Measure],
     value: Floats,  # (measure)
     drawn: Floats,  # (measure, draw)
     error: Floats,  # (measure)
@@ -237,29 +258,42 @@ def _estimates(
     settings: Resampling,
 ) -> tuple[Estimate, ...]:
     out = []
-    for position, one in enumerate(chosen):
-        center, known = float(value[position]), float(error[position])
-        if math.isnan(known) and not math.isnan(center):
-            kept = left_out[position][~np.isnan(left_out[position])]
-            if len(kept) > 1:  # the jackknife
-                known = float(np.sqrt((len(kept) - 1) * kept.var()))
-        if math.isnan(known) and (~np.isnan(drawn[position])).sum() > 1:
-            known = float(np.nanstd(drawn[position], ddof=1))
-        if one.by_pairs and drawn.shape[1] and np.isnan(drawn[position]).all():
-            reach = known * float(ndtri(0.5 + settings.confidence / 2))
+    for position, measure in enumerate(coefficients):
+        center, spread = float(value[position]), float(error[position])
+        if math.isnan(spread) and not math.isnan(center):
+            values = left_out[position][~np.isnan(left_out[position])]
+            if len(values) > 1:  # the jackknife
+                spread = float(np.sqrt((len(values) - 1) * values.var()))
+        if math.isnan(spread) and (~np.isnan(drawn[position])).sum() > 1:
+            spread = float(np.nanstd(drawn[position], ddof=1))
+        if measure.by_pairs and drawn.shape[1] and np.isnan(drawn[position]).all():
+            reach = spread * float(ndtri(0.5 + settings.confidence / 2))
             low, high = center - reach, min(center + reach, 1.0)
-            out.append(Estimate(one.name, center, low, high, known, 0))
+            out.append(
+                Estimate(
+                    measure=measure.name, value=center, low=low, high=high, error=spread, dropped=0
+                )
+            )
             continue
         corrected = left_out[position] if settings.interval == "bca" else None
         low, high, dropped = interval_of(center, drawn[position], settings.confidence, corrected)
-        out.append(Estimate(one.name, center, low, high, known, dropped))
+        out.append(
+            Estimate(
+                measure=measure.name,
+                value=center,
+                low=low,
+                high=high,
+                error=spread,
+                dropped=dropped,
+            )
+        )
     return tuple(out)
 
 
 def _mean(values: Floats) -> Floats:
     """Return the mean over the relations that have a value; NaN where none has."""
-    known = ~np.isnan(values)
-    total, count = np.where(known, values, 0).sum(axis=0), known.sum(axis=0)
+    has_value = ~np.isnan(values)
+    total, count = np.where(has_value, values, 0).sum(axis=0), has_value.sum(axis=0)
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 

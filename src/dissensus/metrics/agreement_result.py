@@ -1,9 +1,9 @@
 """Agreement as a result: estimates, their breakdown, remarks, and the words of Landis and Koch.
 
-J. R. Landis, G. G. Koch. The measurement of observer agreement for categorical data.
-Biometrics 33(1), 1977. doi:10.2307/2529310
+Agreement is broken down by item, by annotator, by class, and by option of multi-label answers.
 
-Agreement broken down: by item, by annotator, by class, and by option of multi-label answers.
+    J. R. Landis, G. G. Koch. The measurement of observer agreement for categorical data.
+    Biometrics 33(1), 1977. doi:10.2307/2529310
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _WORDS = {
     0.8: "substantial",
     math.inf: "almost perfect",
 }
+_CELLS = 2**22
 
 
 class Estimate(NamedTuple):
@@ -119,7 +120,9 @@ class Agreement(Drawable):
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{one.measure} {one.value:.3f}" for one in self.estimates)
+        values = ", ".join(
+            f"{estimate.measure} {estimate.value:.3f}" for estimate in self.estimates
+        )
         return f"<Agreement of {self.n_annotators} annotators on {self.n_paired} items: {values}>"
 
     def _chart(self) -> tuple[Figure | None, str]:
@@ -133,9 +136,9 @@ class Agreement(Drawable):
     def __getitem__(self, measure: str) -> Estimate:
         """Return one of the estimates by name."""
         name = find_measure(measure).name
-        for one in self.estimates:
-            if one.measure == name:
-                return one
+        for estimate in self.estimates:
+            if estimate.measure == name:
+                return estimate
         raise KeyError(measure)
 
     def as_dict(self) -> dict[str, Any]:
@@ -150,7 +153,7 @@ class Agreement(Drawable):
         for part in self.parts:
             row = {self.by or "class": part.name, "n_labels": part.n_labels}
             if isinstance(part, ClassAgreement):
-                out += [{**row, **as_plain(one)} for one in part.estimates]
+                out += [{**row, **as_plain(estimate)} for estimate in part.estimates]
             elif isinstance(part, AnnotatorAgreement):
                 without = {f"without:{name}": value for name, value in part.without.items()}
                 out.append(as_plain({**row, "with_others": part.with_others, **without}))
@@ -178,7 +181,7 @@ def notes_on(
 ) -> tuple[str, ...]:
     """Return remarks on the data and the measures."""
     out = []
-    value = {one.measure: one.value for one in estimates}
+    value = {estimate.measure: estimate.value for estimate in estimates}
     beyond = [(n, v) for n, v in value.items() if n in ("alpha", "fleiss", "cohen", "conger")]
     # With weights, near labels agree in part.
     equal = weights is None and isinstance(scale, str) and scale == "nominal"
@@ -189,35 +192,34 @@ def notes_on(
             f"{most.max() / most.sum():.0%} of labels are {annotations.classes[most.argmax()]}, so "
             "agreement by chance is high; compare ac1"
         )
-    named = {one for one in (scale, weights) if isinstance(one, str)}
-    if named & {"interval", "ratio", "linear", "quadratic", "circular", "bipolar"}:
+    schemes = {scheme for scheme in (scale, weights) if isinstance(scheme, str)}
+    if schemes & {"interval", "ratio", "linear", "quadratic", "circular", "bipolar"}:
         if class_values(annotations.classes)[1]:
             out.append("classes are not all numbers, so their positions are used: 1, 2, 3 …")
-    elif "ordinal" in named and class_values(annotations.classes)[1]:
-        more = " …" if annotations.n_classes > 6 else ""
-        order = ", ".join(annotations.classes[:6].tolist()) + more
+    elif "ordinal" in schemes and class_values(annotations.classes)[1]:
+        ending = " …" if annotations.n_classes > 6 else ""
+        order = ", ".join(annotations.classes[:6].tolist()) + ending
         out.append(f"the order of classes is {order}; declare classes for another")
-    alone = int((annotations.labels_per_item == 1).sum())
-    if alone:
-        out.append(f"{alone} of {annotations.n_items} items have one label only and do not count")
-    for one in estimates:
-        if one.dropped:
-            out.append(f"{one.dropped} resamples gave no {one.measure} and were left out")
+    n_single = int((annotations.labels_per_item == 1).sum())
+    if n_single:
+        out.append(
+            f"{n_single} of {annotations.n_items} items have one label only and do not count"
+        )
+    for estimate in estimates:
+        if estimate.dropped:
+            out.append(f"{estimate.dropped} resamples gave no {estimate.measure} and were left out")
     if joint.by_pairs:
         overlap = joint.co_annotations.overlap
         middle = (
             np.median(overlap[overlap >= min_overlap]) if (overlap >= min_overlap).any() else _FEW
         )
         if middle < _FEW:
-            names = " and ".join(one.name for one in joint.chosen if one.by_pairs)
+            names = " and ".join(measure.name for measure in joint.measures if measure.by_pairs)
             out.append(
                 f"half of the pairs of annotators share {middle:.0f} items or fewer, too "
                 f"few for a kappa: give {names} a min_overlap, or take alpha"
             )
     return tuple(out)
-
-
-_CELLS = 2**22
 
 
 def item_agreement(annotations: Annotations, *, weights: WeightsLike = "identity") -> Floats:
@@ -241,7 +243,7 @@ def annotator_breakdown(annotations: Annotations, joint: JointMeasures) -> list[
     """Return every annotator with a label, those who agree least with others first."""
     with_others = _agreement_with_others(annotations, joint.difference("weighted"))
     without = joint.without_each()
-    names = [one.name for one in joint.chosen]
+    names = [measure.name for measure in joint.measures]
     count = annotations.labels_per_annotator
     return [
         AnnotatorAgreement(
@@ -257,13 +259,13 @@ def annotator_breakdown(annotations: Annotations, joint: JointMeasures) -> list[
 
 def one_vs_rest(annotations: Annotations) -> dict[str, Annotations]:
     """Return for every class in use the annotations with the classes `rest` and this one."""
-    used = np.flatnonzero(np.bincount(annotations.label, minlength=annotations.n_classes))
-    names = annotations.classes[used].tolist()
+    present = np.flatnonzero(np.bincount(annotations.label, minlength=annotations.n_classes))
+    names = annotations.classes[present].tolist()
     return {
         name: annotations.with_codes(
             label=annotations.label == code, classes=[f"not {name}", name], scale="nominal"
         )
-        for code, name in zip(used.tolist(), names, strict=True)
+        for code, name in zip(present.tolist(), names, strict=True)
     }
 
 
@@ -278,16 +280,16 @@ def split_options(annotations: Annotations, mark: str = "|") -> dict[str, Annota
     """
     if not mark:
         raise OptionError("the mark between options is empty; give one, such as |")
-    chosen = [
+    options_of = [
         {part.strip() for part in name.split(mark)} - {""} for name in annotations.classes.tolist()
     ]
     return {
         option: annotations.with_codes(
-            label=np.array([option in names for names in chosen])[annotations.label],
+            label=np.array([option in names for names in options_of])[annotations.label],
             classes=["no", "yes"],
             scale="nominal",
         )
-        for option in sorted(set().union(*chosen))
+        for option in sorted(set().union(*options_of))
     }
 
 
@@ -303,18 +305,18 @@ def _agreement_with_others(annotations: Annotations, difference: Difference) -> 
     """Return how much annotators agree with the labels of others on their items: (annotator)."""
     votes = count_votes(annotations)
     own, item, annotator = own_votes(annotations)
-    apart = np.zeros(len(annotations))  # from all labels on the item, own ones included
+    distance = np.zeros(len(annotations))  # from all labels on the item, own ones included
     step = max(_CELLS // max(annotations.n_classes, 1), 1)
     for start in range(0, annotations.n_items, step):
         stop = min(start + step, annotations.n_items)
         rows = slice(annotations.index[start], annotations.index[stop])
         toward = difference.toward(votes.table[start:stop].toarray())  # (item, class)
         position = np.repeat(np.arange(stop - start), annotations.labels_per_item[start:stop])
-        apart[rows] = toward[position, annotations.label[rows]]
+        distance[rows] = toward[position, annotations.label[rows]]
     own_counts = Votes(own, np.ones(len(item), dtype=np.int64))
     pairs = own_counts.size * (votes.size[item] - own_counts.size)
     n = annotations.n_annotators
-    total = np.bincount(annotations.annotator, apart, minlength=n)
+    total = np.bincount(annotations.annotator, distance, minlength=n)
     total -= np.bincount(annotator, difference.within(own_counts), minlength=n)
     count = np.bincount(annotator, pairs, minlength=n)
     return 1 - np.divide(total, count, out=np.full(n, np.nan), where=count > 0)

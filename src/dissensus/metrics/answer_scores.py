@@ -38,24 +38,24 @@ class Found(NamedTuple):
     """Marks that were found, by item."""
 
     matched: Integers  # (item): marks that match a known one
-    given: Integers  # (item)
-    known: Integers  # (item)
+    predicted: Integers  # (item)
+    true: Integers  # (item)
 
     @property
     def precision(self) -> float:
         """The share of marks that match a known one."""
-        return float(self.matched.sum() / max(self.given.sum(), 1))
+        return float(self.matched.sum() / max(self.predicted.sum(), 1))
 
     @property
     def recall(self) -> float:
         """The share of known marks that were found."""
-        return float(self.matched.sum() / max(self.known.sum(), 1))
+        return float(self.matched.sum() / max(self.true.sum(), 1))
 
     @property
     def f1(self) -> float:
         """The harmonic mean of precision and recall; 1 where there is nothing to find."""
-        both = self.given.sum() + self.known.sum()
-        return float(2 * self.matched.sum() / both) if both else 1.0
+        n_marks = self.predicted.sum() + self.true.sum()
+        return float(2 * self.matched.sum() / n_marks) if n_marks else 1.0
 
     def take(self, items: Integers) -> Found:
         """Return the counts of these items, which may repeat."""
@@ -71,38 +71,42 @@ def found_marks(marks: Marks, gold: Marks, least: float = 1.0) -> Found:
     gold = marks.align(gold)
     place = np.vstack([marks.place, gold.place])
     item = np.concatenate([marks.mark_item, gold.mark_item])
-    who = np.arange(len(item)) >= marks.n_elements
+    is_gold = np.arange(len(item)) >= marks.n_elements
     corners = marks.corners(place)
-    pairs = marks.similar_pairs(corners, item, who.astype(np.int64), least)
-    one, two = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
+    pairs = marks.similar_pairs(corners, item, is_gold.astype(np.int64), least)
+    first, second = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
     names = [marks.classes[marks.label], gold.classes[gold.label]]
     label = np.concatenate(names) if marks.n_elements and gold.n_elements else np.zeros(len(item))
-    same = label[one] == label[two]
-    one, two, value = one[same], two[same], 1 + _TIE * pairs.similarity[same]
-    order = np.argsort(item[one], kind="stable")
-    one, two, value = one[order], two[order], value[order]
-    matched = best_match(item[one], one, two, value, marks.n_items)
-    sizes = [np.bincount(each.mark_item, minlength=marks.n_items) for each in (marks, gold)]
+    same_label = label[first] == label[second]
+    first, second, value = (
+        first[same_label],
+        second[same_label],
+        1 + _TIE * pairs.similarity[same_label],
+    )
+    order = np.argsort(item[first], kind="stable")
+    first, second, value = first[order], second[order], value[order]
+    matched = best_match(item[first], first, second, value=value, n_pairs=marks.n_items)
+    sizes = [np.bincount(side.mark_item, minlength=marks.n_items) for side in (marks, gold)]
     return Found(np.floor(matched + _TIE / 2).astype(np.int64), *sizes)
 
 
 def mask_overlaps(masks: Masks, gold: Masks) -> Floats:
     """Return intersection over union with the known mask of every item, NaN without one."""
     gold = masks.align(gold)
-    who = np.concatenate([np.zeros(len(masks), np.int64), np.ones(len(gold), np.int64)])
-    both = Masks.from_codes(
+    annotator = np.concatenate([np.zeros(len(masks), np.int64), np.ones(len(gold), np.int64)])
+    merged = Masks.from_codes(
         np.concatenate([masks.item, gold.item]),
-        who,
+        annotator,
         items=masks.items,
         annotators=2,
         starts=np.concatenate([masks.starts, masks.starts[-1] + gold.starts[1:]]),
         runs=np.concatenate([masks.runs, gold.runs]),
         size=masks.size,
     )
-    first, second = both.within_item_pairs()
-    paired = both.annotator[first] != both.annotator[second]
+    first, second = merged.within_item_pairs()
+    paired = merged.annotator[first] != merged.annotator[second]
     overlap = np.full(masks.n_items, np.nan)
-    overlap[both.item[first[paired]]] = 1 - both.distance(first[paired], second[paired])
+    overlap[merged.item[first[paired]]] = 1 - merged.distance(first[paired], second[paired])
     return overlap
 
 
@@ -133,37 +137,39 @@ def answer_scores(predicted: Answers, truth: Answers) -> tuple[dict[str, Ratio],
     """
     if predicted.kind != truth.kind:
         raise DataError(f"{predicted.kind} were predicted, but the truth is {truth.kind}")
-    known = truth.labels_per_item > 0
-    given = predicted.labels_per_item > 0
-    without_truth = int((indices_of(predicted.items[given], truth.items[known]) < 0).sum())
-    missing = indices_of(truth.items[known], predicted.items[given]) < 0
+    has_truth = truth.labels_per_item > 0
+    has_prediction = predicted.labels_per_item > 0
+    without_truth = int(
+        (indices_of(predicted.items[has_prediction], truth.items[has_truth]) < 0).sum()
+    )
+    missing = indices_of(truth.items[has_truth], predicted.items[has_prediction]) < 0
     without = 0 if isinstance(truth, Marks) else int(missing.sum())
-    if (not isinstance(truth, Marks) and missing.all()) or not known.any():
+    if (not isinstance(truth, Marks) and missing.all()) or not has_truth.any():
         raise DataError(
-            f"nothing to score: none of the {int(known.sum())} items with a known answer is among "
-            f"the {int(given.sum())} predicted; are they named alike?"
+            f"nothing to score: none of the {int(has_truth.sum())} items with a known answer is "
+            f"among the {int(has_prediction.sum())} predicted; are they named alike?"
         )
-    truth = truth.subset(items=known)
+    truth = truth.subset(items=has_truth)
     if not isinstance(truth, Marks):
         truth = truth.subset(items=~missing)
     predicted = truth.align(predicted)
-    for one, what in ((truth, "the truth has"), (predicted, "there are")):
-        if not isinstance(one, Marks) and one.labels_per_item.max(initial=0) > 1:
-            item = one.items[one.labels_per_item.argmax()]
-            raise DataError(f"{what} several answers to item {item!r}; keep one of them")
+    for answers, subject in ((truth, "the truth has"), (predicted, "there are")):
+        if not isinstance(answers, Marks) and answers.labels_per_item.max(initial=0) > 1:
+            item = answers.items[answers.labels_per_item.argmax()]
+            raise DataError(f"{subject} several answers to item {item!r}; keep one of them")
     return _SCORES[truth.kind](predicted, truth), without_truth, without
 
 
-def _f1(found: Found) -> Ratio:
-    return Ratio(2 * found.matched.astype(float), (found.given + found.known).astype(float))
+def _f1(counts: Found) -> Ratio:
+    return Ratio(2 * counts.matched.astype(float), (counts.predicted + counts.true).astype(float))
 
 
 def _span_scores(spans: Any, gold: Any) -> dict[str, Ratio]:
     exact = found_marks(spans, gold)
     return {
         "f1": _f1(exact),
-        "precision": Ratio(exact.matched.astype(float), exact.given.astype(float)),
-        "recall": Ratio(exact.matched.astype(float), exact.known.astype(float)),
+        "precision": Ratio(exact.matched.astype(float), exact.predicted.astype(float)),
+        "recall": Ratio(exact.matched.astype(float), exact.true.astype(float)),
         "overlap_f1": _f1(found_marks(spans, gold, 0.5)),
     }
 
@@ -172,8 +178,8 @@ def _box_scores(boxes: Any, gold: Any) -> dict[str, Ratio]:
     half = found_marks(boxes, gold, 0.5)
     return {
         "f1_50": _f1(half),
-        "precision": Ratio(half.matched.astype(float), half.given.astype(float)),
-        "recall": Ratio(half.matched.astype(float), half.known.astype(float)),
+        "precision": Ratio(half.matched.astype(float), half.predicted.astype(float)),
+        "recall": Ratio(half.matched.astype(float), half.true.astype(float)),
         "f1_75": _f1(found_marks(boxes, gold, 0.75)),
     }
 
@@ -184,64 +190,67 @@ def _point_scores(points: Any, gold: Any) -> dict[str, Ratio]:
 
 
 def _mean(value: Floats) -> Ratio:
-    known = ~np.isnan(value)
-    return Ratio(np.where(known, value, 0.0), known.astype(float))
+    has_value = ~np.isnan(value)
+    return Ratio(np.where(has_value, value, 0.0), has_value.astype(float))
 
 
 def _mask_scores(masks: Masks, gold: Masks) -> dict[str, Ratio]:
     return {"iou": _mean(mask_overlaps(masks, gold))}
 
 
-def joined(answers: Any, more: Any) -> tuple[Any, Integers, Integers]:
+def joined(answers: Any, reference: Any) -> tuple[Any, Integers, Integers]:
     """Return two sets of answers in one, and the rows of all pairs between them on an item."""
-    apart = [
-        replace(one, annotators=as_names([f"{side}{name}" for name in one.annotators.tolist()]))
-        for side, one in (("1 ", answers), ("2 ", more))
+    sides = [
+        replace(
+            relation,
+            annotators=as_names([f"{side}{name}" for name in relation.annotators.tolist()]),
+        )
+        for side, relation in (("1 ", answers), ("2 ", reference))
     ]
-    both = apart[0].merge(apart[1])
-    of_second = [name.startswith("2 ") for name in both.annotators.tolist()]
-    second = np.array(of_second, dtype=bool)[both.annotator]
-    one, two = both.within_item_pairs()
-    across = second[one] != second[two]
-    one, two = one[across], two[across]
-    swap = second[one]
-    return both, np.where(swap, two, one), np.where(swap, one, two)
+    merged = sides[0].merge(sides[1])
+    of_second = [name.startswith("2 ") for name in merged.annotators.tolist()]
+    second = np.array(of_second, dtype=bool)[merged.annotator]
+    left, right = merged.within_item_pairs()
+    across = second[left] != second[right]
+    left, right = left[across], right[across]
+    swap = second[left]
+    return merged, np.where(swap, right, left), np.where(swap, left, right)
 
 
 def _text_scores(texts: Texts, gold: Texts) -> dict[str, Ratio]:
-    both, first, second = joined(texts, gold)
-    edits = both.edits(first, second).astype(float)
-    item = indices_of(both.items, gold.items)[both.item[first]]
+    merged, first, second = joined(texts, gold)
+    edits = merged.edits(first, second).astype(float)
+    item = indices_of(merged.items, gold.items)[merged.item[first]]
     part, whole = np.zeros(gold.n_items), np.zeros(gold.n_items)
-    part[item], whole[item] = edits, both.tokens.sizes[second]
-    same = np.zeros(gold.n_items)
-    same[item] = edits == 0
-    return {"wer": Ratio(part, whole), "exact": Ratio(same, np.ones(gold.n_items))}
+    part[item], whole[item] = edits, merged.tokens.sizes[second]
+    equal = np.zeros(gold.n_items)
+    equal[item] = edits == 0
+    return {"wer": Ratio(part, whole), "exact": Ratio(equal, np.ones(gold.n_items))}
 
 
 def _ranking_scores(rankings: Rankings, gold: Rankings) -> dict[str, Ratio]:
-    both, first, second = joined(rankings, gold)
+    merged, first, second = joined(rankings, gold)
     tau = np.full(gold.n_items, np.nan)
-    item = indices_of(both.items, gold.items)[both.item[first]]
-    tau[item] = 1 - 2 * both.distance(first, second)
+    item = indices_of(merged.items, gold.items)[merged.item[first]]
+    tau[item] = 1 - 2 * merged.distance(first, second)
     return {"tau": _mean(tau)}
 
 
 def _set_scores(sets: Sets, gold: Sets) -> dict[str, Ratio]:
-    both, first, second = joined(sets, gold)
-    item = indices_of(both.items, gold.items)[both.item[first]]
+    merged, first, second = joined(sets, gold)
+    item = indices_of(merged.items, gold.items)[merged.item[first]]
     similar = np.zeros(gold.n_items)
-    similar[item] = 1 - both.distance(first, second, "jaccard")
-    chosen = both.chosen()
+    similar[item] = 1 - merged.distance(first, second, "jaccard")
+    holds = merged.chosen()
     shared = np.zeros(gold.n_items)
-    shared[item] = np.asarray(chosen[first].multiply(chosen[second]).sum(axis=1)).ravel()
+    shared[item] = np.asarray(holds[first].multiply(holds[second]).sum(axis=1)).ravel()
     size = np.zeros(gold.n_items)
-    size[item] = (both.sizes[first] + both.sizes[second]).astype(float)
-    ones = np.ones(gold.n_items)
+    size[item] = (merged.sizes[first] + merged.sizes[second]).astype(float)
+    units = np.ones(gold.n_items)
     return {
-        "jaccard": Ratio(similar, ones),
+        "jaccard": Ratio(similar, units),
         "f1": Ratio(2 * shared, size),
-        "exact": Ratio((similar == 1).astype(float), ones),
+        "exact": Ratio((similar == 1).astype(float), units),
     }
 
 
@@ -259,27 +268,29 @@ _SCORES: Mapping[str, Any] = {
 class Tau(NamedTuple):
     """Kendall's tau-b of two scores of the same things, by the signs of their differences."""
 
-    given: Floats  # (thing, thing)
-    known: Floats  # (thing, thing)
+    predicted: Floats  # (thing, thing)
+    true: Floats  # (thing, thing)
 
     @property
     def n_units(self) -> int:
         """Number of things."""
-        return len(self.given)
+        return len(self.predicted)
 
     def values(self, weights: Floats) -> Floats:
         """Return tau for weights of things: (sample, thing) to (sample)."""
-        products = self.given * self.known, self.given**2, self.known**2
-        both, one, two = (((weights @ each) * weights).sum(axis=1) for each in products)
-        scale = np.sqrt(one * two)
-        return np.divide(both, scale, out=np.full(len(weights), np.nan), where=scale > 0)
+        products = self.predicted * self.true, self.predicted**2, self.true**2
+        joint, norm, true_norm = (
+            ((weights @ product) * weights).sum(axis=1) for product in products
+        )
+        scale = np.sqrt(norm * true_norm)
+        return np.divide(joint, scale, out=np.full(len(weights), np.nan), where=scale > 0)
 
 
-def thing_scores(given: Mapping[str, float], known: Mapping[str, float]) -> dict[str, Tau]:
+def thing_scores(predicted: Mapping[str, float], truth: Mapping[str, float]) -> dict[str, Tau]:
     """Return Kendall's tau-b of the scores of things that are in both."""
-    names = [name for name in known if name in given]
+    names = [name for name in truth if name in predicted]
     if not names:
         raise DataError("nothing to score: no thing is in both tables; are they named alike?")
-    one = np.array([given[name] for name in names])
-    two = np.array([known[name] for name in names])
-    return {"tau": Tau(np.sign(one[:, None] - one), np.sign(two[:, None] - two))}
+    score = np.array([predicted[name] for name in names])
+    true_score = np.array([truth[name] for name in names])
+    return {"tau": Tau(np.sign(score[:, None] - score), np.sign(true_score[:, None] - true_score))}

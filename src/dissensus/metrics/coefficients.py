@@ -47,11 +47,11 @@ Formula = Callable[[SufficientStatistics, Difference], Floats]  # one number for
 _NOTHING = 1e-13
 
 
-def corrected(apart: Floats, expected: Floats) -> Floats:
+def corrected(observed: Floats, expected: Floats) -> Floats:
     """Return 1 - apart / expected; 1 where nothing is expected to differ and nothing does."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = 1 - apart / expected
-    alike = np.where(apart <= _NOTHING, 1.0, np.nan)
+        value = 1 - observed / expected
+    alike = np.where(observed <= _NOTHING, 1.0, np.nan)
     return np.where(expected <= _NOTHING, alike, value)
 
 
@@ -62,29 +62,29 @@ def percent(totals: SufficientStatistics, difference: Difference) -> Floats:  # 
 
 def alpha(totals: SufficientStatistics, difference: Difference) -> Floats:
     """Return Krippendorff's alpha; NaN where nothing varies."""
-    given = totals.given
-    return _alpha(totals.differ, (given * difference.toward(given)).sum(axis=-1), given)
+    counts = totals.labels
+    return _alpha(totals.differ, (counts * difference.toward(counts)).sum(axis=-1), counts)
 
 
 def ordinal_alpha(totals: SufficientStatistics, difference: Difference) -> Floats:  # noqa: ARG001
     """Return alpha with the squared difference of mean ranks, which depend on the labels."""
-    given = totals.given
+    counts = totals.labels
     with np.errstate(invalid="ignore"):
-        share = given / given.sum(axis=-1, keepdims=True)  # ranks by shares: alpha has no unit
+        share = counts / counts.sum(axis=-1, keepdims=True)  # ranks by shares: alpha has no unit
     rank = np.cumsum(share, axis=-1) - share / 2 - 0.5
-    apart = 2 * (given * rank**2).sum(axis=-1)
-    differ = apart - 2 * np.einsum("sck,sc,sk->s", totals.pairs, rank, rank)
-    both = given.sum(axis=-1) * apart - 2 * (given * rank).sum(axis=-1) ** 2
-    return _alpha(differ, both, given)
+    spread = 2 * (counts * rank**2).sum(axis=-1)
+    differ = spread - 2 * np.einsum("sck,sc,sk->s", totals.pairs, rank, rank)
+    expected = counts.sum(axis=-1) * spread - 2 * (counts * rank).sum(axis=-1) ** 2
+    return _alpha(differ, expected, counts)
 
 
-def _alpha(differ: Floats, both: Floats, given: Floats) -> Floats:
+def _alpha(differ: Floats, expected: Floats, counts: Floats) -> Floats:
     """Return 1 - observed / expected from their sums over pairs."""
-    n = given.sum(axis=-1)
+    n = counts.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = 1 - (differ / n) / (both / (n * (n - 1)))
-    varied = (given > 0).sum(axis=-1) > 1
-    return np.where(varied & (both > _NOTHING * np.maximum(n, 1)), value, np.nan)
+        value = 1 - (differ / n) / (expected / (n * (n - 1)))
+    varied = (counts > 0).sum(axis=-1) > 1
+    return np.where(varied & (expected > _NOTHING * np.maximum(n, 1)), value, np.nan)
 
 
 def fleiss_expected(shares: Floats, difference: Difference) -> tuple[Floats, Floats]:
@@ -114,13 +114,13 @@ def conger_expected(shares: Floats, difference: Difference) -> tuple[Floats, Flo
     Shares are the label marginals: (annotator, …, class), NaN for annotators without labels. Also
     returns the sum of the shares and the number of annotators.
     """
-    known = ~np.isnan(shares[..., 0])
-    shares = np.where(known[..., None], shares, 0)
-    count = known.sum(axis=0)
+    has_labels = ~np.isnan(shares[..., 0])
+    shares = np.where(has_labels[..., None], shares, 0)
+    count = has_labels.sum(axis=0)
     sum_of = shares.sum(axis=0)
-    both = (sum_of * difference.toward(sum_of)).sum(axis=-1)
-    alone = (shares * difference.toward(shares)).sum(axis=(0, -1))
-    return per_pair(both - alone, count), sum_of, count
+    total = (sum_of * difference.toward(sum_of)).sum(axis=-1)
+    own = (shares * difference.toward(shares)).sum(axis=(0, -1))
+    return per_pair(total - own, count), sum_of, count
 
 
 def per_pair(total: Floats, count: Any) -> Floats:
@@ -140,19 +140,19 @@ def linearised_error(statistics: ItemStatistics, model: Expected | None) -> floa
     n, paired = float(totals.units[0]), float(totals.paired[0])
     if paired < 2:
         return math.nan
-    apart = statistics.scalars[:, 2]
+    observed = statistics.scalars[:, 2]
     if model is None:
-        each = np.where(size > 1, apart - totals.observed[0], 0)
-        return float(np.sqrt((votes.times * each**2).sum() / (paired * (paired - 1))))
-    expected, toward = (one[0] for one in model(totals.shares, statistics.difference))
+        influence = np.where(size > 1, observed - totals.observed[0], 0)
+        return float(np.sqrt((votes.times * influence**2).sum() / (paired * (paired - 1))))
+    expected, toward = (moment[0] for moment in model(totals.shares, statistics.difference))
     if expected <= _NOTHING:
         return math.nan
     value = 1 - float(totals.observed[0] / expected)
     own = votes.counts @ toward / np.maximum(size, 1)
-    each = n / paired * ((size > 1) - apart / expected)
-    each += 2 * (1 - value) * (own / expected - 1)
-    each = np.where(size > 0, each - value, 0)
-    return float(np.sqrt((votes.times * each**2).sum() / (n * (n - 1))))
+    influence = n / paired * ((size > 1) - observed / expected)
+    influence += 2 * (1 - value) * (own / expected - 1)
+    influence = np.where(size > 0, influence - value, 0)
+    return float(np.sqrt((votes.times * influence**2).sum() / (n * (n - 1))))
 
 
 class Measure(NamedTuple):
@@ -193,29 +193,29 @@ _TABLE = (
         "fleiss",
         "Fleiss' kappa",
         "Chance agreement from mean class proportions; items may have any number of labels.",
-        ("fleiss-kappa",),
-        fleiss_expected,
+        aliases=("fleiss-kappa",),
+        expected=fleiss_expected,
     ),
     Measure(
         "ac1",
         "Gwet's AC",
         "Chance agreement only on items that are hard; robust where one class is very common.",
-        ("ac2", "gwet", "gwet-ac1", "gwet-ac2"),
-        gwet_expected,
+        aliases=("ac2", "gwet", "gwet-ac1", "gwet-ac2"),
+        expected=gwet_expected,
     ),
     Measure(
         "brennan-prediger",
         "Brennan–Prediger",
         "Chance agreement of uniform labels, weighted where classes differ by degrees.",
-        ("bp", "s-score", "bennett"),
-        even_expected,
+        aliases=("bp", "s-score", "bennett"),
+        expected=even_expected,
     ),
     Measure(
         "randolph",
         "Randolph's kappa",
         "Chance agreement of uniform labels; classes are equal or not.",
-        ("free-marginal", "randolph-kappa"),
-        even_expected,
+        aliases=("free-marginal", "randolph-kappa"),
+        expected=even_expected,
         kind="plain",
     ),
     Measure(
@@ -240,10 +240,10 @@ _TABLE = (
     ),
 )
 
-measures: Mapping[str, Measure] = MappingProxyType({one.name: one for one in _TABLE})
+measures: Mapping[str, Measure] = MappingProxyType({measure.name: measure for measure in _TABLE})
 
 
 def find_measure(name: str) -> Measure:
     """Return a measure by name or alias, ignoring case, `-`, `_` and spaces."""
-    known = {other: one for one in _TABLE for other in (one.name, *one.aliases)}
-    return find_by_name("measure", name, known, measures)
+    by_name = {alias: measure for measure in _TABLE for alias in (measure.name, *measure.aliases)}
+    return find_by_name("measure", name, by_name, measures)

@@ -8,7 +8,7 @@ answers to different items have nothing in common D_e is near 1 and alpha hardly
 
     spans      token_alpha: Krippendorff's alpha of the labels of tokens, up to the last marked
                token of an item; span_f1: F1 of all pairs of annotators together, same spans with
-               the same label; gamma: see `gamma`
+               the same label; gamma, see below
     boxes      f1_50: mean F1 of pairs of answers, at an intersection over union of one half
     points     f1_50: likewise, at a similarity of one half
     masks      iou: mean intersection over union of pairs of answers
@@ -17,16 +17,14 @@ answers to different items have nothing in common D_e is near 1 and alpha hardly
 
 Intervals are percentiles of bootstrap samples of items.
 
+Gamma says how well two annotators' spans can be aligned, compared with shuffled ones. Two spans
+differ by ((|s1 - s2| + |e1 - e2|) / (length 1 + length 2))², and by 1 more with another label; a
+span without partner costs 1. The disorder of two annotators is the cost of the best alignment over
+their mean number of spans. Gamma is 1 - observed / expected disorder, and here the mean over pairs
+of annotators. Shuffled spans are those of the same item, whose timelines are cut at random
+positions and rotated.
+
     K. Krippendorff. Content Analysis: An Introduction to Its Methodology. Sage, 2004.
-
-Gamma of spans: how well two annotators' spans can be aligned, compared with shuffled ones.
-
-Two spans differ by ((|s1 - s2| + |e1 - e2|) / (length 1 + length 2))², and by 1 more with another
-label; a span without partner costs 1. The disorder of two annotators is the cost of the best
-alignment over their mean number of spans. Gamma is 1 - observed / expected disorder, and here the
-mean over pairs of annotators. Shuffled spans are those of the same item, whose timelines are cut at
-random positions and rotated.
-
     Y. Mathet, A. Widlöcher, J.-P. Métivier. The unified and holistic method gamma for
     inter-annotator agreement measure and alignment. Computational Linguistics 41(3), 2015.
 """
@@ -52,21 +50,22 @@ from .joint import check_interval, draws, interval_of
 _SHUFFLES = 30
 _PAIRS_OF_UNITS = 20_000  # of all shuffles together
 _CELLS = 2**22  # pairs of spans at a time
+_PAIRS = 20_000  # pairs of answers to different items
 
 
 def gamma_samples(
     spans: Spans, first: Integers, second: Integers, rng: np.random.Generator
 ) -> Callable[[Floats], Floats]:
     """Return gamma as a function of weights of items, (sample, item), to values: (sample)."""
-    some = spans.sizes[first] + spans.sizes[second] > 0
-    first, second = first[some], second[some]
+    marked = spans.sizes[first] + spans.sizes[second] > 0
+    first, second = first[marked], second[marked]
     item = spans.item.astype(np.int64)[first]
     observed = disorder(spans, spans.place, first, second)
-    chosen, shuffled = _shuffled(spans, first, second, rng)
+    drawn, shuffled = _shuffled(spans, first, second, rng)
     n = spans.n_items
-    found = np.bincount(item, observed, minlength=n), np.bincount(item, minlength=n)
-    by_item = np.bincount(item[chosen], shuffled, minlength=n)
-    expected = by_item, np.bincount(item[chosen], minlength=n)
+    within = np.bincount(item, observed, minlength=n), np.bincount(item, minlength=n)
+    by_item = np.bincount(item[drawn], shuffled, minlength=n)
+    expected = by_item, np.bincount(item[drawn], minlength=n)
 
     def samples(weights: Floats) -> Floats:
         mean = [
@@ -76,7 +75,7 @@ def gamma_samples(
                 out=np.full(len(weights), np.nan),
                 where=weights @ count > 0,
             )
-            for total, count in (found, expected)
+            for total, count in (within, expected)
         ]
         return 1 - mean[0] / mean[1]
 
@@ -91,16 +90,18 @@ def disorder(spans: Spans, place: Floats, first: Integers, second: Integers) -> 
     sizes = spans.sizes[first] + spans.sizes[second]
     cells = np.maximum(spans.sizes[first] * spans.sizes[second], 1)
     saved = np.zeros(len(first))
-    upto, start = np.cumsum(cells), 0
+    cumulative, start = np.cumsum(cells), 0
     while start < len(first):
-        before = upto[start - 1] if start else 0
-        stop = max(int(np.searchsorted(upto, before + _CELLS, side="right")), start + 1)
-        pair, one, two = spans.mark_pairs(first[start:stop], second[start:stop])
-        apart = np.abs(place[one] - place[two]).sum(axis=1)
-        both = (place[one, 1] - place[one, 0]) + (place[two, 1] - place[two, 0])
-        gain = 2 - (apart / both) ** 2 - (spans.label[one] != spans.label[two])
+        spent = cumulative[start - 1] if start else 0
+        stop = max(int(np.searchsorted(cumulative, spent + _CELLS, side="right")), start + 1)
+        pair, left, right = spans.mark_pairs(first[start:stop], second[start:stop])
+        offset = np.abs(place[left] - place[right]).sum(axis=1)
+        lengths = (place[left, 1] - place[left, 0]) + (place[right, 1] - place[right, 0])
+        gain = 2 - (offset / lengths) ** 2 - (spans.label[left] != spans.label[right])
         near = gain > 0
-        saved[start:stop] = best_match(pair[near], one[near], two[near], gain[near], stop - start)
+        saved[start:stop] = best_match(
+            pair[near], left[near], right[near], value=gain[near], n_pairs=stop - start
+        )
         start = stop
     return (sizes - saved) / (sizes / 2)
 
@@ -115,18 +116,16 @@ def _shuffled(
     np.maximum.at(end, spans.mark_item, spans.place[:, 1])
     length = np.maximum(end, 1.0)[spans.mark_item]
     size = spans.place[:, 1] - spans.place[:, 0]
-    chosen, found = [], []
+    drawn, disorders = [], []
     for _ in range(_SHUFFLES):
         cut = rng.random(len(item))[spans.answer]
         start = (spans.place[:, 0] + np.floor(cut * length)) % length
         place = np.column_stack([start, start + size])
         at = rng.choice(len(first), per_shuffle, replace=False)
-        chosen.append(at)
-        found.append(disorder(spans, place, first[at], second[at]))
-    return np.concatenate(chosen), np.concatenate(found)
+        drawn.append(at)
+        disorders.append(disorder(spans, place, first[at], second[at]))
+    return np.concatenate(drawn), np.concatenate(disorders)
 
-
-_PAIRS = 20_000  # pairs of answers to different items
 
 Samples = Callable[[Floats], Floats]  # weights of items, (sample, item), to values: (sample)
 
@@ -175,15 +174,15 @@ class AnswerAgreement:
 
     def __getitem__(self, measure: str) -> Estimate:
         """Return one of the estimates by name."""
-        for one in self.estimates:
-            if one.measure == measure:
-                return one
+        for estimate in self.estimates:
+            if estimate.measure == measure:
+                return estimate
         raise KeyError(f"no {measure!r}; there are {', '.join(e.measure for e in self.estimates)}")
 
     def rows(self, by: str | None = None) -> list[dict[str, Any]]:
         """Return the measures, or the breakdown by `item` or `annotator`, as rows."""
         parts: Any = {"item": self.items, "annotator": self.annotators}.get(by or "")
-        return [as_plain(one) for one in (self.estimates if parts is None else parts)]
+        return [as_plain(entry) for entry in (self.estimates if parts is None else parts)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
@@ -205,9 +204,9 @@ class Distances(NamedTuple):
 
     def by_answer(self, n_answers: int) -> Floats:
         """Return the mean distance of every answer to the others, NaN without any: (answer)."""
-        both = np.concatenate([self.first, self.second])
-        total = np.bincount(both, np.tile(self.distance, 2), minlength=n_answers)
-        count = np.bincount(both, minlength=n_answers)
+        ends = np.concatenate([self.first, self.second])
+        total = np.bincount(ends, np.tile(self.distance, 2), minlength=n_answers)
+        count = np.bincount(ends, minlength=n_answers)
         return np.divide(total, count, out=np.full(n_answers, np.nan), where=count > 0)
 
     def by_item(self, answers: Answers) -> Floats:
@@ -245,43 +244,43 @@ def agree_on_answers(
     paired = answers.labels_per_item > 1
     if not paired.any():
         raise DataError("no item has two answers or more, so nothing can be compared")
-    used = answers.subset(items=paired)
-    within = Distances.of(used)
+    comparable = answers.subset(items=paired)
+    within = Distances.of(comparable)
     rng = np.random.default_rng(seed)
-    measures, notes = _measures(used, within, rng)
-    ones = np.ones(used.n_items, dtype=np.int64)
-    values = {name: float(measure(ones[None].astype(float))[0]) for name, measure in measures}
+    measures, notes = _measures(comparable, within, rng)
+    once = np.ones(comparable.n_items, dtype=np.int64)
+    values = {name: float(measure(once[None].astype(float))[0]) for name, measure in measures}
     drawn: dict[str, list[Floats]] = {name: [] for name, _ in measures}
-    done = 0
-    for weights in draws(ones, resamples, seed) if resamples else ():
+    n_done = 0
+    for weights in draws(once, resamples, seed) if resamples else ():
         for name, measure in measures:
             drawn[name].append(measure(weights))
-        done += len(weights)
+        n_done += len(weights)
         if progress is not None:
-            progress(done, resamples)
+            progress(n_done, resamples)
     estimates = tuple(
         _estimate(name, values[name], np.concatenate([*drawn[name], np.zeros(0)]), confidence)
         for name, _ in measures
     )
-    item, annotator = _breakdown(used, within)
+    item, annotator = _breakdown(comparable, within)
     return AnswerAgreement(
-        answers.kind,
-        answers.summary,
-        estimates,
-        annotator,
-        item,
-        used.n_items,
-        resamples,
-        confidence,
-        notes,
+        kind=answers.kind,
+        summary=answers.summary,
+        estimates=estimates,
+        annotators=annotator,
+        items=item,
+        n_paired=comparable.n_items,
+        resamples=resamples,
+        confidence=confidence,
+        notes=notes,
     )
 
 
 def _estimate(name: str, value: float, drawn: Floats, confidence: float) -> Estimate:
     low, high, dropped = interval_of(value, drawn, confidence)
-    known = drawn[~np.isnan(drawn)]
-    error = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
-    return Estimate(name, value, low, high, error, dropped)
+    values = drawn[~np.isnan(drawn)]
+    error = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+    return Estimate(measure=name, value=value, low=low, high=high, error=error, dropped=dropped)
 
 
 def _breakdown(
@@ -355,16 +354,16 @@ def _across(answers: Answers, rng: np.random.Generator) -> tuple[Integers, Integ
     total = (n * n - int((sizes**2).sum())) // 2
     if total <= _PAIRS:
         first, second = np.triu_indices(n, 1)
-        apart = item[first] != item[second]
-        return first[apart], second[apart], False
+        differ = item[first] != item[second]
+        return first[differ], second[differ], False
     first, second = rng.integers(n, size=(2, 2 * _PAIRS + 1000 * answers.n_items // n))
-    apart = item[first] != item[second]
-    first, second = first[apart], second[apart]
+    differ = item[first] != item[second]
+    first, second = first[differ], second[differ]
     while len(first) < _PAIRS:  # one item has nearly all answers
-        more = rng.integers(n, size=(2, 2 * _PAIRS))
-        apart = item[more[0]] != item[more[1]]
-        first = np.concatenate([first, more[0][apart]])
-        second = np.concatenate([second, more[1][apart]])
+        further = rng.integers(n, size=(2, 2 * _PAIRS))
+        differ = item[further[0]] != item[further[1]]
+        first = np.concatenate([first, further[0][differ]])
+        second = np.concatenate([second, further[1][differ]])
     return first[:_PAIRS], second[:_PAIRS], True
 
 
@@ -384,12 +383,15 @@ def _between(
 ) -> Samples:
     """Return D_e: a pair counts the product of the weights of its items."""
     distance = answers.distance(first, second) if distance is None else distance
-    one, two = answers.item.astype(np.int64)[first], answers.item.astype(np.int64)[second]
+    first_item, second_item = (
+        answers.item.astype(np.int64)[first],
+        answers.item.astype(np.int64)[second],
+    )
 
     def samples(weights: Floats) -> Floats:
         values = np.full(len(weights), np.nan)
         for row, weight in enumerate(weights):
-            pair = weight[one] * weight[two]
+            pair = weight[first_item] * weight[second_item]
             if pair.any():
                 values[row] = (pair @ distance) / pair.sum()
         return values
@@ -414,13 +416,13 @@ def _pooled_f1(spans: Spans) -> Samples:
     key = np.column_stack([spans.mark_item, spans.place, spans.label])
     kind, count = np.unique(key, axis=0, return_counts=True)
     n = spans.n_items
-    same = np.bincount(kind[:, 0].astype(np.int64), count * (count - 1), minlength=n)
+    equal = np.bincount(kind[:, 0].astype(np.int64), count * (count - 1), minlength=n)
     marks = np.bincount(spans.mark_item, minlength=n)
-    both = marks * (spans.labels_per_item - 1.0)
+    possible = marks * (spans.labels_per_item - 1.0)
 
     def samples(weights: Floats) -> Floats:
-        total = weights @ both
-        return np.divide(weights @ same, total, out=np.full(len(total), np.nan), where=total > 0)
+        total = weights @ possible
+        return np.divide(weights @ equal, total, out=np.full(len(total), np.nan), where=total > 0)
 
     return samples
 
@@ -428,9 +430,9 @@ def _pooled_f1(spans: Spans) -> Samples:
 def _nominal_alpha(counts: Floats, length: Floats, item: Integers, n_items: int) -> Samples:
     """Return Krippendorff's alpha of classes from counts, (unit, class), of units on items."""
     size = counts.sum(axis=1)
-    apart = length * (size - (counts**2).sum(axis=1) / np.where(size > 0, size, 1)) * size
-    apart = np.divide(apart, size - 1, out=np.zeros(len(size)), where=size > 1)
-    observed = np.bincount(item, apart, minlength=n_items)
+    differing = length * (size - (counts**2).sum(axis=1) / np.where(size > 0, size, 1)) * size
+    differing = np.divide(differing, size - 1, out=np.zeros(len(size)), where=size > 1)
+    observed = np.bincount(item, differing, minlength=n_items)
     classes = np.stack(
         [np.bincount(item, length * count, minlength=n_items) for count in counts.T], axis=1
     )
@@ -458,24 +460,24 @@ def _token_alpha(spans: Spans) -> Samples:
     covered = high - low
     segment = np.repeat(low, covered) + count_up(covered)
     answer, label = np.repeat(spans.answer, covered), np.repeat(spans.label, covered)
-    _, kept = np.unique(answer * len(cut) + segment, return_index=True)  # of nested marks, one
+    _, cells = np.unique(answer * len(cut) + segment, return_index=True)  # of nested marks, one
     n_labels = len(spans.classes)
     counts = np.zeros((len(cut), n_labels + 1))
-    np.add.at(counts, (segment[kept], label[kept]), 1)
+    np.add.at(counts, (segment[cells], label[cells]), 1)
     counts[:, n_labels] = spans.labels_per_item[where] - counts.sum(axis=1)
-    used = length > 0
-    return _nominal_alpha(counts[used], length[used], where[used], spans.n_items)
+    nonempty = length > 0
+    return _nominal_alpha(counts[nonempty], length[nonempty], where[nonempty], spans.n_items)
 
 
 def _option_alpha(sets: Sets) -> Samples:
     """Return the mean over options of the alpha of chosen or not."""
     item, n = sets.item.astype(np.int64), sets.n_items
-    chosen = np.zeros((n, sets.n_options))
-    np.add.at(chosen, (item[sets.answer], sets.option), 1)
+    n_chosen = np.zeros((n, sets.n_options))
+    np.add.at(n_chosen, (item[sets.answer], sets.option), 1)
     size = sets.labels_per_item.astype(float)
     alphas = [
         _nominal_alpha(np.column_stack([yes, size - yes]), np.ones(n), np.arange(n), n)
-        for yes in chosen.T
+        for yes in n_chosen.T
         if 0 < yes.sum() < size.sum()
     ]
 

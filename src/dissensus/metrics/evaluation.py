@@ -1,6 +1,6 @@
 """Scores of predictions against the truth, with bootstrap intervals.
 
-Where labels are classes (`_classes`):
+Where labels are classes (`class_scores`):
 
     accuracy              the most probable class is the truth; one of m tied classes counts 1/m
     accuracy_as_labelled  the label given is the truth; undecided is wrong
@@ -11,15 +11,15 @@ Where labels are classes (`_classes`):
     distance              mean distance of the label given from the truth, in steps, where classes
                           are ordered; undecided is as far away as possible
 
-Where they are numbers (`_numbers`):
+Where they are numbers (`number_scores`):
 
     mae                   mean absolute error
     rmse                  root of the mean squared error
     pearson               correlation with the truth
     spearman              correlation of the ranks; equal values share the mean rank
 
-Answers of other kinds are scored as `answers` says. Intervals are percentiles of bootstrap samples
-of the items.
+Answers of other kinds are scored as `answer_scores` says. Intervals are percentiles of bootstrap
+samples of the items.
 """
 
 from __future__ import annotations
@@ -97,13 +97,15 @@ class Evaluation(Tabular):
     confidence: float
 
     def __repr__(self) -> str:
-        known = [(name, one.value) for name, one in self.scores.items() if one is not None]
-        values = ", ".join(f"{name} {value:.3f}" for name, value in known)
+        available = [
+            (name, score.value) for name, score in self.scores.items() if score is not None
+        ]
+        values = ", ".join(f"{name} {value:.3f}" for name, value in available)
         return f"<Evaluation of {self.n_scored} items: {values}>"
 
     def _table(self) -> Table:
-        known = [(name, one) for name, one in self.scores.items() if one is not None]
-        return columns_of([{"score": name, **one._asdict()} for name, one in known])
+        available = [(name, score) for name, score in self.scores.items() if score is not None]
+        return columns_of([{"score": name, **score._asdict()} for name, score in available])
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
@@ -159,33 +161,35 @@ def evaluate(
     elif not isinstance(predicted, (Predictions, Values)):
         predicted = read_predictions(predicted)
     _check_names(predicted.items.tolist())
-    known = as_truth(truth) or {}
+    truth_of = as_truth(truth) or {}
     random = np.random.default_rng(seed)
     samples: dict[str, Floats]
     names: tuple[str, ...]
     if isinstance(predicted, Values):
         names, n_predicted = NUMBER_SCORES, int((~np.isnan(predicted.value)).sum())
-        values = _true_values(predicted.items.tolist(), known)
-        scored = _scored(~np.isnan(values) & ~np.isnan(predicted.value), known)
+        values = _true_values(predicted.items.tolist(), truth_of)
+        scored = _scored(~np.isnan(values) & ~np.isnan(predicted.value), truth_of)
         samples = number_scores(predicted.value[scored], values[scored], resamples, random)
     else:
         names, n_predicted = CLASS_SCORES, len(predicted.items)
-        true, classes = true_classes(predicted, known)
-        scored = _scored(true >= 0, known)
-        samples = class_scores(predicted, scored, true[scored], classes, resamples, random)
+        true, classes = true_classes(predicted, truth_of)
+        scored = _scored(true >= 0, truth_of)
+        samples = class_scores(
+            predicted, scored, true[scored], classes=classes, resamples=resamples, random=random
+        )
     scores: dict[str, Score | None] = dict.fromkeys(names)
     scores |= {name: Score.from_samples(values, confidence) for name, values in samples.items()}
     error = scores.get("ece")
     if error is not None:
         scores["ece"] = error.shifted(samples["ece"])
-    missing = n_predicted - len(scored), len(known) - len(scored)
+    missing = n_predicted - len(scored), len(truth_of) - len(scored)
     return Evaluation(scores, len(scored), *missing, resamples, confidence)
 
 
 def _as_answers(predicted: Any) -> Answers | None:
     """Return a consensus, or answers, of another kind than classes and numbers."""
-    found = getattr(predicted, "consensus", predicted)
-    return found if isinstance(found, Answers) else None
+    answers = getattr(predicted, "consensus", predicted)
+    return answers if isinstance(answers, Answers) else None
 
 
 def evaluate_answers(
@@ -213,18 +217,18 @@ def evaluate_answers(
         missing = (0, 0)
     else:
         if not isinstance(truth, Answers):
-            who = ["truth"] * len(truth)
-            truth = type(predicted).from_values(list(truth), who, list(truth.values()))
+            annotator = ["truth"] * len(truth)
+            truth = type(predicted).from_values(list(truth), annotator, list(truth.values()))
         ratios, *counts = answer_scores(predicted, truth)
         missing = counts[0], counts[1]
     n_scored = next(iter(ratios.values())).n_units
-    ones = np.ones((1, n_scored))
+    once = np.ones((1, n_scored))
     rng = np.random.default_rng(seed)
     sizes = [64] * (resamples // 64) + [resamples % 64]
-    weights = [rng.multinomial(n_scored, ones[0] / n_scored, size=size) for size in sizes if size]
+    weights = [rng.multinomial(n_scored, once[0] / n_scored, size=size) for size in sizes if size]
     scores: dict[str, Score | None] = {
         name: Score.from_samples(
-            np.concatenate([ratio.values(ones), *(ratio.values(w.astype(float)) for w in weights)]),
+            np.concatenate([ratio.values(once), *(ratio.values(w.astype(float)) for w in weights)]),
             confidence,
         )
         for name, ratio in ratios.items()
@@ -246,14 +250,14 @@ def _check_names(items: list[str]) -> None:
         raise DataError(f"item {twice!r} is predicted more than once; keep one prediction of it")
 
 
-def _scored(both: Array, known: Mapping[str, Any]) -> Integers:
+def _scored(in_both: Array, truth_of: Mapping[str, Any]) -> Integers:
     """Return the indices of the items with a prediction and a truth; there must be some."""
-    if not both.any():
+    if not in_both.any():
         raise DataError(
-            f"nothing to score: none of the {len(known)} items with a known truth is among "
-            f"the {len(both)} predicted; are they named alike?"
+            f"nothing to score: none of the {len(truth_of)} items with a known truth is among "
+            f"the {len(in_both)} predicted; are they named alike?"
         )
-    return np.flatnonzero(both)
+    return np.flatnonzero(in_both)
 
 
 def _true_values(items: list[str], truth: Mapping[str, Any]) -> Floats:

@@ -1,12 +1,9 @@
-"""Several measures of the same annotations, computed together.
+"""Several measures of the same annotations, computed together, and their bootstrap intervals.
 
-Items count once each, or with weights: a bootstrap sample, or a jackknife block left out.
-
-Bootstrap intervals for measures: items are resampled, each with all its labels.
-
-Single labels are never resampled: that would break the pairs within items. A bootstrap sample is a
-weight for every row, and measures take many samples at once. Where many items have equal counts,
-their weights are drawn together, which is equivalent and cheaper.
+Items count once each, or with weights: a bootstrap sample, or a jackknife block left out. Items are
+resampled, each with all its labels; single labels never, since that would break the pairs within
+items. A bootstrap sample is a weight for every row, and measures take many samples at once. Where
+many items have equal counts, their weights are drawn together, which is equivalent and cheaper.
 
     B. Efron. Better bootstrap confidence intervals. J. Am. Stat. Association 82, 1987.
 """
@@ -25,7 +22,7 @@ from scipy.special import ndtr, ndtri
 from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
 from ..errors import OptionError
-from . import coefficients as of
+from . import coefficients
 from .coefficients import Measure
 from .pairs import CoAnnotations
 from .statistics import (
@@ -40,6 +37,10 @@ from .statistics import (
     without_each,
 )
 
+_CELLS = 2**22
+_ALIKE = 20  # drawing the weight of a row costs as much as drawing this many items
+_BLOCKS = 200
+
 
 class JointMeasures:
     """Several measures of the same annotations, from shared sufficient statistics.
@@ -48,7 +49,7 @@ class JointMeasures:
     ----------
     annotations
         The annotations.
-    chosen
+    measures
         The measures.
     scale
         Of alpha: nominal, ordinal, interval, ratio, or a matrix of differences.
@@ -65,7 +66,7 @@ class JointMeasures:
     def __init__(
         self,
         annotations: Annotations,
-        chosen: Sequence[Measure],
+        measures: Sequence[Measure],
         *,
         scale: WeightsLike = "nominal",
         weights: WeightsLike | None = None,
@@ -77,16 +78,20 @@ class JointMeasures:
         self.annotations = (
             annotations if labelled.all() else annotations.take(np.flatnonzero(labelled))
         )
-        self.chosen = tuple(chosen)
-        self.by_pairs = any(one.by_pairs for one in chosen)  # some are means over pairs
+        self.measures = tuple(measures)
+        self.by_pairs = any(measure.by_pairs for measure in measures)  # some are means over pairs
         self._scale, self._weights, self._min_overlap = scale, weights, min_overlap
         votes = count_votes(self.annotations) if votes is None else votes
-        if not by_item and not self.by_pairs and all(one.name != "conger" for one in chosen):
+        if (
+            not by_item
+            and not self.by_pairs
+            and all(measure.name != "conger" for measure in measures)
+        ):
             votes = votes.distinct()
         self.times = votes.times  # (row): how many items it represents; weights are for rows
         ranked = isinstance(scale, str) and scale == "ordinal"
         self._statistics: dict[str, ItemStatistics] = {}
-        for kind in sorted({one.kind for one in chosen if not one.by_pairs}):
+        for kind in sorted({measure.kind for measure in measures if not measure.by_pairs}):
             if (
                 kind == "weighted"
                 and weights is None
@@ -113,7 +118,7 @@ class JointMeasures:
         return CoAnnotations(self.annotations, self.difference("weighted"), self._min_overlap)
 
     @cached_property
-    def _given(self) -> sparse.csr_array[Any, Any]:
+    def _labels(self) -> sparse.csr_array[Any, Any]:
         """Labels: (annotator and class, item)."""
         whole = self.annotations.part(0, self.annotations.n_items)
         return sparse.csr_array(whole.labels.T.tocsr())
@@ -122,7 +127,7 @@ class JointMeasures:
     def values(self) -> Floats:
         """The measures, every item counting once: (measure)."""
         if not len(self.annotations):
-            return np.full(len(self.chosen), np.nan)
+            return np.full(len(self.measures), np.nan)
         return self.weighted(None)[:, 0]
 
     def weighted(self, weights: Floats | None, *, pairs: bool = True) -> Floats:
@@ -132,67 +137,71 @@ class JointMeasures:
         """
         totals: dict[int, SufficientStatistics] = {}
         out = []
-        for one in self.chosen:
-            if one.by_pairs and weights is not None and not pairs:
+        for measure in self.measures:
+            if measure.by_pairs and weights is not None and not pairs:
                 out.append(np.full(len(weights), np.nan))
                 continue
-            if one.by_pairs:
+            if measure.by_pairs:
                 values = [
-                    self.co_annotations.values(one.name, times)[0]
+                    self.co_annotations.values(measure.name, times)[0]
                     for times in ([None] if weights is None else weights)
                 ]
-                known = [each[~np.isnan(each)] for each in values]
-                out.append(np.array([each.mean() if len(each) else np.nan for each in known]))
+                defined = [row[~np.isnan(row)] for row in values]
+                out.append(np.array([row.mean() if len(row) else np.nan for row in defined]))
                 continue
-            statistics = self._statistics[one.kind]
+            statistics = self._statistics[measure.kind]
             if id(statistics) not in totals:
                 totals[id(statistics)] = statistics.weighted(weights)
-            if one.name == "conger":
+            if measure.name == "conger":
                 out.append(self._conger(totals[id(statistics)], weights))
             else:
-                out.append(_value(one, totals[id(statistics)], statistics))
+                out.append(_value(measure, totals[id(statistics)], statistics))
         return np.stack(out)
 
     def _marginals(self, weights: Floats | None) -> Floats:
         """Return the label marginals of every annotator: (annotator, weighting, class)."""
         times = np.ones((1, self.annotations.n_items)) if weights is None else weights
-        given = self._given @ np.ascontiguousarray(times.T)
-        given = given.reshape(
+        counts = self._labels @ np.ascontiguousarray(times.T)
+        counts = counts.reshape(
             self.annotations.n_annotators, self.annotations.n_classes, -1
         ).swapaxes(1, 2)
         with np.errstate(invalid="ignore"):
-            return given / given.sum(axis=-1, keepdims=True)
+            return counts / counts.sum(axis=-1, keepdims=True)
 
     def _conger(self, totals: Any, weights: Floats | None) -> Floats:
         difference = self._statistics["weighted"].difference
-        expected, _, _ = of.conger_expected(self._marginals(weights), difference)
-        return of.corrected(totals.observed, expected)
+        expected, _, _ = coefficients.conger_expected(self._marginals(weights), difference)
+        return coefficients.corrected(totals.observed, expected)
 
     def errors(self) -> Floats:
         """Return standard errors where there is a formula, else NaN: (measure)."""
         out = []
-        for one in self.chosen:
-            if one.expected is not None or one.name == "percent":
-                out.append(of.linearised_error(self._statistics[one.kind], one.expected))
-            elif one.by_pairs:
-                out.append(float(np.sqrt((self.co_annotations.influence(one.name) ** 2).sum())))
+        for measure in self.measures:
+            if measure.expected is not None or measure.name == "percent":
+                out.append(
+                    coefficients.linearised_error(self._statistics[measure.kind], measure.expected)
+                )
+            elif measure.by_pairs:
+                out.append(float(np.sqrt((self.co_annotations.influence(measure.name) ** 2).sum())))
             else:
                 out.append(math.nan)
         return np.array(out)
 
     def without_each(self) -> Floats:
         """Return the measures without one annotator: (measure, annotator)."""
-        out = np.full((len(self.chosen), self.annotations.n_annotators), np.nan)
-        for kind, one in self._statistics.items():
-            for rows, totals in without_each(self.annotations, one.difference, one.with_pairs):
-                for position, measure in enumerate(self.chosen):
+        out = np.full((len(self.measures), self.annotations.n_annotators), np.nan)
+        for kind, statistics in self._statistics.items():
+            for rows, totals in without_each(
+                self.annotations, statistics.difference, statistics.with_pairs
+            ):
+                for position, measure in enumerate(self.measures):
                     if measure.by_pairs or measure.kind != kind:
                         continue
                     if measure.name == "conger":
                         out[position, rows] = self._conger_without(totals, rows)
                     else:
-                        out[position, rows] = _value(measure, totals, one)
-        for position, measure in enumerate(self.chosen):
+                        out[position, rows] = _value(measure, totals, statistics)
+        for position, measure in enumerate(self.measures):
             if measure.by_pairs:
                 out[position] = self._pairs_without(measure.name)
         return out
@@ -201,22 +210,22 @@ class JointMeasures:
         """Return Conger's kappa without one annotator, whose share is subtracted."""
         difference = self._statistics["weighted"].difference
         shares = self._marginals(None)[:, 0]
-        _, whole, count = of.conger_expected(shares, difference)
+        _, whole, count = coefficients.conger_expected(shares, difference)
         shares = np.nan_to_num(shares)
-        alone = (shares * difference.toward(shares)).sum(axis=-1)
-        rest = whole - shares[rows]
-        left = count - (shares[rows].sum(axis=-1) > 0)
-        both = (rest * difference.toward(rest)).sum(axis=-1)
-        expected = of.per_pair(both - (alone.sum() - alone[rows]), left)
-        return of.corrected(totals.observed, expected)
+        own = (shares * difference.toward(shares)).sum(axis=-1)
+        remaining = whole - shares[rows]
+        n_remaining = count - (shares[rows].sum(axis=-1) > 0)
+        total = (remaining * difference.toward(remaining)).sum(axis=-1)
+        expected = coefficients.per_pair(total - (own.sum() - own[rows]), n_remaining)
+        return coefficients.corrected(totals.observed, expected)
 
     def _pairs_without(self, name: str) -> Floats:
         pairs, n = self.co_annotations, self.annotations.n_annotators
         value = pairs.values(name)[0]
-        known = ~np.isnan(value)
-        total, count = np.full(n, value[known].sum()), np.full(n, known.sum())
-        for annotator in (pairs.one[known], pairs.other[known]):
-            total -= np.bincount(annotator, value[known], minlength=n)
+        has_value = ~np.isnan(value)
+        total, count = np.full(n, value[has_value].sum()), np.full(n, has_value.sum())
+        for annotator in (pairs.one[has_value], pairs.other[has_value]):
+            total -= np.bincount(annotator, value[has_value], minlength=n)
             count -= np.bincount(annotator, minlength=n)
         return np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
 
@@ -226,17 +235,13 @@ def _value(measure: Measure, totals: SufficientStatistics, statistics: ItemStati
     difference = statistics.difference
     if measure.expected is not None:
         expected, _ = measure.expected(totals.shares, difference)
-        return of.corrected(totals.observed, expected)
+        return coefficients.corrected(totals.observed, expected)
     assert measure.formula is not None
-    formula = of.ordinal_alpha if statistics.with_pairs else measure.formula
+    formula = coefficients.ordinal_alpha if statistics.with_pairs else measure.formula
     return formula(totals, difference)
 
 
 IntervalKind = Literal["percentile", "bca"]
-
-_CELLS = 2**22
-_ALIKE = 20  # drawing the weight of a row costs as much as drawing this many items
-_BLOCKS = 200
 
 
 class Interval(NamedTuple):
@@ -269,9 +274,9 @@ def draws(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
             yield rng.multinomial(n, times / n, size=count).astype(np.float64)
             continue
         drawn = np.empty((count, rows))
-        for one in drawn:
-            which = rng.integers(n, size=n, dtype=np.int32 if n < 2**31 else np.int64)
-            one[:] = np.bincount(which if rows == n else row_of[which], minlength=rows)
+        for sample in drawn:
+            items = rng.integers(n, size=n, dtype=np.int32 if n < 2**31 else np.int64)
+            sample[:] = np.bincount(items if rows == n else row_of[items], minlength=rows)
         yield drawn
 
 
@@ -296,20 +301,20 @@ def interval_of(
     With jackknife values it is BCa, corrected for bias and acceleration; otherwise between the
     percentiles.
     """
-    kept = drawn[~np.isnan(drawn)]
-    dropped = len(drawn) - len(kept)
-    if len(kept) < 2 or math.isnan(value):
+    values = drawn[~np.isnan(drawn)]
+    dropped = len(drawn) - len(values)
+    if len(values) < 2 or math.isnan(value):
         return Interval(math.nan, math.nan, dropped)
     bounds = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     if left_out is not None:
-        bounds = _corrected(bounds, value, kept, left_out)
-    low, high = np.quantile(kept, bounds)
+        bounds = _corrected(bounds, value, values, left_out)
+    low, high = np.quantile(values, bounds)
     return Interval(float(low), float(high), dropped)
 
 
-def _corrected(bounds: Floats, value: float, kept: Floats, left_out: Floats) -> Floats:
-    below = ((kept < value).mean() + (kept <= value).mean()) / 2
-    limit = 0.5 / len(kept)
+def _corrected(bounds: Floats, value: float, values: Floats, left_out: Floats) -> Floats:
+    below = ((values < value).mean() + (values <= value).mean()) / 2
+    limit = 0.5 / len(values)
     bias = ndtri(np.clip(below, limit, 1 - limit))
     away = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
     scale = 6 * (away**2).sum() ** 1.5

@@ -2,17 +2,13 @@
 
 Cohen's kappa takes chance agreement from the label marginals of each annotator on common items,
 Scott's pi from both together. Only pairs with a common item are stored. An annotator who labelled
-an item more than once counts once there, with a fraction of a vote for each label.
+an item more than once counts once there, with a fraction of a vote for each label. Every two labels
+on one item are summed for pairs of annotators (`CoAnnotations`), so the cost grows with the label
+pairs of items. Means over pairs say how people agree with people, models with models, and across.
 
     J. Cohen. A coefficient of agreement for nominal scales. Educ. Psychol. Measurement 20, 1960.
     J. Cohen. Weighted kappa. Psychological Bulletin 70, 1968.
     W. A. Scott. Reliability of content analysis. Public Opinion Quarterly 19, 1955.
-
-Agreement among people, among models, and across: means over pairs of annotators.
-
-Co-annotated items: every two labels on one item, summed for pairs of annotators.
-
-The cost grows with the label pairs of items. Only pairs with a common item are stored.
 """
 
 from __future__ import annotations
@@ -36,6 +32,8 @@ from .statistics import Difference, WeightsLike, repeats_previous, weights_to_di
 _MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22
 _DENSE = 2**24  # cells up to which pairs are looked up in a full table
+_MOST_ORDERED = 300  # annotators up to which the order of leaves is optimal
+_WIDE = 5000  # annotators up to which a full matrix is allowed
 
 
 def label_pairs(size: Integers, step: int) -> Iterator[tuple[Integers, Integers]]:
@@ -50,29 +48,31 @@ def label_pairs(size: Integers, step: int) -> Iterator[tuple[Integers, Integers]
     n_labels = int(size.sum())
     start = np.repeat(np.cumsum(size) - size, size)
     later = np.repeat(size, size) - 1 - (np.arange(n_labels) - start)  # labels after this one
-    upto = np.cumsum(later)
-    first, done = 0, 0
-    while first < n_labels and done < upto[-1]:
-        last = max(int(np.searchsorted(upto, done + step, "right")), first + 1)
-        left = np.repeat(np.arange(first, last), later[first:last])
-        before = np.repeat(upto[first:last] - later[first:last], later[first:last]) - done
-        yield left, left + 1 + np.arange(len(left)) - before
-        first, done = last, done + len(left)
+    cumulative = np.cumsum(later)
+    first, n_yielded = 0, 0
+    while first < n_labels and n_yielded < cumulative[-1]:
+        last = max(int(np.searchsorted(cumulative, n_yielded + step, "right")), first + 1)
+        earlier = np.repeat(np.arange(first, last), later[first:last])
+        offset = (
+            np.repeat(cumulative[first:last] - later[first:last], later[first:last]) - n_yielded
+        )
+        yield earlier, earlier + 1 + np.arange(len(earlier)) - offset
+        first, n_yielded = last, n_yielded + len(earlier)
 
 
 class PairIndex:
     """Positions of pairs of annotators, which are in ascending order."""
 
-    def __init__(self, one: Integers, other: Integers, n_annotators: int) -> None:
-        self._keys, self._n = one * n_annotators + other, n_annotators
+    def __init__(self, first: Integers, second: Integers, n_annotators: int) -> None:
+        self._keys, self._n = first * n_annotators + second, n_annotators
         self._table: Integers | None = None
         if n_annotators**2 <= _DENSE:
             self._table = np.full(n_annotators**2, -1)
             self._table[self._keys] = np.arange(len(self._keys))
 
-    def find(self, one: Array, other: Array) -> Integers:
+    def find(self, first: Array, second: Array) -> Integers:
         """Return the positions of pairs, -1 for those that are not indexed."""
-        key = one.astype(np.int64) * self._n + other
+        key = first.astype(np.int64) * self._n + second
         if self._table is not None:
             return self._table[key]
         if len(self._keys) == 0:
@@ -88,9 +88,9 @@ def co_annotating(labelled: sparse.csr_array[Any, Any], least: int) -> tuple[Int
     """
     common = sparse.triu(labelled.T @ labelled, k=1).tocoo()
     enough = common.data >= least
-    one, other = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
-    order = np.lexsort((other, one))
-    return one[order], other[order]
+    first, second = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
+    order = np.lexsort((second, first))
+    return first[order], second[order]
 
 
 class CoAnnotations:
@@ -107,11 +107,11 @@ class CoAnnotations:
                 f"{n_pairs:,} pairs of labels are too many to compare "
                 f"(at most {_MOST:,}); keep fewer annotators, or take fleiss or alpha"
             )
-        first = np.flatnonzero(~repeats_previous(annotations))
-        repeats = np.diff(np.append(first, len(annotations)))
+        starts = np.flatnonzero(~repeats_previous(annotations))
+        repeats = np.diff(np.append(starts, len(annotations)))
         self._vote = np.repeat(1 / repeats, repeats)  # (annotation)
         labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
-            (np.ones(len(first)), (annotations.item[first], annotations.annotator[first])),
+            (np.ones(len(starts)), (annotations.item[starts], annotations.annotator[starts])),
             shape=(annotations.n_items, annotations.n_annotators),
         )
         self.one, self.other = co_annotating(labelled, 1)
@@ -129,13 +129,13 @@ class CoAnnotations:
         annotator = self.annotations.annotator
         for left, right in label_pairs(self.annotations.labels_per_item, _PIECE):
             pair = self._index.find(annotator[left], annotator[right])
-            apart = pair >= 0
-            yield left[apart], right[apart], pair[apart]
+            differ = pair >= 0
+            yield left[differ], right[differ], pair[differ]
 
     def _summed(self, times: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
         """Return overlap, differences, and the labels of both on common items: (pair[, class])."""
         n, k = len(self.one), self.annotations.n_classes
-        overlap, apart = np.zeros((2, n))
+        overlap, differing = np.zeros((2, n))
         sides = np.zeros((2, n * k))
         weight = None if times is None else times[self.annotations.item]
         for left, right, pair in self._label_pairs():
@@ -144,28 +144,28 @@ class CoAnnotations:
                 vote = vote * weight[left]
             labels = [self.annotations.label[side].astype(np.int64) for side in (left, right)]
             overlap += np.bincount(pair, vote, n)
-            apart += np.bincount(pair, vote * self.difference.cells(*labels), n)
+            differing += np.bincount(pair, vote * self.difference.cells(*labels), n)
             for side, label in zip(sides, labels, strict=True):
                 side += np.bincount(pair * k + label, vote, n * k)
-        return overlap, apart, sides[0].reshape(n, k), sides[1].reshape(n, k)
+        return overlap, differing, sides[0].reshape(n, k), sides[1].reshape(n, k)
 
     def values(self, measure: str, times: Floats | None = None) -> tuple[Floats, Floats]:
         """Return the agreement of every pair and its standard error; items count `times` each."""
-        overlap, apart, left, right = self._whole if times is None else self._summed(times)
+        overlap, differing, left, right = self._whole if times is None else self._summed(times)
         with np.errstate(invalid="ignore", divide="ignore"):
-            apart = apart / overlap
+            differing = differing / overlap
             left, right = left / overlap[:, None], right / overlap[:, None]
             if measure == "percent":
-                expected = np.ones_like(apart)
+                expected = np.ones_like(differing)
             elif measure == "scott":
                 mean = (left + right) / 2
                 expected = (mean * self.difference.toward(mean)).sum(axis=-1)
             else:
                 expected = (left * self.difference.toward(right)).sum(axis=-1)
-            value = corrected(apart, expected)
-            error = np.sqrt(np.maximum(apart * (1 - apart), 0) / overlap) / expected
-        kept = (overlap > 0) & (self.overlap >= self.min_overlap)
-        return np.where(kept, value, np.nan), np.where(kept, error, np.nan)
+            value = corrected(differing, expected)
+            error = np.sqrt(np.maximum(differing * (1 - differing), 0) / overlap) / expected
+        enough = (overlap > 0) & (self.overlap >= self.min_overlap)
+        return np.where(enough, value, np.nan), np.where(enough, error, np.nan)
 
     def influence(self, measure: str) -> Floats:
         """Return how far the mean over pairs would move if an item counted more: (item).
@@ -173,35 +173,38 @@ class CoAnnotations:
         For two annotators the root of the summed squares is the standard error of Fleiss, Cohen
         and Everitt (1969).
         """
-        overlap, apart, left_given, right_given = self._whole
+        overlap, differing, left_given, right_given = self._whole
         if measure == "scott":
             left_given = right_given = (left_given + right_given) / 2
         left_expected = self.difference.toward(right_given)  # (pair, class)
         right_expected = self.difference.toward(left_given)
         total = (left_given * left_expected).sum(axis=-1)
-        known = (total > 0) & (self.overlap >= self.min_overlap)
+        has_value = (total > 0) & (self.overlap >= self.min_overlap)
         with np.errstate(invalid="ignore", divide="ignore"):
-            base = np.where(known, apart / total, 0)
-            slope = np.where(known, overlap / total, 0)
+            base = np.where(has_value, differing / total, 0)
+            slope = np.where(has_value, overlap / total, 0)
         n_values = int((~np.isnan(self.values(measure)[0])).sum())
         out = np.zeros(self.annotations.n_items)
         item = self.annotations.item
         for left, right, pair in self._label_pairs():
-            one, other = (self.annotations.label[side].astype(np.int64) for side in (left, right))
-            both = (overlap * base)[pair]
+            left_label, right_label = (
+                self.annotations.label[side].astype(np.int64) for side in (left, right)
+            )
+            scaled = (overlap * base)[pair]
             with np.errstate(invalid="ignore", divide="ignore"):
-                expected = left_expected[pair, one] + right_expected[pair, other]
-                expected = np.where(known[pair], expected / total[pair], 0)
-            moved = base[pair] + slope[pair] * self.difference.cells(one, other) - both * expected
+                expected = left_expected[pair, left_label] + right_expected[pair, right_label]
+                expected = np.where(has_value[pair], expected / total[pair], 0)
+            moved = (
+                base[pair]
+                + slope[pair] * self.difference.cells(left_label, right_label)
+                - scaled * expected
+            )
             vote = self._vote[left] * self._vote[right]
             out -= np.bincount(item[left], vote * moved, minlength=len(out))
         return out / max(n_values, 1)
 
 
 PairMeasure = Literal["cohen", "percent", "scott"]
-
-_MOST_ORDERED = 300  # annotators up to which the order of leaves is optimal
-_WIDE = 5000  # annotators up to which a full matrix is allowed
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,18 +264,20 @@ class Pairs:
         from scipy.cluster import hierarchy
         from scipy.spatial.distance import squareform
 
-        apart = 1 - self.matrix()
-        np.fill_diagonal(apart, np.nan)
-        paired = np.flatnonzero(~np.isnan(apart).all(axis=1))
+        distance = 1 - self.matrix()
+        np.fill_diagonal(distance, np.nan)
+        paired = np.flatnonzero(~np.isnan(distance).all(axis=1))
         if len(paired) < 3:
             return paired
-        apart = apart[np.ix_(paired, paired)]
-        known = ~np.isnan(apart)
-        mean = np.where(known, apart, 0).sum(axis=1) / known.sum(axis=1)
-        apart = np.maximum(np.where(known, apart, (mean[:, None] + mean) / 2), 0)
-        np.fill_diagonal(apart, 0)
+        distance = distance[np.ix_(paired, paired)]
+        has_value = ~np.isnan(distance)
+        mean = np.where(has_value, distance, 0).sum(axis=1) / has_value.sum(axis=1)
+        distance = np.maximum(np.where(has_value, distance, (mean[:, None] + mean) / 2), 0)
+        np.fill_diagonal(distance, 0)
         best = len(paired) <= _MOST_ORDERED
-        tree = hierarchy.linkage(squareform(apart, checks=False), "average", optimal_ordering=best)
+        tree = hierarchy.linkage(
+            squareform(distance, checks=False), "average", optimal_ordering=best
+        )
         return paired[hierarchy.leaves_list(tree)]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -325,14 +330,14 @@ def pairwise(
     value, error = pairs.values(measure)
     shrunk = pairs.overlap / (pairs.overlap + shrinkage)
     return Pairs(
-        annotations.annotators,
-        measure,
-        pairs.one,
-        pairs.other,
-        pairs.overlap,
-        value * shrunk,
-        error * shrunk,
-        least,
+        annotators=annotations.annotators,
+        measure=measure,
+        one=pairs.one,
+        other=pairs.other,
+        overlap=pairs.overlap,
+        value=value * shrunk,
+        error=error * shrunk,
+        min_overlap=least,
     )
 
 
@@ -381,12 +386,14 @@ def agreement_by_kind(
     usable = ~(code[percent.one] | code[percent.other]) & percent.known
     out = []
     for count, name in enumerate(("people", "people and models", "models")):
-        chosen = usable & (n_models == count)
-        if chosen.any():
-            values = kappa.value[chosen]
-            known = values[~np.isnan(values)]
-            mean = float(known.mean()) if len(known) else float("nan")
+        of_kinds = usable & (n_models == count)
+        if of_kinds.any():
+            values = kappa.value[of_kinds]
+            defined = values[~np.isnan(values)]
+            mean = float(defined.mean()) if len(defined) else float("nan")
             out.append(
-                KindAgreement(name, int(chosen.sum()), float(percent.value[chosen].mean()), mean)
+                KindAgreement(
+                    name, int(of_kinds.sum()), float(percent.value[of_kinds].mean()), mean
+                )
             )
     return tuple(out)

@@ -1,6 +1,13 @@
-"""Scores of the shared task LeWiDi-2025, beside the Manhattan and Wasserstein distances.
+"""Scores of classes, of numbers and of annotators' own labels, of all items and resampled.
 
-Predictions of single annotators; every item counts once, however many annotators labelled it:
+Every score comes from sums over items, so a bootstrap over items needs only those sums under other
+weights: how often each item was drawn. For classes the weights are multinomial and are drawn for a
+chunk of items at a time, so that memory is bounded. Of numbers, errors and correlations are such
+sums, and so are the ranks of Spearman's correlation: the rank of a value is the weight of all
+smaller values plus half of that of equal ones.
+
+Predictions of single annotators are scored as in the shared task LeWiDi-2025, beside its Manhattan
+and Wasserstein distances; every item counts once, however many annotators labelled it:
 
     error_rate  mean over items of the share of annotators whose label was not predicted
     anad        average normalized absolute distance, for ordered classes: mean over items of the
@@ -14,18 +21,6 @@ its error rate is the mean over options and annotators.
 
     E. Leonardelli et al. LeWiDi-2025 at NLPerspectives: the third edition of the learning with
     disagreements shared task. 2025. arXiv:2510.08460
-
-Scores of classes, of all items and of bootstrap samples.
-
-Every score comes from sums over items, so a bootstrap over items needs only those sums under
-other weights. The weights are multinomial and are drawn for a chunk of items at a time, so that
-memory is bounded.
-
-Scores of numbers, of all items and of bootstrap samples.
-
-Errors and correlations are weighted sums over items; the weights are how often each item was
-drawn. So are the ranks of Spearman's correlation: the rank of a value is the weight of all smaller
-values plus half of that of equal ones. Items are sorted once.
 """
 
 from __future__ import annotations
@@ -43,6 +38,16 @@ from ..base.names import Names, as_names, as_values, indices_of, text
 from ..base.probability import TIE
 from ..errors import DataError
 from ..result import Predictions
+
+# Those that need a posterior come last.
+CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
+DISTANCE = "distance"  # only where classes are ordered
+_BINS = 15
+_LEAST_PROBABILITY = 1e-15
+_CELLS = 2**19  # weights, or probabilities, in memory at a time
+_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier", DISTANCE)  # over items
+NUMBER_SCORES = ("mae", "rmse", "pearson", "spearman")
+_CONSTANT = 1e-12  # relative variance below which values are constant
 
 
 def ranks(classes: Names) -> Integers:
@@ -105,11 +110,11 @@ def multilabel_manhattan(p: ArrayLike, annotations: Annotations) -> float:
     shape = (annotations.n_items, annotations.n_classes)
     if p.shape != shape or not ((p >= 0) & (p <= 1)).all():
         raise DataError(f"probabilities of options are (item, class), here {shape}, from 0 to 1")
-    pair, given = _options(annotations)
+    pair, options = _options(annotations)
     item = pair // annotations.n_annotators
     size = np.bincount(item, minlength=len(p))
     labelled = size > 0
-    total = np.stack([np.bincount(item, column, len(p)) for column in given.T], axis=1)
+    total = np.stack([np.bincount(item, column, len(p)) for column in options.T], axis=1)
     share = total[labelled] / size[labelled, None]
     return float(2 * np.abs(p[labelled] - share).mean())
 
@@ -131,11 +136,11 @@ def multilabel_error_rate(predicted: Annotations, annotations: Annotations) -> f
     >>> multilabel_error_rate(Annotations.from_columns("aa", "xy", "01"), annotations)
     0.25
     """
-    pair, given = _options(annotations)
-    guess = np.zeros_like(given)
+    pair, options = _options(annotations)
+    guess = np.zeros_like(options)
     positions = (
-        indices_of(ours, theirs)
-        for ours, theirs in (
+        indices_of(own_names, true_names)
+        for own_names, true_names in (
             (predicted.items, annotations.items),
             (predicted.annotators, annotations.annotators),
             (predicted.classes, annotations.classes),
@@ -147,12 +152,12 @@ def multilabel_error_rate(predicted: Annotations, annotations: Annotations) -> f
             positions, (predicted.item, predicted.annotator, predicted.label), strict=True
         )
     )
-    known = (item >= 0) & (annotator >= 0) & (option >= 0)
-    key = item[known] * np.int64(annotations.n_annotators) + annotator[known]
+    in_both = (item >= 0) & (annotator >= 0) & (option >= 0)
+    key = item[in_both] * np.int64(annotations.n_annotators) + annotator[in_both]
     row = np.searchsorted(pair, key)
-    found = (row < len(pair)) & (pair[np.minimum(row, len(pair) - 1)] == key)
-    guess[row[found], option[known][found]] = 1
-    wrong = np.abs(guess - given).mean(axis=1)
+    has_row = (row < len(pair)) & (pair[np.minimum(row, len(pair) - 1)] == key)
+    guess[row[has_row], option[in_both][has_row]] = 1
+    wrong = np.abs(guess - options).mean(axis=1)
     return _mean_over_items(pair // annotations.n_annotators, wrong)
 
 
@@ -162,38 +167,32 @@ def _options(annotations: Annotations) -> tuple[Integers, Floats]:
         raise DataError("there is nothing to score: no annotations")
     key = annotations.item * np.int64(annotations.n_annotators) + annotations.annotator
     pair, row = np.unique(key, return_inverse=True)
-    given = np.zeros((len(pair), annotations.n_classes))
-    given[row, annotations.label] = 1
-    return pair, given
+    options = np.zeros((len(pair), annotations.n_classes))
+    options[row, annotations.label] = 1
+    return pair, options
 
 
 def _mean_over_items(item: Array, values: Floats) -> float:
     """Return the mean over items of means over their annotations."""
     size = np.bincount(item)
-    some = size > 0
-    return float((np.bincount(item, values)[some] / size[some]).mean()) if some.any() else np.nan
+    labelled = size > 0
+    return (
+        float((np.bincount(item, values)[labelled] / size[labelled]).mean())
+        if labelled.any()
+        else np.nan
+    )
 
 
-# Those that need a posterior come last.
-CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
-DISTANCE = "distance"  # only where classes are ordered
-
-_BINS = 15
-_LEAST_PROBABILITY = 1e-15
-_CELLS = 2**19  # weights, or probabilities, in memory at a time
-_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier", DISTANCE)  # over items
-
-
-def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers, Names]:
+def true_classes(predictions: Predictions, truth: Mapping[str, Any]) -> tuple[Integers, Names]:
     """Return every item's true class, -1 where it is unknown, and the names of all classes.
 
     Classes that only the truth has get the codes after those of the predictions.
     """
-    codes = {name: code for code, name in enumerate(given.classes.tolist())}
+    codes = {name: code for code, name in enumerate(predictions.classes.tolist())}
     true = np.array(
         [
             codes.setdefault(text(truth[item]), len(codes)) if item in truth else -1
-            for item in given.items.tolist()
+            for item in predictions.items.tolist()
         ],
         dtype=np.int64,
     )
@@ -201,7 +200,7 @@ def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers
 
 
 def class_scores(
-    given: Predictions,
+    predictions: Predictions,
     position: Integers,
     true: Integers,
     classes: Names,
@@ -210,28 +209,28 @@ def class_scores(
 ) -> dict[str, Floats]:
     """Return every score of all items, followed by those of bootstrap samples."""
     n_classes, rank = len(classes), ranks(classes)
-    left = np.full(resamples, len(position))  # draws that remain for later chunks
+    remaining = np.full(resamples, len(position))  # draws that remain for later chunks
     step = max(_CELLS // max(resamples, n_classes), 1)
     # (number, sample), all items first
     sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
     for start in range(0, len(position), step):
         chunk = slice(start, start + step)
-        numbers = _numbers(given, position[chunk], true[chunk], rank)
+        numbers = _numbers(predictions, position[chunk], true[chunk], rank)
         size = numbers.shape[0]
-        drawn = random.binomial(left, size / (len(position) - start))
-        left -= drawn
+        drawn = random.binomial(remaining, size / (len(position) - start))
+        remaining -= drawn
         cell = random.integers(size, size=drawn.sum())
         cell += np.repeat(np.arange(resamples) * size, drawn)
         weight = np.bincount(cell, minlength=resamples * size).reshape(resamples, size)
         sums[:, 0] += numbers.sum(axis=0)
         sums[:, 1:] += numbers.T @ weight.T.astype(np.float64, order="C")
     scores = _scores(sums.T, n_classes, len(position))
-    known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
-    return {name: scores[name] for name in (*known, *[DISTANCE] * given.ordered)}
+    names = CLASS_SCORES if predictions.posterior is not None else CLASS_SCORES[:3]
+    return {name: scores[name] for name in (*names, *[DISTANCE] * predictions.ordered)}
 
 
 def _numbers(
-    given: Predictions, position: Integers, true: Integers, rank: Integers
+    predictions: Predictions, position: Integers, true: Integers, rank: Integers
 ) -> sparse.csr_array[Any, Any]:
     """Return the contribution of every item to the sums: (item, number), mostly zero.
 
@@ -240,7 +239,7 @@ def _numbers(
     label is as far from the truth as a class can be.
     """
     n_classes = len(rank)
-    item, label = np.arange(len(position)), given.label[position]
+    item, label = np.arange(len(position)), predictions.label[position]
     farthest = np.maximum(rank[true], n_classes - 1 - rank[true])
     steps = np.where(label < 0, farthest, np.abs(rank[label] - rank[true]))
     hit, labelled = label == true, label >= 0
@@ -252,11 +251,11 @@ def _numbers(
         (item, occurs + true, np.ones(len(item))),
         (item[labelled], occurs + label[labelled], np.ones(labelled.sum())),
     ]
-    if given.posterior is None:
+    if predictions.posterior is None:
         entries.append((item, np.zeros(len(item), np.int64), hit))
     else:
         posterior = np.zeros((len(item), n_classes))  # 0 for classes that only the truth has
-        posterior[:, : len(given.classes)] = given.posterior[position]
+        posterior[:, : len(predictions.classes)] = predictions.posterior[position]
         best, in_truth = posterior.max(axis=1), posterior[item, true]
         tied = posterior >= best[:, None] - TIE
         right = tied[item, true] / tied.sum(axis=1)
@@ -264,10 +263,10 @@ def _numbers(
         posterior[item, true] -= 1
         brier = np.einsum("ik,ik->i", posterior, posterior)
         # Bins are closed above; the small number keeps 0.6 × 15 in its bin whatever its last bit.
-        which = np.clip(np.ceil(best * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
+        bins = np.clip(np.ceil(best * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
         for where, mean in ((0, right), (2, log_loss), (3, brier)):
             entries.append((item, np.full(len(item), where), mean))
-        entries.append((item, occurs + n_classes + which, right - best))
+        entries.append((item, occurs + n_classes + bins, right - best))
     row, column, number = map(np.concatenate, zip(*entries, strict=True))
     shape = (len(item), n_means + 2 * n_classes + _BINS)
     return sparse.coo_array((number.astype(np.float64), (row, column)), shape=shape).tocsr()
@@ -285,12 +284,6 @@ def _scores(sums: Floats, n_classes: int, n_items: int) -> dict[str, Floats]:
     }
 
 
-NUMBER_SCORES = ("mae", "rmse", "pearson", "spearman")
-
-_CELLS_OF_NUMBERS = 2**19  # weights in memory at a time
-_CONSTANT = 1e-12  # relative variance below which values are constant
-
-
 def number_scores(
     value: Floats, true: Floats, resamples: int, random: np.random.Generator
 ) -> dict[str, Floats]:
@@ -303,7 +296,7 @@ def number_scores(
     errors = np.stack([np.abs(error), error**2])  # (score, item)
     ranks = _Ranks(value), _Ranks(true)
     scores = []
-    step = max(_CELLS_OF_NUMBERS // size, 1)
+    step = max(_CELLS // size, 1)
     for start in range(0, 1 + resamples, step):
         weight = _drawn(size, min(step, 1 + resamples - start), random)
         if start == 0:

@@ -31,13 +31,13 @@ def agreement_figure(agreement: Agreement) -> Figure | None:
     """Return the measures as dots with their intervals."""
     rows: list[dict[str, Any]] = [
         {
-            "measure": one.measure,
-            "value": one.value,
-            "low": one.value if math.isnan(one.low) else one.low,
-            "high": one.value if math.isnan(one.high) else one.high,
+            "measure": estimate.measure,
+            "value": estimate.value,
+            "low": estimate.value if math.isnan(estimate.low) else estimate.low,
+            "high": estimate.value if math.isnan(estimate.high) else estimate.high,
         }
-        for one in agreement.estimates
-        if not math.isnan(one.value)
+        for estimate in agreement.estimates
+        if not math.isnan(estimate.value)
     ]
     if not rows:
         return None
@@ -45,8 +45,8 @@ def agreement_figure(agreement: Agreement) -> Figure | None:
     lowest = min(0.0, *(row["low"] for row in rows))
     x = number("value", "agreement", scale={"domainMin": lowest, "domainMax": 1})
     y = {"field": "measure", "type": "nominal", "sort": names, "title": "measure"}
-    shown = tooltip(measure="", value=".3f", low=".3f", high=".3f")
-    layers = dots(x, y, shown, along="x", color=BLUE, opacity=1)
+    hover = tooltip(measure="", value=".3f", low=".3f", high=".3f")
+    layers = dots(x, y, hover, along="x", color=BLUE, opacity=1)
     words = f"Agreement of {amount(agreement.n_annotators, 'annotator')} is {agreement.word}."
     if agreement.resamples:
         words += f" Lines are {agreement.confidence:.0%} intervals."
@@ -62,9 +62,9 @@ def confusion_figure(report: Report) -> Figure | None:
     counts = report.crowd_confusion
     matrix = normalize(counts)
     rows = [
-        {"true": true, "given": given, "share": round(float(value), 4)}
+        {"true": true, "given": label, "share": round(float(value), 4)}
         for true, values in zip(names, matrix, strict=True)
-        for given, value in zip(names, values, strict=True)
+        for label, value in zip(names, values, strict=True)
     ]
     turned = max(map(len, names)) * len(names) > _UPRIGHT
     axis = {"labelLimit": 140, "grid": False}
@@ -89,10 +89,10 @@ def confusion_figure(report: Report) -> Figure | None:
     height = max(len(names) * (32 if few else 18), 100)
     spec = chart(rows, height=height, layer=[cells, shares] if few else [cells])
     wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
-    true, given = (int(k) for k in np.unravel_index(wrong.argmax(), wrong.shape))
+    true, label = (int(k) for k in np.unravel_index(wrong.argmax(), wrong.shape))
     words = (
-        f"The most frequent difference: {amount(int(wrong.max()), 'label')} “{names[given]}” on "
-        f"items labelled “{names[true]}” ({percent(float(matrix[true, given]))} of their labels)."
+        f"The most frequent difference: {amount(int(wrong.max()), 'label')} “{names[label]}” on "
+        f"items labelled “{names[true]}” ({percent(float(matrix[true, label]))} of their labels)."
     )
     numbers = [
         (name, *(percent(float(value)) for value in values))
@@ -107,20 +107,20 @@ def pairs_figure(pairs: Pairs | None) -> Figure | None:
     if pairs is None:
         return None
     busiest = _busiest(pairs)
-    n_shown, kept = len(busiest), np.isin(pairs.one, busiest) & np.isin(pairs.other, busiest)
-    if 2 * int((pairs.known & kept).sum()) < _KNOWN * n_shown * (n_shown - 1):
+    n_shown, among = len(busiest), np.isin(pairs.one, busiest) & np.isin(pairs.other, busiest)
+    if 2 * int((pairs.known & among).sum()) < _KNOWN * n_shown * (n_shown - 1):
         return None
     spec = pairs_chart(pairs)
-    shown = spec.pop("title")["subtitle"]
+    caption = spec.pop("title")["subtitle"]
     spec |= {"width": "container", "height": n_shown * spec["height"]["step"]}
-    words = f"Those who agree stand next to each other; {shown}."
+    words = f"Those who agree stand next to each other; {caption}."
     return Figure("Agreement between pairs", words, spec)
 
 
 def pairs_table(pairs: Pairs) -> Table:
     """Return the pairs that agree least, those with many common items first."""
-    known = np.flatnonzero(pairs.known)
-    upper = pairs.value[known] + 2 / np.sqrt(pairs.overlap[known])
+    defined = np.flatnonzero(pairs.known)
+    upper = pairs.value[defined] + 2 / np.sqrt(pairs.overlap[defined])
     rows = [
         (
             pairs.annotators[pairs.one[k]],
@@ -128,24 +128,24 @@ def pairs_table(pairs: Pairs) -> Table:
             f"{pairs.value[k]:.2f}",
             f"{pairs.overlap[k]:.0f}",
         )
-        for k in known[np.argsort(upper, kind="stable")][:_MAX_PAIRS].tolist()
+        for k in defined[np.argsort(upper, kind="stable")][:_MAX_PAIRS].tolist()
     ]
     heads = ["annotator", "with", "Cohen's kappa", "common items"]
     return Table(
-        "Least agreement between pairs, considering how many items they share",
-        heads,
-        rows,
-        2,
-        "annotator",
-        2,
+        caption="Least agreement between pairs, considering how many items they share",
+        heads=heads,
+        rows=rows,
+        n_texts=2,
+        details="annotator",
+        n_links=2,
     )
 
 
 def _busiest(pairs: Pairs) -> Integers:
     """Return the annotators with the most co-annotators, by code."""
-    known = pairs.known
-    both = np.concatenate([pairs.one[known], pairs.other[known]])
-    count = np.bincount(both, minlength=len(pairs.annotators))
+    defined = pairs.known
+    ends = np.concatenate([pairs.one[defined], pairs.other[defined]])
+    count = np.bincount(ends, minlength=len(pairs.annotators))
     return np.argsort(-count, kind="stable")[:_MAX_ANNOTATORS]
 
 
@@ -154,21 +154,26 @@ def pairs_chart(pairs: Pairs) -> dict[str, Any]:
 
     Beyond sixty annotators, those with the most co-annotators are shown.
     """
-    known, most = pairs.known, set(_busiest(pairs).tolist())
-    shown = [annotator for annotator in pairs.order().tolist() if annotator in most]
-    names = [str(pairs.annotators[annotator]) for annotator in shown]
+    defined, most = pairs.known, set(_busiest(pairs).tolist())
+    order = [annotator for annotator in pairs.order().tolist() if annotator in most]
+    names = [str(pairs.annotators[annotator]) for annotator in order]
     short = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
     if len(set(short)) == len(short):
         names = short
-    name_of = dict(zip(shown, names, strict=True))
-    kept = known & np.isin(pairs.one, shown) & np.isin(pairs.other, shown)
-    columns = pairs.one[kept], pairs.other[kept], pairs.value[kept].round(4), pairs.overlap[kept]
+    name_of = dict(zip(order, names, strict=True))
+    among = defined & np.isin(pairs.one, order) & np.isin(pairs.other, order)
+    columns = (
+        pairs.one[among],
+        pairs.other[among],
+        pairs.value[among].round(4),
+        pairs.overlap[among],
+    )
     cells = [
         {"one": name_of[left], "other": name_of[right], "value": value, "items": round(items)}
-        for one, other, value, items in zip(*(part.tolist() for part in columns), strict=True)
-        for left, right in ((one, other), (other, one))
+        for first, second, value, items in zip(*(part.tolist() for part in columns), strict=True)
+        for left, right in ((first, second), (second, first))
     ]
-    size = max(min(_SIZE // max(len(shown), 1), 40), 9)
+    size = max(min(_SIZE // max(len(order), 1), 40), 9)
     axis = {"labelLimit": 120, "labelOverlap": False, "ticks": False, "domain": False}
     axis |= {"grid": False, "labelFontSize": min(11, max(size - 1, 7))}
     annotator = {"type": "nominal", "sort": names, "scale": {"domain": names}}
@@ -176,8 +181,8 @@ def pairs_chart(pairs: Pairs) -> dict[str, Any]:
     ends = [0, 0.5, 1] if pairs.measure == "percent" else [-1, 0, 1]
     scale = {"domain": ends, "range": ["#b2182b", "#f7f7f7", "#2166ac"]}
     total, measure = len(pairs.annotators), _MEASURES[pairs.measure]
-    some = "" if len(shown) == total else f"{len(shown)} of {total} annotators; "
-    subtitle = f"{some}grey: fewer than {pairs.min_overlap} common items"
+    extent = "" if len(order) == total else f"{len(order)} of {total} annotators; "
+    subtitle = f"{extent}grey: fewer than {pairs.min_overlap} common items"
     spec = chart(
         cells,
         title={

@@ -1,8 +1,8 @@
-"""How far apart two classes are, from 0 (the same) to 1.
+"""Label counts of items, differences of classes, and the sums that measures of agreement need.
 
-Weights of agreement are 1 minus a difference, so one table serves both the weighted kappas and
-Krippendorff's alpha. x is the value of a class, i and j are positions, K is the
-number of classes:
+A difference says how far apart two classes are, from 0 (the same) to 1. Weights of agreement are 1
+minus a difference, so one table serves both the weighted kappas and Krippendorff's alpha. x is the
+value of a class, i and j are positions, K is the number of classes:
 
     nominal    identity    1 unless they are the same
     linear                 |x - y| / range
@@ -15,24 +15,20 @@ number of classes:
 
 Classes that are all numbers have their value, others their position: 1, 2, 3 and so on.
 
-    K. L. Gwet. Handbook of inter-rater reliability, 4th edition. 2014.
-    K. Krippendorff. Computing Krippendorff's alpha-reliability. 2011.
-
-Sufficient statistics of the measures that need only the label counts of items.
-
-Every item contributes a row, so another weighting of the items (a resample, or one annotator less)
-is another sum of the same rows: `ItemStatistics.weighted` for weights, `without_each` for
-annotators. With r the label counts of an item, m their sum and d the difference of classes:
+Most measures need only the label counts of items (`Votes`): cells with a vote are stored, so the
+size is that of the annotations, and `distinct` merges items with equal counts into one row, which
+makes resampling cheap. Every item contributes a row to the sufficient statistics, so another
+weighting of the items (a resample, or one annotator less) is another sum of the same rows:
+`ItemStatistics.weighted` for weights, `without_each` for annotators. With r the label counts of an
+item, m their sum and d the difference of classes:
 
     units     1 with a label                  paired    1 with two labels or more
-    apart     r · d r / (m (m - 1))           differ    r · d r / (m - 1)
-    share     r / m                           given     r, where m > 1
+    spread    r · d r / (m (m - 1))           differ    r · d r / (m - 1)
+    share     r / m                           labels    r, where m > 1
     pairs     (r r' - diag r) / (m - 1): the coincidences, only where ranks define the difference
 
-Label counts of items, which most measures need.
-
-Only cells with a vote are stored, so the size is that of the annotations. `distinct` merges items
-with equal counts into one row, which makes resampling cheap.
+    K. L. Gwet. Handbook of inter-rater reliability, 4th edition. 2014.
+    K. Krippendorff. Computing Krippendorff's alpha-reliability. 2011.
 """
 
 from __future__ import annotations
@@ -53,6 +49,12 @@ from ..base.names import Names, as_values
 from ..errors import OptionError
 
 _ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
+_OTHER = {"identity": "nominal", "quadratic": "interval"}
+_NAMES = (*SCALES, "linear", "circular", "bipolar")
+_MOST = 4096  # classes for which a full table is held
+_CELLS = 2**22
+_FULL = 96  # columns up to which a dense matrix is multiplied
+_MAX_PAIRS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +112,9 @@ class Votes:
         cells = mark[self.table.indices] * self.table.data.astype(np.uint64)
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
         name = total[self.table.indptr[1:]] - total[self.table.indptr[:-1]]
-        _, first, position = np.unique(name, return_index=True, return_inverse=True)
-        times = np.bincount(position, self.times, minlength=len(first)).astype(np.int64)
-        return Votes(self.table[first], times)
+        _, row_of, position = np.unique(name, return_index=True, return_inverse=True)
+        times = np.bincount(position, self.times, minlength=len(row_of)).astype(np.int64)
+        return Votes(self.table[row_of], times)
 
 
 def count_votes(annotations: Annotations) -> Votes:
@@ -148,11 +150,6 @@ def repeats_previous(annotations: Relation) -> npt.NDArray[np.bool_]:
 
 WeightsLike = str | npt.ArrayLike  # the name of a difference or of weights, or a matrix
 
-_OTHER = {"identity": "nominal", "quadratic": "interval"}
-_NAMES = (*SCALES, "linear", "circular", "bipolar")
-_MOST = 4096  # classes for which a full table is held
-_CELLS = 2**22
-
 
 class Difference(Protocol):
     """A symmetric table d[k, l] with a zero diagonal, never needed as a whole."""
@@ -167,7 +164,7 @@ class Difference(Protocol):
     def toward(self, shares: Floats) -> Floats:
         """Return d p for shares p along the last axis."""
 
-    def cells(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Floats:
+    def cells(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Floats:
         """Return d for pairs of classes."""
 
 
@@ -190,9 +187,9 @@ class Nominal:
         """Return the share of all other classes."""
         return shares.sum(axis=-1, keepdims=True) - shares
 
-    def cells(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Floats:
+    def cells(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Floats:
         """Return 1 where classes differ."""
-        return (one != other).astype(np.float64)
+        return (first != second).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +214,9 @@ class Squared:
         second = (shares @ self.x**2)[..., None]
         return shares.sum(axis=-1, keepdims=True) * self.x**2 - 2 * first * self.x + second
 
-    def cells(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Floats:
+    def cells(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Floats:
         """Return squared differences."""
-        return (self.x[one] - self.x[other]) ** 2
+        return (self.x[first] - self.x[second]) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +244,9 @@ class Tabled:
         """Return d p."""
         return shares @ self.table
 
-    def cells(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Floats:
+    def cells(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Floats:
         """Return cells of the table."""
-        return self.table[one, other]
+        return self.table[first, second]
 
 
 def class_values(classes: Names) -> tuple[Floats, bool]:
@@ -294,21 +291,21 @@ def weights_to_difference(weights: WeightsLike, classes: Names) -> Difference:
 
 
 def _table(name: str, x: Floats, spread: float) -> Floats:
-    one, other = x[:, None], x[None, :]
+    row, column = x[:, None], x[None, :]
     if name == "linear":
-        return np.abs(one - other) / spread
+        return np.abs(row - column) / spread
     if name == "ordinal":
         steps = np.abs(np.subtract.outer(np.arange(len(x)), np.arange(len(x))))
         return steps * (steps + 1) / 2
     if name == "circular":
-        return np.sin(np.pi * (one - other) / (spread + 1)) ** 2
+        return np.sin(np.pi * (row - column) / (spread + 1)) ** 2
     if name == "ratio":
         if (x < 0).any():
             raise OptionError(f"ratio differences need numbers of at least 0, not {x.min():g}")
-        below = (one + other) ** 2
+        below = (row + column) ** 2
     else:
-        below = (one + other - 2 * x.min(initial=np.inf)) * (2 * x.max(initial=0) - one - other)
-    above = (one - other) ** 2
+        below = (row + column - 2 * x.min(initial=np.inf)) * (2 * x.max(initial=0) - row - column)
+    above = (row - column) ** 2
     return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
 
 
@@ -328,11 +325,6 @@ def _checked(table: Floats, n_classes: int) -> Floats:
     return table
 
 
-_FULL = 96  # columns up to which a dense matrix is multiplied
-_CELLS_AT_ONCE = 2**22
-_MAX_PAIRS = 2**24
-
-
 class SufficientStatistics(NamedTuple):
     """Sums over items, for one or more weightings of them."""
 
@@ -341,18 +333,26 @@ class SufficientStatistics(NamedTuple):
     observed: Floats  # (weighting): mean difference between two labels of an item, NaN without
     differ: Floats  # (weighting): summed, with every label counting once
     shares: Floats  # (weighting, class): mean class proportions
-    given: Floats  # (weighting, class): labels on items with a pair
+    labels: Floats  # (weighting, class): labels on items with a pair
     pairs: Floats  # (weighting, class, class): coincidences
 
     @classmethod
     def from_columns(cls, columns: Floats, n_classes: int) -> SufficientStatistics:
         """Cut the columns: (weighting, column)."""
-        share, given, pairs = np.split(columns[:, 4:], [n_classes, 2 * n_classes], axis=1)
-        units, paired, apart, differ = columns[:, :4].T
+        share, labels, pairs = np.split(columns[:, 4:], [n_classes, 2 * n_classes], axis=1)
+        units, paired, spread, differ = columns[:, :4].T
         pairs = pairs.reshape(len(columns), n_classes, -1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            observed = np.where(paired > 0, apart / paired, np.nan)
-            return cls(units, paired, observed, differ, share / units[:, None], given, pairs)
+            observed = np.where(paired > 0, spread / paired, np.nan)
+            return cls(
+                units=units,
+                paired=paired,
+                observed=observed,
+                differ=differ,
+                shares=share / units[:, None],
+                labels=labels,
+                pairs=pairs,
+            )
 
 
 class ItemStatistics:
@@ -361,12 +361,12 @@ class ItemStatistics:
     def __init__(self, votes: Votes, difference: Difference, with_pairs: bool = False) -> None:
         self.votes, self.difference, self.with_pairs = votes, difference, with_pairs
         size = votes.size
-        apart, differ, self._per_label = np.zeros((3, len(size)))
+        spread, differ, self._per_label = np.zeros((3, len(size)))
         np.divide(difference.within(votes), size - 1, out=differ, where=size > 1)
-        np.divide(differ, size, out=apart, where=size > 1)
+        np.divide(differ, size, out=spread, where=size > 1)
         np.divide(1.0, size, out=self._per_label, where=size > 0)
-        # Units, paired, apart and differ: (row, 4).
-        self.scalars = np.stack([size > 0, size > 1, apart, differ], axis=1).astype(np.float64)
+        # Units, paired, spread and differ: (row, 4).
+        self.scalars = np.stack([size > 0, size > 1, spread, differ], axis=1).astype(np.float64)
 
     @cached_property
     def total_columns(self) -> Floats:
@@ -402,18 +402,18 @@ class ItemStatistics:
         cells = np.diff(votes.table.indptr)  # of every row
         row = np.repeat(np.arange(len(cells)), cells**2)
         # Cell c of a row is combined with all cells of this row in turn.
-        one = np.repeat(np.arange(len(votes.table.data)), np.repeat(cells, cells))
+        left = np.repeat(np.arange(len(votes.table.data)), np.repeat(cells, cells))
         begin = np.cumsum(cells**2) - cells**2
-        other = votes.table.indptr[row] + (np.arange(len(row)) - begin[row]) % np.maximum(
+        right = votes.table.indptr[row] + (np.arange(len(row)) - begin[row]) % np.maximum(
             cells[row], 1
         )
         count = votes.table.data
-        joint = count[one] * count[other] - np.where(one == other, count[one], 0)
+        joint = count[left] * count[right] - np.where(left == right, count[left], 0)
         scale = np.divide(1, votes.size - 1, out=np.zeros(len(cells)), where=votes.size > 1)
         label = votes.table.indices.astype(np.int64)
         return sparse.csr_array(
             sparse.coo_array(
-                (joint * scale[row], (row, label[one] * k + label[other])),
+                (joint * scale[row], (row, label[left] * k + label[right])),
                 shape=(len(cells), k * k),
             )
         )
@@ -435,14 +435,14 @@ def without_each(
     whole = ItemStatistics(all_votes, difference, with_pairs)
     own, item, annotator = own_votes(annotations)
     n_columns = len(whole.total_columns)
-    step = max(_CELLS_AT_ONCE * 4 // n_columns, 1)
+    step = max(_CELLS * 4 // n_columns, 1)
     for first in range(0, annotations.n_annotators, step):
         last = min(first + step, annotations.n_annotators)
         change = np.zeros((last - first, n_columns))
-        mine = np.flatnonzero((annotator >= first) & (annotator < last))
-        few = max(_CELLS_AT_ONCE // (4 * min(n_columns, _FULL)), 1)
-        for start in range(0, len(mine), few):
-            rows = mine[start : start + few]
+        own_rows = np.flatnonzero((annotator >= first) & (annotator < last))
+        few = max(_CELLS // (4 * min(n_columns, _FULL)), 1)
+        for start in range(0, len(own_rows), few):
+            rows = own_rows[start : start + few]
             before = all_votes.table[item[rows]]
             after = sparse.csr_array(before - own[rows])
             after.eliminate_zeros()
