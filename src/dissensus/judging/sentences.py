@@ -108,8 +108,10 @@ def _verdict(model: Replacement) -> str:
         return f"{model.judge} may replace an annotator here: {compared}; this holds in {held}."
     few = max(comparison.n_items for comparison in model.compared) < _FEW
     caution = " With so few items, failing is no evidence against it." if few else ""
-    return f"{model.judge} may not replace an annotator here: {compared}; it passes in {held}."
-    f"{caution}"
+    return (
+        f"{model.judge} may not replace an annotator here: {compared}; it passes in {held}."
+        f"{caution}"
+    )
 
 
 def _candidates(passed: int, tested: int) -> str:

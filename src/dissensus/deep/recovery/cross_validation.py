@@ -140,12 +140,12 @@ def cross_validate(
     names = [*specs, *(name for name in (FLOOR, CEILING) if name not in specs)]
     total = len(names) * folds * repeats
     if folder is not None:
-        _check_same_data(Path(folder), votes, label, folds, seed, distance)
+        _check_same_data(Path(folder), votes, label, folds=folds, seed=seed, distance=distance)
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     proba = {name: np.zeros((repeats, *votes.shape)) for name in names}
     seconds = dict.fromkeys(names, 0.0)
     scored: dict[str, Any] = {"ordered": ordered, "distance": distance}
-    for done, (name, repeat, fold) in enumerate(
+    for n_done, (name, repeat, fold) in enumerate(
         product(names, range(repeats), range(folds)), start=1
     ):
         test = folds_of(annotations.n_items, folds, seed, repeat) == fold
@@ -161,7 +161,12 @@ def cross_validate(
                 p = shares_of(resample_votes(votes[test], random))
             else:
                 p = _predict(
-                    *(name, features, annotations, label, train, test),
+                    name,
+                    features,
+                    annotations,
+                    label=label,
+                    train=train,
+                    test=test,
                     seed=seed + repeat,
                     distance=distance,
                 )
@@ -184,12 +189,19 @@ def cross_validate(
         else:
             rows[name].append(soft_scores(arrays["p"], votes[test], **scored))
         if progress is not None:
-            progress(done, total, name)
+            progress(n_done, total, name)
     scores = {
         name: {key: np.array([row[key] for row in by]).reshape(repeats, folds) for key in by[0]}
         for name, by in rows.items()
     }
-    return CrossValidation(scores, seconds, proba, annotations.n_items, folds, repeats)
+    return CrossValidation(
+        scores=scores,
+        seconds=seconds,
+        proba=proba,
+        n_items=annotations.n_items,
+        folds=folds,
+        repeats=repeats,
+    )
 
 
 def majority(votes: Floats, seed: int) -> Integers:
@@ -209,6 +221,7 @@ def _predict(
     name: str,
     features: Features,
     annotations: Annotations,
+    *,
     label: Integers,
     train: Integers,
     test: Integers,
@@ -228,7 +241,7 @@ def _predict(
 
 
 def _check_same_data(
-    folder: Path, votes: Floats, label: Array, folds: int, seed: int, distance: Any
+    folder: Path, votes: Floats, label: Array, *, folds: int, seed: int, distance: Any
 ) -> None:
     """Refuse a folder with folds of other data."""
     digest = blake2b(digest_size=12)
