@@ -26,24 +26,24 @@ _WRITTEN = 12  # judges up to which correlations are written into the cells
 class JudgingReport(PageReport):
     """A page about models as annotators."""
 
-    found: Judging
+    judging: Judging
     name: str
 
     @property
     def seed(self) -> int:  # type: ignore[override]
         """The random seed."""
-        return self.found.seed
+        return self.judging.seed
 
     @property
     def sentences(self) -> list[str]:
         """The sentences that a reader should see first, one of every section."""
-        sections = self.found.sections
+        sections = self.judging.sections
         leading = [sections[name][0] for name in sections if sections[name] and name != "labels"]
         return [*sections["labels"][:1], *leading]
 
     def layout(self) -> Page:
         """Return what the page shows."""
-        judging = self.found
+        judging = self.judging
         drawn = judging_figures(judging)
         worth, pool = judging.panel, judging.pool
         facts = {

@@ -154,7 +154,9 @@ def cross_validate(
         if folder is not None:
             safe = re.sub(r"[^A-Za-z0-9_.=,-]+", "-", name)
             path = Path(folder) / safe / f"{repeat}-{fold}.npz"
-        if path is None or not path.exists():
+        if path is not None and path.exists():
+            p, duration = _read_fold(path, votes.shape[1])
+        else:
             start = process_time()
             if name == CEILING:
                 random = np.random.default_rng([seed + repeat, fold])
@@ -170,24 +172,17 @@ def cross_validate(
                     seed=seed + repeat,
                     distance=distance,
                 )
-            arrays: dict[str, Array] = {"p": p, "seconds": np.array(process_time() - start)}
+            duration = process_time() - start
             if path is not None:
                 with atomic_file(path) as draft, draft.open("wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
-        else:
-            with damage(f"{path}: not a fold of a cross-validation", "; remove it"):
-                arrays = load_arrays(path)
-                arrays = {
-                    "p": arrays["p"].reshape(-1, votes.shape[1]),
-                    "seconds": arrays["seconds"],
-                }
-        proba[name][repeat, test] = arrays["p"]
-        seconds[name] += float(arrays["seconds"]) / (folds * repeats)
+                    np.savez(file, p=p, seconds=np.array(duration))
+        proba[name][repeat, test] = p
+        seconds[name] += duration / (folds * repeats)
         if name == CEILING:
             random = np.random.default_rng([seed, repeat, fold])
             rows[name].append(ceiling_scores(votes[test], random=random, **scored))
         else:
-            rows[name].append(soft_scores(arrays["p"], votes[test], **scored))
+            rows[name].append(soft_scores(p, votes[test], **scored))
         if progress is not None:
             progress(n_done, total, name)
     scores = {
@@ -215,6 +210,13 @@ def folds_of(n_items: int, folds: int, seed: int, repeat: int) -> Integers:
     fold = np.empty(n_items, dtype=np.int64)
     fold[order] = np.arange(n_items) % folds
     return fold
+
+
+def _read_fold(path: Path, n_classes: int) -> tuple[Floats, float]:
+    """Return the distributions of a finished fold, (item, class), and how long they took."""
+    with damage(f"{path}: not a fold of a cross-validation", "; remove it"):
+        arrays = load_arrays(path)
+        return arrays["p"].reshape(-1, n_classes), float(arrays["seconds"])
 
 
 def _predict(

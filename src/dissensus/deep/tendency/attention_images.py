@@ -45,11 +45,11 @@ class ItemMaps(NamedTuple):
     maps: Floats  # (annotator, position)
     shape: tuple[int, ...]
     predicted: list[tuple[str, float]]  # by annotator: label and probability
-    given: list[str]  # by annotator: their label, empty if unknown
+    own_labels: list[str]  # by annotator: their label, empty if unknown
 
     def cards(self, annotators: Sequence[str]) -> list[dict[str, Any]]:
         """Return who is shown, with the label that was predicted and the one they gave."""
-        rows = zip(annotators, self.predicted, self.given, strict=True)
+        rows = zip(annotators, self.predicted, self.own_labels, strict=True)
         return [
             {"annotator": name, "label": label, "probability": probability, "given": own_label}
             for name, (label, probability), own_label in rows
@@ -173,7 +173,7 @@ def _column(item: ItemMaps, names: Sequence[str]) -> Any:
 
 def _caption(item: ItemMaps, annotator: int) -> tuple[str, str]:
     label, probability = item.predicted[annotator]
-    own_label = item.given[annotator]
+    own_label = item.own_labels[annotator]
     return f"{label} ({probability:.0%})", f"gave {own_label}" if own_label else ""
 
 

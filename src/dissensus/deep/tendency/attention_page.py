@@ -226,7 +226,7 @@ def attention_report(
                 maps=values[index],
                 shape=maps.shape,
                 predicted=list(zip(map(str, classes[best]), probability.tolist(), strict=True)),
-                given=[
+                own_labels=[
                     ", ".join(label) if isinstance(label, list) else str(label)
                     for label in own_labels
                 ],
