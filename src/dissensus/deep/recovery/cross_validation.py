@@ -162,20 +162,13 @@ def cross_validate(
                 random = np.random.default_rng([seed + repeat, fold])
                 p = shares_of(resample_votes(votes[test], random))
             else:
+                split = {"label": label, "train": train, "test": test}
                 p = _predict(
-                    name,
-                    features,
-                    annotations,
-                    label=label,
-                    train=train,
-                    test=test,
-                    seed=seed + repeat,
-                    distance=distance,
+                    name, features, annotations, **split, seed=seed + repeat, distance=distance
                 )
             duration = process_time() - start
             if path is not None:
-                with atomic_file(path) as draft, draft.open("wb") as file:
-                    np.savez(file, p=p, seconds=np.array(duration))
+                _write_fold(path, p, duration)
         proba[name][repeat, test] = p
         seconds[name] += duration / (folds * repeats)
         if name == CEILING:
@@ -217,6 +210,11 @@ def _read_fold(path: Path, n_classes: int) -> tuple[Floats, float]:
     with damage(f"{path}: not a fold of a cross-validation", "; remove it"):
         arrays = load_arrays(path)
         return arrays["p"].reshape(-1, n_classes), float(arrays["seconds"])
+
+
+def _write_fold(path: Path, p: Floats, duration: float) -> None:
+    with atomic_file(path) as draft, draft.open("wb") as file:
+        np.savez(file, p=p, seconds=np.array(duration))
 
 
 def _predict(
