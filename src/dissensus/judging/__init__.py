@@ -1,4 +1,8 @@
-"""Models as annotators: whom they may replace, the true rate, and what a panel is worth."""
+"""Models as annotators: whom they may replace, the true rate, and what a panel is worth.
+
+A question is a file with its function and its result; `judging` asks all of them, `sentences` and
+`sections` show what comes out.
+"""
 
 from __future__ import annotations
 

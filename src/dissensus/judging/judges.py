@@ -1,16 +1,14 @@
-"""How good each judge is, with people's agreement with each other as the yardstick.
+"""How good each judge is beside people, and which items people should check after them.
 
-For classes: the probability that the judge and a person who labelled the same item chose the same
-class (the mean over people, every item counting the same), and that of two people. Accuracy is
-against the known class or people's majority, where tied classes count in parts. For numbers and
-ordered classes also the mean error, the mean absolute error and the correlation. Intervals come
-from resampling items, or clusters of items.
+People's agreement with each other is the yardstick. For classes: the probability that the judge and
+a person who labelled the same item chose the same class (the mean over people, every item counting
+the same), and that of two people. Accuracy is against the known class or people's majority, where
+tied classes count in parts. For numbers and ordered classes also the mean error, the mean absolute
+error and the correlation. Intervals come from resampling items, or clusters of items.
 
-Which items people should check.
-
-The judges' prediction s of a person's label, learned from a random seed of human labels, is least
-sure where max_c s_i(c) is lowest: people are asked about these items first, and the pool labels
-them. What the answer of one person about item i adds is taken as
+To check: the judges' prediction s of a person's label, learned from a random seed of human labels,
+is least sure where max_c s_i(c) is lowest, so people are asked about these items first, and the
+pool labels them. What the answer of one person about item i adds is taken as
 
     Σ_c s_i(c) max_c' ([c = c'] + s_i(c')) / 2 - max_c s_i(c)
 
@@ -34,6 +32,11 @@ from .mixed import Mixed, Repeat, by_cluster, resampled
 from .pool import Pooled
 
 MIN_ITEMS = 50  # items with two people, below which only one person is needed
+MIN_SEED = 50  # items that people labelled, chosen at random
+SHORTCUT = 0.8  # beyond this share of the items there is no short cut
+
+_ENOUGH = 0.9  # of the gain of asking about everything
+_AUDIT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +90,8 @@ def judges(
     """Return how good every judge is, in the order of their names."""
     nan = float("nan")
     drawn = resampled(data.cluster, resamples, seed)
-    kappas = _kappas(data)
-    two = np.full(data.n_items, nan) if data.numeric else _two_people(data)
+    kappas, people_kappa = _kappas(data)
+    people_agree = np.full(data.n_items, nan) if data.numeric else _two_people(data)
     out = []
     for number, (name, repeats) in enumerate(
         zip(data.judge_names, data.judge_repeats, strict=True)
@@ -98,11 +101,17 @@ def judges(
         agreement = low = high = people = accuracy = bias = absolute = correlation = nan
         confusion = np.zeros((0, 0))
         if not data.numeric and labelled.any():
-            with_one = _with_one(data, repeats)
-            both = labelled & (data.n_people > 1)
-            used = both if both.sum() >= MIN_ITEMS else labelled & (data.n_people > 0)
-            agreement, low, high = _mean(with_one, used, data.cluster, drawn, confidence)
-            people = float(two[both].mean()) if both.any() else nan
+            judge_agrees = _with_one_person(data, repeats)
+            doubly_labelled = labelled & (data.n_people > 1)
+            compared = (
+                doubly_labelled
+                if doubly_labelled.sum() >= MIN_ITEMS
+                else labelled & (data.n_people > 0)
+            )
+            agreement, low, high = _mean(
+                judge_agrees, compared, cluster=data.cluster, drawn=drawn, confidence=confidence
+            )
+            people = float(people_agree[doubly_labelled].mean()) if doubly_labelled.any() else nan
             confusion = _confusion(data, repeats)
             accuracy = float(_accuracy(data, repeats)[labelled].mean())
         if data.ordered and labelled.any():
@@ -113,13 +122,21 @@ def judges(
             )
         out.append(
             Judge(
-                name,
-                int(labelled.sum()),
-                1 - float(answered.mean()) if data.n_items else nan,
-                *(agreement, low, high, people, *kappas[number]),
-                *(accuracy, bias, absolute, correlation),
-                _consistency(repeats),
-                confusion,
+                judge=name,
+                n_items=int(labelled.sum()),
+                missing=1 - float(answered.mean()) if data.n_items else nan,
+                agreement=agreement,
+                low=low,
+                high=high,
+                people=people,
+                kappa=kappas[number],
+                people_kappa=people_kappa,
+                accuracy=accuracy,
+                bias=bias,
+                absolute_error=absolute,
+                correlation=correlation,
+                consistency=_consistency(repeats),
+                confusion=confusion,
             )
         )
     return tuple(out)
@@ -129,7 +146,7 @@ def _answered(repeats: list[Repeat], n_items: int) -> np.ndarray:
     return repeats[0].label >= 0 if repeats else np.zeros(n_items, dtype=bool)
 
 
-def _with_one(data: Mixed, repeats: list[Repeat]) -> Floats:
+def _with_one_person(data: Mixed, repeats: list[Repeat]) -> Floats:
     """Return the probability of agreeing with one of the people on every item."""
     with np.errstate(invalid="ignore"):
         shares = data.person_votes / data.n_people[:, None]
@@ -138,9 +155,12 @@ def _with_one(data: Mixed, repeats: list[Repeat]) -> Floats:
 
 def _expected(shares: Floats, repeats: list[Repeat]) -> Floats:
     """Return the mean share of the classes that a judge chose: (item)."""
-    every = np.arange(len(shares))
+    row = np.arange(len(shares))
     return sum(
-        (one.weight * np.where(one.label >= 0, shares[every, one.label], 0) for one in repeats),
+        (
+            repeat.weight * np.where(repeat.label >= 0, shares[row, repeat.label], 0)
+            for repeat in repeats
+        ),
         np.zeros(len(shares)),
     )
 
@@ -155,11 +175,11 @@ def _accuracy(data: Mixed, repeats: list[Repeat]) -> Floats:
 def _confusion(data: Mixed, repeats: list[Repeat]) -> Floats:
     """Return how often a class of the target was given a class: (target class, given class)."""
     confusion = np.zeros((data.n_classes, data.n_classes))
-    for one in repeats:
-        used = np.flatnonzero((one.label >= 0) & data.known)
-        given = np.zeros((len(used), data.n_classes))
-        given[np.arange(len(used)), one.label[used]] = one.weight[used]
-        confusion += data.target_shares[used].T @ given
+    for repeat in repeats:
+        rows = np.flatnonzero((repeat.label >= 0) & data.known)
+        answers = np.zeros((len(rows), data.n_classes))
+        answers[np.arange(len(rows)), repeat.label[rows]] = repeat.weight[rows]
+        confusion += data.target_shares[rows].T @ answers
     return confusion
 
 
@@ -171,61 +191,56 @@ def _two_people(data: Mixed) -> Floats:
 
 
 def _mean(
-    value: Floats, used: np.ndarray, cluster: Integers, drawn: Floats, confidence: float
+    value: Floats, counted: np.ndarray, *, cluster: Integers, drawn: Floats, confidence: float
 ) -> tuple[float, float, float]:
     """Return a mean with its bootstrap interval."""
-    total, count = by_cluster(cluster, np.where(used, value, 0), used.astype(float))
-    if not used.any():
+    total, count = by_cluster(cluster, np.where(counted, value, 0), counted.astype(float))
+    if not counted.any():
         return float("nan"), float("nan"), float("nan")
     tail = (1 - confidence) / 2
     with np.errstate(invalid="ignore"):
         low, high = np.nanquantile((drawn @ total) / (drawn @ count), [tail, 1 - tail])
-    return float(value[used].mean()), float(low), float(high)
+    return float(value[counted].mean()), float(low), float(high)
 
 
-def _correlation(one: Floats, other: Floats) -> float:
-    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+def _correlation(first: Floats, second: Floats) -> float:
+    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
-    return float(np.corrcoef(one, other)[0, 1])
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _consistency(repeats: list[Repeat]) -> float:
     """Return the probability that two answers of a judge to one item are equal."""
     equal = pairs = 0
-    for number, one in enumerate(repeats):
-        for other in repeats[:number]:
-            both = (one.label >= 0) & (other.label >= 0)
-            equal += int((one.label == other.label)[both].sum())
-            pairs += int(both.sum())
+    for number, first in enumerate(repeats):
+        for second in repeats[:number]:
+            answered = (first.label >= 0) & (second.label >= 0)
+            equal += int((first.label == second.label)[answered].sum())
+            pairs += int(answered.sum())
     return equal / pairs if pairs else float("nan")
 
 
-def _kappas(data: Mixed) -> list[tuple[float, float]]:
+def _kappas(data: Mixed) -> tuple[list[float], float]:
     """Return the mean kappa of every judge with people, and that of people."""
-    together = data.people.merge(data.judges)
-    pairs = pairwise(together, "cohen", weights=data.people.scale, min_overlap=5)
-    is_judge = np.isin(together.annotators, data.judges.annotators)
+    everybody = data.people.merge(data.judges)
+    pairs = pairwise(everybody, "cohen", weights=data.people.scale, min_overlap=5)
+    is_judge = np.isin(everybody.annotators, data.judges.annotators)
     person = ~is_judge
-    among = pairs.value[person[pairs.one] & person[pairs.other]]
-    people = float(np.nanmean(among)) if (~np.isnan(among)).any() else float("nan")
-    position = {name: code for code, name in enumerate(together.annotators.tolist())}
+    of_people = _known_mean(pairs.value[person[pairs.one] & person[pairs.other]])
+    position = {name: code for code, name in enumerate(everybody.annotators.tolist())}
     out = []
     for name in data.judges.annotators.tolist():
         code = position[name]
-        mine = ((pairs.one == code) & person[pairs.other]) | (
+        with_people = ((pairs.one == code) & person[pairs.other]) | (
             (pairs.other == code) & person[pairs.one]
         )
-        values = pairs.value[mine]
-        out.append(
-            (float(np.nanmean(values)) if (~np.isnan(values)).any() else float("nan"), people)
-        )
-    return out
+        out.append(_known_mean(pairs.value[with_people]))
+    return out, of_people
 
 
-MIN_SEED = 50  # items that people labelled, chosen at random
-SHORTCUT = 0.8  # beyond this share of the items there is no short cut
-_ENOUGH = 0.9  # of the gain of asking about everything
-_AUDIT = 0.1
+def _known_mean(values: Floats) -> float:
+    """Return the mean of the values that are known, NaN without any."""
+    return float(np.nanmean(values)) if (~np.isnan(values)).any() else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,19 +306,27 @@ def escalate(
     free = np.flatnonzero(~data.known & (data.n_judges > 0))
     s = pooled.predicted[free]
     top = s.max(axis=1)
-    gain = np.maximum(_asked(s) - top, 0)
+    gain = np.maximum(_after_answer(s) - top, 0)
     order = np.lexsort((free, top.round(12)))
     free, top, gain = free[order], top[order], gain[order]
-    upto, total = np.concatenate([[0.0], np.cumsum(gain)]), float(gain.sum())
-    gained = upto / total if total > 0 else np.ones(len(upto))
+    cumulative, total = np.concatenate([[0.0], np.cumsum(gain)]), float(gain.sum())
+    gained = cumulative / total if total > 0 else np.ones(len(cumulative))
     enough = int(np.searchsorted(gained, _ENOUGH))
     count = min(enough if budget is None else budget, len(free))
-    chosen, audit = _with_audit(len(free), count, seed)
-    items = data.people.items[free]
-    return Escalation(items, 1 - top, gain, gained, enough, chosen, audit, int(data.known.sum()))
+    positions, audit = _with_audit(len(free), count, seed)
+    return Escalation(
+        items=data.people.items[free],
+        doubt=1 - top,
+        gain=gain,
+        gained=gained,
+        enough=enough,
+        chosen=positions,
+        audit=audit,
+        n_seed=int(data.known.sum()),
+    )
 
 
-def _asked(s: Floats) -> Floats:
+def _after_answer(s: Floats) -> Floats:
     """Return the expected probability of the label after one answer: (item)."""
     out = np.zeros(len(s))
     for label in range(s.shape[1]):
@@ -317,7 +340,7 @@ def _with_audit(n_items: int, count: int, seed: int) -> tuple[Integers, npt.NDAr
     """Return positions: the first ones, and a tenth of the count at random from all."""
     n_random = math.ceil(_AUDIT * count) if count < n_items else 0
     drawn = np.random.default_rng(seed).permutation(n_items)[:n_random]
-    rest = np.setdiff1d(np.arange(n_items), drawn)[: count - n_random]
-    chosen = np.union1d(drawn, rest)
+    most_doubtful = np.setdiff1d(np.arange(n_items), drawn)[: count - n_random]
+    positions = np.union1d(drawn, most_doubtful)
     everything = count >= n_items
-    return chosen, np.isin(chosen, drawn) | everything
+    return positions, np.isin(positions, drawn) | everything

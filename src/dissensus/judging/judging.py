@@ -1,6 +1,6 @@
-"""All questions about models as annotators, as far as the data allow.
+"""All questions about models as annotators, as far as the data allow, and a plan for people.
 
-Whom to ask about what, and when to stop: a plan for people that knows what models predict.
+The plan says whom to ask about what, and when to stop, knowing what models predict.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ from .transport import Difference, Transported, periods, transport, true_differe
 from .true_mean import Mean, true_mean
 from .true_shares import SAMPLED, Sampled, Share, true_shares
 
+_MOST_GROUPS = 6  # whose differences are estimated
+
 
 def plan(data: Mixed, pooled: Pooled, *, budget: float, **settings: Any) -> Plan:
     """Return which labels to request of which people; settings as those of `dissensus.plan`."""
     settings.setdefault("policy", "active-lab")
     settings.setdefault("draws", 0)
     return plan_labels(data.people, budget=budget, probabilities=pooled.predicted, **settings)
-
-
-_MOST_GROUPS = 6  # whose differences are estimated
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,13 +112,14 @@ class Judging:
         """Classes that only models use."""
         return self._only(self.data.judges, self.data.people)
 
-    def _only(self, these: Annotations, others: Annotations) -> Names:
-        if self.data.numeric or not len(these) or not len(others):
+    def _only(self, users: Annotations, non_users: Annotations) -> Names:
+        if self.data.numeric or not len(users) or not len(non_users):
             return self.data.classes[:0]
-        used = [
-            np.bincount(one.label, minlength=self.data.n_classes) > 0 for one in (these, others)
-        ]
-        return self.data.classes[used[0] & ~used[1]]
+        inside, outside = (
+            np.bincount(labels.label, minlength=self.data.n_classes) > 0
+            for labels in (users, non_users)
+        )
+        return self.data.classes[inside & ~outside]
 
     @cached_property
     def sections(self) -> dict[str, list[str]]:
@@ -136,21 +136,21 @@ class Judging:
         """Section → rows."""
         tables = {
             "replacement": [
-                {name: value for name, value in vars(one).items() if name != "compared"}
-                | {"verdict": one.verdict}
-                for one in self.replacement.models
+                {name: value for name, value in vars(test).items() if name != "compared"}
+                | {"verdict": test.verdict}
+                for test in self.replacement.models
             ],
             "judges": [
-                {name: value for name, value in vars(one).items() if name != "confusion"}
+                {name: value for name, value in vars(row).items() if name != "confusion"}
                 | {"kind": kind}
                 for kind, group in (("model", self.judges), ("code", self.code))
-                for one in group
+                for row in group
             ],
-            "shares": [vars(one) for one in self.shares],
-            "means": [vars(one) for one in self.means],
-            "differences": [vars(one) for one in self.differences],
-            "pair_biases": [vars(one) for one in self.pair_biases],
-            "transport": [vars(one) for one in self.transport],
+            "shares": [vars(share) for share in self.shares],
+            "means": [vars(mean) for mean in self.means],
+            "differences": [vars(difference) for difference in self.differences],
+            "pair_biases": [vars(bias) for bias in self.pair_biases],
+            "transport": [vars(transported) for transported in self.transport],
         }
         return {name: as_plain(rows) for name, rows in tables.items()}
 
@@ -173,12 +173,12 @@ class Judging:
             "only_people": self.only_people.tolist(),
             "only_models": self.only_models.tolist(),
             **self.tables,
-            "compared": {one.judge: as_plain(one.compared) for one in self.replacement.models},
+            "compared": {test.judge: as_plain(test.compared) for test in self.replacement.models},
             "people_as_candidates": {
                 "tested": self.replacement.n_people_tested,
                 "pass": self.replacement.n_people_pass,
             },
-            "confusion": {one.judge: as_plain(one.confusion) for one in self.judges},
+            "confusion": {row.judge: as_plain(row.confusion) for row in self.judges},
             "panel": None if worth is None else as_plain(vars(worth)),
             "pool": None
             if self.pool is None
@@ -256,11 +256,8 @@ def judge(
     Examples
     --------
     >>> from dissensus.datasets.simulation import simulate_judges
-    >>> found = judge(simulate_judges(n_items=200, n_labelled=100, seed=1).annotations)
-    >>> found
+    >>> judge(simulate_judges(n_items=200, n_labelled=100, seed=1).annotations)
     <Judging: 4 models and 3 people on 200 items>
-
-
     """
     if sampled not in SAMPLED:
         raise OptionError(f"sampled = {sampled!r}, but it must be {', '.join(SAMPLED)}")
@@ -275,7 +272,7 @@ def judge(
         by = _periods(annotations)
     data = mixed(annotations, cluster=cluster, by=by, truth=as_truth(truth))
     draw: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
-    alone = _alone(data)
+    only_judge = _only_judge(data)
     labelled = bool(data.known.any())
     merged = pool(data, seed=seed) if labelled and not data.numeric else None
     return Judging(
@@ -288,18 +285,20 @@ def judge(
         code=judges(replace(data, judges=data.code), **draw) if len(data.code) else (),
         shares=()
         if data.ordered
-        else true_shares(data, sampled=sampled, judge=alone, confidence=confidence, seed=seed),
-        means=true_mean(data, sampled=sampled, judge=alone, confidence=confidence, seed=seed)
+        else true_shares(data, sampled=sampled, judge=only_judge, confidence=confidence, seed=seed),
+        means=true_mean(data, sampled=sampled, judge=only_judge, confidence=confidence, seed=seed)
         if data.ordered
         else (),
-        differences=_differences(data, alone, sampled, confidence),
+        differences=_differences(data, only_judge, sampled=sampled, confidence=confidence),
         panel=panel(data, families=families, **draw) if labelled else None,
         pool=merged,
         escalation=None
         if merged is None or not (~data.known & (data.n_judges > 0)).any()
         else escalate(data, merged, budget=budget, seed=seed),
-        pair_biases=_biases(data, lengths, systems, families, confidence),
-        transport=transport(data, reference=reference, judge=alone, confidence=confidence),
+        pair_biases=_biases(
+            data, lengths=lengths, systems=systems, families=families, confidence=confidence
+        ),
+        transport=transport(data, reference=reference, judge=only_judge, confidence=confidence),
         copies=copies(data.judges, seed=seed)
         if not labelled and data.judges.n_annotators > 2 and not data.numeric
         else None,
@@ -307,13 +306,13 @@ def judge(
     )
 
 
-def _alone(data: Mixed) -> int | None:
+def _only_judge(data: Mixed) -> int | None:
     """Return the only judge; nothing where a panel of several is the judge."""
     return 0 if data.judges.n_annotators == 1 else None
 
 
 def _differences(
-    data: Mixed, alone: int | None, sampled: Sampled, confidence: float
+    data: Mixed, only_judge: int | None, *, sampled: Sampled, confidence: float
 ) -> tuple[Difference, ...]:
     names = data.groups.tolist()
     if sampled != "random" or not 2 <= len(names) <= _MOST_GROUPS:
@@ -322,21 +321,22 @@ def _differences(
     if len(labels) == 2:
         labels = labels[1:]
     return tuple(
-        true_difference(data, one, other, label=label, judge=alone, confidence=confidence)
+        true_difference(data, first, second, label=label, judge=only_judge, confidence=confidence)
         for label in labels
-        for one, other in combinations(names, 2)
+        for first, second in combinations(names, 2)
     )
 
 
 def _biases(
     data: Mixed,
+    *,
     lengths: Mapping[str, tuple[float, float]] | None,
     systems: Mapping[str, tuple[str, str]] | None,
     families: Mapping[str, str] | None,
     confidence: float,
 ) -> tuple[PairBias, ...]:
-    known = "order" in data.judges.columns or lengths or systems
-    if data.numeric or data.n_classes not in (2, 3) or not known:
+    about_pairs = "order" in data.judges.columns or lengths or systems
+    if data.numeric or data.n_classes not in (2, 3) or not about_pairs:
         return ()
     return pair_biases(
         data, lengths=lengths, systems=systems, families=families, confidence=confidence
@@ -355,9 +355,9 @@ def _periods(annotations: Annotations) -> list[str | None]:
         except ValueError:
             when = None
     if when is None:
-        raise OptionError("--by time needs a column of times")
-    first = np.full(annotations.n_items, np.inf)
-    known = np.isfinite(when)
-    item: Integers = annotations.item[known].astype(np.int64)
-    np.minimum.at(first, item, when[known])
-    return periods([float(one) if np.isfinite(one) else None for one in first])
+        raise OptionError(remedy="needs a column of times", by="time")
+    earliest = np.full(annotations.n_items, np.inf)
+    has_time = np.isfinite(when)
+    item: Integers = annotations.item[has_time].astype(np.int64)
+    np.minimum.at(earliest, item, when[has_time])
+    return periods([float(time) if np.isfinite(time) else None for time in earliest])

@@ -174,12 +174,14 @@ class Mixed:
 
     def restrict(self, items: Mask) -> Mixed:
         """Return only these items."""
-        one, two, three = (
-            part.subset(items=items) for part in (self.people, self.judges, self.code)
-        )
-        group = self.group[items]
         return Mixed(
-            one, two, three, compact(self.cluster[items]), group, self.groups, self.truth[items]
+            people=self.people.subset(items=items),
+            judges=self.judges.subset(items=items),
+            code=self.code.subset(items=items),
+            cluster=compact(self.cluster[items]),
+            group=self.group[items],
+            groups=self.groups,
+            truth=self.truth[items],
         )
 
     def per_group(self) -> Iterator[tuple[str, Mask]]:
@@ -204,12 +206,16 @@ def mixed(
     model, code_ = annotations.is_kind("model"), annotations.is_kind("code")
     if not model.any():
         names = annotations.annotators.tolist()
-        shown = ", ".join(names[:20]) + (f" … ({len(names)} in all)" if len(names) > 20 else "")
+        listed = ", ".join(names[:20]) + (f" … ({len(names)} in all)" if len(names) > 20 else "")
         raise DataError(
-            f"no annotator is known to be a model; name them with --models, there are {shown}"
+            "no annotator is known to be a model",
+            remedy=f"name them with {{}}, there are {listed}",
+            models=...,
         )
-    annotations, known = _with_truth(annotations, truth)
-    parts = [annotations.subset(annotators=kept) for kept in (~model & ~code_, model, code_)]
+    annotations, truth_codes = _with_truth(annotations, truth)
+    people, judges, checks = (
+        annotations.subset(annotators=members) for members in (~model & ~code_, model, code_)
+    )
     cluster_of = item_values(annotations, cluster, "cluster")
     group_of = item_values(annotations, by, "group")
     codes = np.arange(annotations.n_items)
@@ -223,7 +229,15 @@ def mixed(
         groups = code([name for name in group_of if name is not None])[1]
         table = {name: position for position, name in enumerate(groups.tolist())}
         group = np.array([-1 if name is None else table[name] for name in group_of])
-    return Mixed(parts[0], parts[1], parts[2], codes, group, groups, known)
+    return Mixed(
+        people=people,
+        judges=judges,
+        code=checks,
+        cluster=codes,
+        group=group,
+        groups=groups,
+        truth=truth_codes,
+    )
 
 
 def _with_truth(
@@ -234,47 +248,47 @@ def _with_truth(
 
     if truth:
         names = set(annotations.classes.tolist())
-        wanted = set(annotations.items.tolist())
-        new = {str(label) for item, label in truth.items() if str(item) in wanted} - names
+        items = set(annotations.items.tolist())
+        new = {str(label) for item, label in truth.items() if str(item) in items} - names
         if new:
-            together = code([*annotations.classes.tolist(), *sorted(new)])[1]
+            classes = code([*annotations.classes.tolist(), *sorted(new)])[1]
             annotations = annotations.recode(
-                together if annotations.scale != "nominal" else [*annotations.classes, *sorted(new)]
+                classes if annotations.scale != "nominal" else [*annotations.classes, *sorted(new)]
             )
-    known = gold_codes(annotations, truth)
-    return annotations, np.full(annotations.n_items, -1) if known is None else known
+    codes = gold_codes(annotations, truth)
+    return annotations, np.full(annotations.n_items, -1) if codes is None else codes
 
 
 def item_values(
-    annotations: Annotations, given: Mapping[str, Any] | Sequence[Any] | str | None, what: str
+    annotations: Annotations, source: Mapping[str, Any] | Sequence[Any] | str | None, purpose: str
 ) -> list[str | None] | None:
     """Return a text for every item, from a column, a mapping or a list; `None` for none."""
     from ..base.names import text
 
-    if given is None:
+    if source is None:
         return None
-    if isinstance(given, str):
-        if given not in annotations.columns:
+    if isinstance(source, str):
+        if source not in annotations.columns:
             have = ", ".join(annotations.columns) or "none"
-            raise DataError(f"no column {given!r} for the {what}; the annotations carry {have}")
-        values: Array = annotations.columns[given]
+            raise DataError(f"no column {source!r} for the {purpose}; the annotations carry {have}")
+        values: Array = annotations.columns[source]
         out: list[str | None] = [None] * annotations.n_items
         for item, value in zip(annotations.item.tolist(), values.tolist(), strict=True):
             if value is not None and value == value:
                 name = text(value)
                 if out[item] not in (None, name):
                     raise DataError(
-                        f"item {annotations.items[item]!r} has two values of {given!r}: "
+                        f"item {annotations.items[item]!r} has two values of {source!r}: "
                         f"{out[item]!r} and {name!r}"
                     )
                 out[item] = name
         return out
-    if isinstance(given, Mapping):
-        table = {text(item): value for item, value in given.items()}
-        given = [table.get(name) for name in annotations.items.tolist()]
-    if len(given) != annotations.n_items:
-        raise DataError(f"{len(given)} values of the {what} for {annotations.n_items} items")
-    return [None if value is None or value != value else text(value) for value in given]
+    if isinstance(source, Mapping):
+        table = {text(item): value for item, value in source.items()}
+        source = [table.get(name) for name in annotations.items.tolist()]
+    if len(source) != annotations.n_items:
+        raise DataError(f"{len(source)} values of the {purpose} for {annotations.n_items} items")
+    return [None if value is None or value != value else text(value) for value in source]
 
 
 def repeats_of(annotations: Annotations) -> list[list[Repeat]]:
@@ -284,34 +298,34 @@ def repeats_of(annotations: Annotations) -> list[list[Repeat]]:
     item, annotator = item[order], annotator[order]
     label = annotations.label.astype(np.int64)[order]
     key = annotator * annotations.n_items + item
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    size = np.diff(np.append(first, len(key)))
-    number = np.arange(len(key)) - np.repeat(first, size)
+    run_start = np.flatnonzero(np.diff(key, prepend=-1))
+    size = np.diff(np.append(run_start, len(key)))
+    number = np.arange(len(key)) - np.repeat(run_start, size)
     weight = 1 / np.repeat(size, size)
     starts = np.searchsorted(annotator, np.arange(annotations.n_annotators + 1))
     out = []
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        mine = []
+        repeats = []
         for repeat in range(int(number[start:stop].max(initial=-1)) + 1):
             rows = start + np.flatnonzero(number[start:stop] == repeat)
             labels, weights = np.full(annotations.n_items, -1), np.zeros(annotations.n_items)
             labels[item[rows]], weights[item[rows]] = label[rows], weight[rows]
-            mine.append(Repeat(labels, weights))
-        out.append(mine)
+            repeats.append(Repeat(labels, weights))
+        out.append(repeats)
     return out
 
 
 def row_weights(annotations: Annotations) -> Floats:
     """Return 1 / the number of labels that the same annotator gave to the same item."""
-    first = np.flatnonzero(np.concatenate([[True], ~annotations.repeats])[: len(annotations)])
-    size = np.diff(np.append(first, len(annotations)))
+    run_start = np.flatnonzero(np.concatenate([[True], ~annotations.repeats])[: len(annotations)])
+    size = np.diff(np.append(run_start, len(annotations)))
     return np.repeat(1 / size, size)
 
 
 def voices(annotations: Annotations) -> Integers:
     """Return the number of annotators of every item."""
-    first = np.concatenate([[True], ~annotations.repeats])[: len(annotations)]
-    return np.bincount(annotations.item[first], minlength=annotations.n_items)
+    is_first = np.concatenate([[True], ~annotations.repeats])[: len(annotations)]
+    return np.bincount(annotations.item[is_first], minlength=annotations.n_items)
 
 
 def weighted_votes(annotations: Annotations) -> Floats:

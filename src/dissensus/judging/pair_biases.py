@@ -94,7 +94,7 @@ def pair_biases(
     families
         Judge or system → its family; by default what stands before `/`.
     """
-    shown = first_shown(data.judges)
+    first_answer = first_shown(data.judges)
     names = data.judges.items.tolist()
     longer = systems_of = None
     if lengths:
@@ -105,84 +105,100 @@ def pair_biases(
     people = _preferred(data.target_shares)
     out = []
     for judge, name in enumerate(data.judge_names):
-        mine = data.judges.annotator == judge
-        item, label = data.judges.item[mine].astype(np.int64), data.judges.label[mine]
+        rows = data.judges.annotator == judge
+        item, label = data.judges.item[rows].astype(np.int64), data.judges.label[rows]
         picks = _means(item, (label == 1).astype(float), np.isin(label, (0, 1)), data.n_items)
-        if shown is not None:
-            out.append(_position(name, item, label, shown[mine], data, confidence))
-        if longer is not None:
-            out.append(_excess(name, "length", picks, people, longer, data, confidence))
+        if first_answer is not None:
+            out.append(
+                _position(
+                    data,
+                    name,
+                    item=item,
+                    label=label,
+                    first_answer=first_answer[rows],
+                    confidence=confidence,
+                )
+            )
+        marked = {"length": longer}
         if systems_of is not None:
             own = _of_family(systems_of, family_of(name, families), families)
-            if (own >= 0).any():
-                out.append(_excess(name, "family", picks, people, own, data, confidence))
+            marked["family"] = own if (own >= 0).any() else None
+        out += [
+            _excess(
+                data, name, kind, picks=picks, people=people, marked=answers, confidence=confidence
+            )
+            for kind, answers in marked.items()
+            if answers is not None
+        ]
     return tuple(out)
 
 
 def first_shown(judges: Annotations) -> Integers | None:
     """Return which answer was shown first with every label: 0, 1, or -1 where it is unknown."""
-    given: Array | None = judges.columns.get("order")
-    if given is None or judges.n_classes < 2:
+    orders: Array | None = judges.columns.get("order")
+    if orders is None or judges.n_classes < 2:
         return None
     table = dict(_SWAPPED)
     for code, name in enumerate(judges.classes[:2].tolist()):
         table[name.casefold()] = code
     words = [
         word.strip().casefold()
-        for word in as_names(["" if one is None else one for one in given.tolist()]).tolist()
+        for word in as_names(["" if order is None else order for order in orders.tolist()]).tolist()
     ]
-    found = np.array([table.get(word, -1) for word in words], dtype=np.int64)
-    return found if (found >= 0).any() else None
+    codes = np.array([table.get(word, -1) for word in words], dtype=np.int64)
+    return codes if (codes >= 0).any() else None
 
 
 def _position(
-    name: str, item: Integers, label: Array, shown: Integers, data: Mixed, confidence: float
+    data: Mixed,
+    name: str,
+    *,
+    item: Integers,
+    label: Array,
+    first_answer: Integers,
+    confidence: float,
 ) -> PairBias:
-    used = (shown >= 0) & np.isin(label, (0, 1))
-    item, label, shown = item[used], label[used].astype(np.int64), shown[used]
-    nan = float("nan")
+    usable = (first_answer >= 0) & np.isin(label, (0, 1))
+    item, label, first_answer = item[usable], label[usable].astype(np.int64), first_answer[usable]
     if not len(item):
-        return PairBias(name, "position", nan, nan, nan, 0, problem="few")
-    chose_first = (label == shown).astype(float)
-    rates, each = [], []
+        return _without_estimate(name, "position", "few", 0)
+    chose_first = (label == first_answer).astype(float)
+    rates, picks = [], []
     for order in (0, 1):
-        here = shown == order
-        rates.append(_means(item[here], chose_first[here], np.ones(here.sum(), bool), data.n_items))
-        each.append(
+        rows = first_answer == order
+        rates.append(_means(item[rows], chose_first[rows], np.ones(rows.sum(), bool), data.n_items))
+        picks.append(
             _means(
-                item[here],
-                (label[here] == 1).astype(float),
-                np.ones(here.sum(), bool),
+                item[rows],
+                (label[rows] == 1).astype(float),
+                np.ones(rows.sum(), bool),
                 data.n_items,
             )
         )
-    both = ~np.isnan(rates[0]) & ~np.isnan(rates[1])
-    flips = both & (np.abs(each[0] - each[1]) > 0.5)
+    in_both = ~np.isnan(rates[0]) & ~np.isnan(rates[1])
+    flips = in_both & (np.abs(picks[0] - picks[1]) > 0.5)
     to_first = flips & (rates[0] + rates[1] > 1)
     n_flips, n_first = int(flips.sum()), int(to_first.sum())
     stack = np.stack(rates)
-    known = (~np.isnan(stack)).any(axis=0)
-    value = np.nanmean(stack[:, known], axis=0) - 0.5
-    share = float((shown == 0).mean())
-    n_pairs, n_both = int(known.sum()), int(both.sum())
+    answered = (~np.isnan(stack)).any(axis=0)
+    value = np.nanmean(stack[:, answered], axis=0) - 0.5
+    share = float((first_answer == 0).mean())
+    n_pairs, n_both = int(answered.sum()), int(in_both.sum())
     if n_both < n_pairs / 2 and max(share, 1 - share) > _FIXED:
-        return PairBias(
-            name, "position", nan, nan, nan, n_pairs, both_orders=n_both, problem="order"
-        )
-    estimate, low, high = mean_interval(value, data.cluster[known], confidence)
-    p_value = _sign_test(n_first, n_flips) if n_flips else nan
+        return _without_estimate(name, "position", "order", n_pairs, both_orders=n_both)
+    estimate, low, high = mean_interval(value, data.cluster[answered], confidence)
     return PairBias(
-        name,
-        "position",
-        estimate,
-        low,
-        high,
-        n_pairs,
-        n_flips,
-        n_first,
-        p_value,
-        n_both,
-        _needed(value, low, high),
+        judge=name,
+        kind="position",
+        estimate=estimate,
+        low=low,
+        high=high,
+        n_pairs=n_pairs,
+        n_flips=n_flips,
+        to_first=n_first,
+        p_value=_sign_test(n_first, n_flips) if n_flips else float("nan"),
+        both_orders=n_both,
+        needed=_needed(value, low, high),
     )
 
 
@@ -191,26 +207,50 @@ def _sign_test(n_first: int, n: int) -> float:
     return min(1.0, 2 * float(bdtr(min(n_first, n - n_first), n, 0.5)))
 
 
+def _without_estimate(
+    name: str, kind: str, problem: str, n_pairs: int, *, both_orders: int = 0
+) -> PairBias:
+    """Return a bias that cannot be computed."""
+    nan = float("nan")
+    return PairBias(
+        judge=name,
+        kind=kind,
+        estimate=nan,
+        low=nan,
+        high=nan,
+        n_pairs=n_pairs,
+        both_orders=both_orders,
+        problem=problem,
+    )
+
+
 def _excess(
+    data: Mixed,
     name: str,
     kind: str,
+    *,
     picks: Floats,
     people: Floats,
     marked: Integers,
-    data: Mixed,
     confidence: float,
 ) -> PairBias:
     """Return how much more often a judge chooses the marked answer than people do."""
-    used = (marked >= 0) & ~np.isnan(picks) & ~np.isnan(people)
-    nan = float("nan")
-    if used.sum() < 2:
+    compared = (marked >= 0) & ~np.isnan(picks) & ~np.isnan(people)
+    n_pairs = int(compared.sum())
+    if n_pairs < 2:
         problem = "people" if np.isnan(people).all() else "few"
-        return PairBias(name, kind, nan, nan, nan, int(used.sum()), problem=problem)
-    sign = np.where(marked[used] == 1, 1.0, -1.0)
-    value = sign * (picks[used] - people[used])
-    estimate, low, high = mean_interval(value, data.cluster[used], confidence)
+        return _without_estimate(name, kind, problem, n_pairs)
+    sign = np.where(marked[compared] == 1, 1.0, -1.0)
+    value = sign * (picks[compared] - people[compared])
+    estimate, low, high = mean_interval(value, data.cluster[compared], confidence)
     return PairBias(
-        name, kind, estimate, low, high, int(used.sum()), needed=_needed(value, low, high)
+        judge=name,
+        kind=kind,
+        estimate=estimate,
+        low=low,
+        high=high,
+        n_pairs=n_pairs,
+        needed=_needed(value, low, high),
     )
 
 
@@ -237,11 +277,11 @@ def _needed(value: Floats, low: float, high: float, size: float = 0.05) -> int:
     return int(np.ceil(len(value) * (reach / size) ** 2))
 
 
-def _means(item: Integers, value: Floats, used: npt.NDArray[np.bool_], n_items: int) -> Floats:
+def _means(item: Integers, value: Floats, usable: npt.NDArray[np.bool_], n_items: int) -> Floats:
     """Return the mean of every item, NaN without values."""
     with np.errstate(invalid="ignore"):
-        return np.bincount(item[used], value[used], minlength=n_items) / np.bincount(
-            item[used], minlength=n_items
+        return np.bincount(item[usable], value[usable], minlength=n_items) / np.bincount(
+            item[usable], minlength=n_items
         )
 
 

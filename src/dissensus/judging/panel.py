@@ -85,34 +85,49 @@ def panel(
     n_items = int((~np.isnan(error).all(axis=1)).sum())
     nan = float("nan")
     if n_items < MIN_ITEMS:
-        empty = np.full((len(names), len(names)), nan)
-        few = (nan, nan, nan, nan, nan, False, nan, nan, "", nan, nan)
-        return PanelWorth(names, n_items, empty, *few)
+        return PanelWorth(
+            judges=names,
+            n_items=n_items,
+            correlation=np.full((len(names), len(names)), nan),
+            rho=nan,
+            worth=nan,
+            low=nan,
+            high=nan,
+            people_rho=nan,
+            shared=False,
+            accuracy=nan,
+            best=nan,
+            best_judge="",
+            within=nan,
+            between=nan,
+        )
     drawn = resampled(data.cluster, resamples, seed)
     sums, shape = _pair_sums(error, data.cluster)
     matrix = _as_matrix(_correlations(sums.sum(axis=0)[None], shape)[0], len(names))
     rho = mean_above(matrix)
-    again = np.nanmean(_correlations(drawn @ sums, shape), axis=1)
+    resampled_rho = np.nanmean(_correlations(drawn @ sums, shape), axis=1)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(effective_number(len(names), again), [tail, 1 - tail]).tolist()
-    people, people_again = _people_correlation(data, drawn, seed)
-    apart = again - people_again
-    shared = bool(np.quantile(apart, tail) > 0) if not np.isnan(people) else False
-    accuracy, best, who = (nan, nan, "") if data.numeric else _accuracies(data, error, names)
+    low, high = np.quantile(effective_number(len(names), resampled_rho), [tail, 1 - tail]).tolist()
+    people_rho, resampled_people_rho = _people_correlation(data, drawn, seed)
+    excess = resampled_rho - resampled_people_rho
+    shared = bool(np.quantile(excess, tail) > 0) if not np.isnan(people_rho) else False
+    accuracy, best, best_judge = (nan, nan, "") if data.numeric else _accuracies(data, error, names)
+    within, between = _by_family(matrix, [family_of(name, families) for name in names])
     return PanelWorth(
-        names,
-        n_items,
-        matrix,
-        rho,
-        float(effective_number(len(names), rho)),
-        low,
-        high,
-        people,
-        shared,
-        accuracy,
-        best,
-        who,
-        *_by_family(matrix, [family_of(name, families) for name in names]),
+        judges=names,
+        n_items=n_items,
+        correlation=matrix,
+        rho=rho,
+        worth=float(effective_number(len(names), rho)),
+        low=low,
+        high=high,
+        people_rho=people_rho,
+        shared=shared,
+        accuracy=accuracy,
+        best=best,
+        best_judge=best_judge,
+        within=within,
+        between=between,
     )
 
 
@@ -127,8 +142,8 @@ def effective_number(n_judges: int, rho: Any) -> Any:
 
 def family_of(name: str, families: Mapping[str, str] | None = None) -> str:
     """Return the family of a judge: as given, or what stands before `/` in model/prompt."""
-    given = (families or {}).get(name)
-    return given if given is not None else name.partition("/")[0]
+    family = (families or {}).get(name)
+    return family if family is not None else name.partition("/")[0]
 
 
 def mean_above(matrix: Floats) -> float:
@@ -144,28 +159,31 @@ def _errors(data: Mixed) -> Floats:
         if data.numeric:
             out[:, judge] = data.judge_value(judge) - data.target_value
             continue
-        used = (data.majority >= 0) & (repeats[0].label >= 0 if repeats else False)
+        usable = (data.majority >= 0) & (repeats[0].label >= 0 if repeats else False)
         wrong = sum(
-            (one.weight * ((one.label >= 0) & (one.label != data.majority)) for one in repeats),
+            (
+                repeat.weight * ((repeat.label >= 0) & (repeat.label != data.majority))
+                for repeat in repeats
+            ),
             np.zeros(data.n_items),
         )
-        out[used, judge] = wrong[used]
+        out[usable, judge] = wrong[usable]
     return out
 
 
 def _pair_sums(error: Floats, cluster: Integers) -> tuple[Any, int]:
     """Return sums for the correlations of all pairs: (cluster, six sums of every pair)."""
-    one, other = np.triu_indices(error.shape[1], 1)
-    known = (~np.isnan(error)).astype(float)
+    first, second = np.triu_indices(error.shape[1], 1)
+    present = (~np.isnan(error)).astype(float)
     value = np.nan_to_num(error)
     n_clusters = int(cluster.max(initial=-1)) + 1
-    sums = np.empty((n_clusters, 6, len(one)), dtype=np.float32)
-    for pair, (i, j) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
-        x, y, both = value[:, i], value[:, j], known[:, i] * known[:, j]
-        columns = (both, x * both, y * both, x * x * both, y * y * both, x * y * both)
+    sums = np.empty((n_clusters, 6, len(first)), dtype=np.float32)
+    for pair, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        x, y, shared = value[:, i], value[:, j], present[:, i] * present[:, j]
+        columns = (shared, x * shared, y * shared, x * x * shared, y * y * shared, x * y * shared)
         for row, column in enumerate(by_cluster(cluster, *columns)):
             sums[:, row, pair] = column
-    return sums.reshape(n_clusters, -1), len(one)
+    return sums.reshape(n_clusters, -1), len(first)
 
 
 def _correlations(sums: Any, n_pairs: int) -> Floats:
@@ -173,9 +191,9 @@ def _correlations(sums: Any, n_pairs: int) -> Floats:
     n, x, y, xx, yy, xy = np.asarray(sums, dtype=float).reshape(-1, 6, n_pairs).swapaxes(0, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = (xx - x * x / n) * (yy - y * y / n)
-        found = (xy - x * y / n) / np.sqrt(spread)
-    found[~(spread > 1e-9 * (1 + xx * yy))] = np.nan
-    return found
+        correlation = (xy - x * y / n) / np.sqrt(spread)
+    correlation[~(spread > 1e-9 * (1 + xx * yy))] = np.nan
+    return correlation
 
 
 def _as_matrix(values: Floats, size: int) -> Floats:
@@ -197,82 +215,84 @@ def _people_correlation(data: Mixed, drawn: Floats, seed: int) -> tuple[float, F
     usable = data.n_people >= 3
     pairs_of = np.where(usable, data.n_people * (data.n_people - 1) // 2, 0)
     if pairs_of.sum() > _MOST_PAIRS:
-        kept = np.random.default_rng(seed).permutation(people.n_items)
-        usable[kept[np.cumsum(pairs_of[kept]) > _MOST_PAIRS]] = False
+        order = np.random.default_rng(seed).permutation(people.n_items)
+        usable[order[np.cumsum(pairs_of[order]) > _MOST_PAIRS]] = False
     rows = np.flatnonzero(usable[people.item])
     if not len(rows):
         return nothing
-    first = np.concatenate([[True], ~people.repeats])[: len(people)]
-    rows = rows[first[rows]]  # of a person who answered again, the first answer
+    is_first = np.concatenate([[True], ~people.repeats])[: len(people)]
+    rows = rows[is_first[rows]]  # of a person who answered again, the first answer
     item, person = people.item[rows].astype(np.int64), people.annotator[rows].astype(np.int64)
     label = people.label[rows].astype(np.int64)
     size = np.bincount(item, minlength=people.n_items)
     start = np.concatenate([[0], np.cumsum(size)])[:-1]
-    one = np.repeat(np.arange(len(rows)), size[item] - 1 - (np.arange(len(rows)) - start[item]))
-    number = np.arange(len(one)) - np.repeat(
-        np.concatenate([[0], np.cumsum(np.bincount(one, minlength=len(rows)))])[:-1],
-        np.bincount(one, minlength=len(rows)),
+    first = np.repeat(np.arange(len(rows)), size[item] - 1 - (np.arange(len(rows)) - start[item]))
+    number = np.arange(len(first)) - np.repeat(
+        np.concatenate([[0], np.cumsum(np.bincount(first, minlength=len(rows)))])[:-1],
+        np.bincount(first, minlength=len(rows)),
     )
-    other = one + 1 + number
+    second = first + 1 + number
     votes = np.bincount(
         item * people.n_classes + label, minlength=people.n_items * people.n_classes
     )
     votes = votes.reshape(people.n_items, people.n_classes).astype(float)
-    target = np.empty(len(one), dtype=np.int64)
-    for begin in range(0, len(one), 200_000):
+    target = np.empty(len(first), dtype=np.int64)
+    for begin in range(0, len(first), 200_000):
         part = slice(begin, begin + 200_000)
-        rest, every = votes[item[one[part]]], np.arange(len(one[part]))
-        rest[every, label[one[part]]] -= 1
-        rest[every, label[other[part]]] -= 1
-        target[part] = unique_majority(rest)
+        other_votes, position = votes[item[first[part]]], np.arange(len(first[part]))
+        other_votes[position, label[first[part]]] -= 1
+        other_votes[position, label[second[part]]] -= 1
+        target[part] = unique_majority(other_votes)
     sure = target >= 0
-    one, other, target = one[sure], other[sure], target[sure]
-    pair = person[one] * people.n_annotators + person[other]
+    first, second, target = first[sure], second[sure], target[sure]
+    pair = person[first] * people.n_annotators + person[second]
     names, pair = np.unique(pair, return_inverse=True)
     often = np.bincount(pair, minlength=len(names)) >= _MIN_COMMON
     if not often.any():
         return nothing
     inside = often[pair]
-    one, other, target = one[inside], other[inside], target[inside]
+    first, second, target = first[inside], second[inside], target[inside]
     pair = (np.cumsum(often) - 1)[pair[inside]]
-    x, y = (label[one] != target).astype(float), (label[other] != target).astype(float)
+    x, y = (label[first] != target).astype(float), (label[second] != target).astype(float)
     width, n_clusters = int(often.sum()), int(data.cluster.max(initial=-1)) + 1
     columns = (np.ones(len(x)), x, y, x * x, y * y, x * y)
     matrix = cells(
-        np.tile(data.cluster[item[one]], 6),
+        np.tile(data.cluster[item[first]], 6),
         np.concatenate([pair + width * row for row in range(6)]),
         np.concatenate(columns),
         (n_clusters, 6 * width),
     )
-    found = _correlations(np.asarray(matrix.sum(axis=0))[None], width)[0]
-    if np.isnan(found).all():
+    correlations = _correlations(np.asarray(matrix.sum(axis=0))[None], width)[0]
+    if np.isnan(correlations).all():
         return nothing
-    again = _correlations(drawn @ matrix, width)
-    known = ~np.isnan(again)
-    mean = np.where(known, again, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return float(np.nanmean(found)), mean
+    resampled_correlations = _correlations(drawn @ matrix, width)
+    finite = ~np.isnan(resampled_correlations)
+    mean = np.where(finite, resampled_correlations, 0).sum(axis=1) / np.maximum(
+        finite.sum(axis=1), 1
+    )
+    return float(np.nanmean(correlations)), mean
 
 
 def _accuracies(data: Mixed, error: Floats, names: tuple[str, ...]) -> tuple[float, float, str]:
     """Return the accuracy of the panel's majority, tied classes in parts, and of its best judge."""
-    used = np.flatnonzero((data.majority >= 0) & (data.n_judges > 0))
-    votes = data.judge_votes[used]
+    items = np.flatnonzero((data.majority >= 0) & (data.n_judges > 0))
+    votes = data.judge_votes[items]
     top = votes > votes.max(axis=1)[:, None] - 1e-9
-    right = top[np.arange(len(used)), data.majority[used]] / top.sum(axis=1)
+    right = top[np.arange(len(items)), data.majority[items]] / top.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        each = 1 - np.nansum(error, axis=0) / (~np.isnan(error)).sum(axis=0)
-    best = int(np.nanargmax(each))
-    return float(right.mean()), float(each[best]), names[best]
+        accuracy = 1 - np.nansum(error, axis=0) / (~np.isnan(error)).sum(axis=0)
+    best = int(np.nanargmax(accuracy))
+    return float(right.mean()), float(accuracy[best]), names[best]
 
 
 def _by_family(matrix: Floats, families: list[str]) -> tuple[float, float]:
     """Return the mean correlation within and between families."""
-    one, other = np.triu_indices(len(families), 1)
-    same = np.array([families[i] == families[j] for i, j in zip(one, other, strict=True)])
-    values = matrix[one, other]
-    known = ~np.isnan(values)
+    first, second = np.triu_indices(len(families), 1)
+    same_family = np.array([families[i] == families[j] for i, j in zip(first, second, strict=True)])
+    values = matrix[first, second]
+    present = ~np.isnan(values)
     nan = float("nan")
-    within, between = values[known & same], values[known & ~same]
+    within, between = values[present & same_family], values[present & ~same_family]
     return (
         float(within.mean()) if len(within) else nan,
         float(between.mean()) if len(between) else nan,

@@ -11,9 +11,8 @@ never uses people's labels on i. The judges then count like w people:
     P_i(c) = (n_ic + w s_i(c)) / (n_i + w)            n_ic: people who chose c
     w = argmax Σ over labels log((n_ic - 1 + w s_i(c)) / (n_i - 1 + w)),   items with two people
 
-A confidence that a judge states enters as a feature: the logit of it, for the class it chose.
-
-Judge pool: labels of people, and models that count like a learned number of people.
+A confidence that a judge states enters as a feature: the logit of it, for the class it chose. The
+method `judge-pool` is the same for `aggregate`.
 """
 
 from __future__ import annotations
@@ -42,6 +41,8 @@ MIN_ITEMS = 20  # items with two people that learning it needs
 
 _WORTH_LIMITS = (1e-2, 1e3)
 _LIMIT = 6.0  # of the logit of a stated confidence
+_ROUNDS = 50
+_RIGHT = (0.7, 2.0)  # prior accuracy of a person, and how many labels it counts for
 
 
 class Coefficients(NamedTuple):
@@ -85,7 +86,16 @@ def pool(data: Mixed, *, penalty: float = PENALTY, folds: int = FOLDS, seed: int
     """Return people and models in one label; a known class counts as one person's label."""
     votes, n_people, sure = data.person_votes.copy(), data.n_people.copy(), data.truth >= 0
     votes[sure], n_people[sure] = np.eye(data.n_classes)[data.truth[sure]], 1
-    return pooled(votes, n_people, data.judges, data.cluster, data.classes, penalty, folds, seed)
+    return pooled(
+        votes,
+        n_people,
+        data.judges,
+        data.cluster,
+        data.classes,
+        penalty=penalty,
+        folds=folds,
+        seed=seed,
+    )
 
 
 def pooled(
@@ -94,6 +104,7 @@ def pooled(
     judges: Annotations,
     cluster: Integers,
     classes: Names,
+    *,
     penalty: float = PENALTY,
     folds: int = FOLDS,
     seed: int = 0,
@@ -101,18 +112,28 @@ def pooled(
     """Return the pool from people's votes, (item, class), and the annotations of judges."""
     labelled = np.flatnonzero(n_people > 0)
     features = answer_features(judges)
-    predicted, fitted = _out_of_fold(features, votes, labelled, cluster, penalty, folds, seed)
+    predicted, fitted = _out_of_fold(
+        features, votes, labelled, groups=cluster[labelled], penalty=penalty, folds=folds, seed=seed
+    )
     worth, learned = _worth(votes, n_people, predicted)
     posterior = normalize(votes + worth * predicted)
     n_judges, n_classes = judges.n_annotators, votes.shape[1]
     middle = n_judges * (n_classes + 1)
     answer = fitted[1 : middle + 1].reshape(n_judges, n_classes + 1, n_classes)
-    rest = fitted[middle + 1 :]
+    stated_part = fitted[middle + 1 :]
     confidence = np.zeros((n_judges, n_classes, n_classes))
-    if len(rest):
-        confidence = rest.reshape(n_judges, n_classes, n_classes)
+    if len(stated_part):
+        confidence = stated_part.reshape(n_judges, n_classes, n_classes)
     coefficients = Coefficients(fitted[0], answer, confidence)
-    return Pooled(classes, predicted, worth, learned, posterior, coefficients, len(labelled))
+    return Pooled(
+        classes=classes,
+        predicted=predicted,
+        worth=worth,
+        learned=learned,
+        posterior=posterior,
+        coefficients=coefficients,
+        n_labels=len(labelled),
+    )
 
 
 def predicted_by(coefficients: Coefficients, judges: Annotations) -> Floats:
@@ -132,12 +153,12 @@ def answer_features(judges: Annotations) -> Any:
     weight = row_weights(judges)
     answered = np.zeros((n_items, n_judges), dtype=bool)
     answered[item, judge] = True
-    gap, who = np.nonzero(~answered)
+    gap, silent_judge = np.nonzero(~answered)
     rows = [np.arange(n_items), item, gap]
     columns = [
         np.zeros(n_items, dtype=np.int64),
         1 + judge * (n_classes + 1) + judges.label,
-        1 + who * (n_classes + 1) + n_classes,
+        1 + silent_judge * (n_classes + 1) + n_classes,
     ]
     values = [np.ones(n_items), weight, np.ones(len(gap))]
     width = 1 + n_judges * (n_classes + 1)
@@ -156,16 +177,16 @@ def stated_confidence(judges: Annotations) -> Floats | None:
 
     Confidences are between 0 and 1, or percentages. `None` if there are none, or other numbers.
     """
-    given: Array | None = judges.columns.get("confidence")
-    if given is None or not len(given):
+    stated: Array | None = judges.columns.get("confidence")
+    if stated is None or not len(stated):
         return None
     try:
-        number = given.astype(np.float64)
+        number = stated.astype(np.float64)
     except (TypeError, ValueError):
         return None
-    known = np.isfinite(number)
-    most = float(number[known].max(initial=0))
-    if not known.any() or float(number[known].min(initial=0)) < 0 or most > 100:
+    finite = np.isfinite(number)
+    most = float(number[finite].max(initial=0))
+    if not finite.any() or float(number[finite].min(initial=0)) < 0 or most > 100:
         return None
     share = number / (100 if most > 1 else 1)
     with np.errstate(divide="ignore"):
@@ -176,16 +197,20 @@ def _out_of_fold(
     features: Any,
     votes: Floats,
     labelled: Integers,
-    cluster: Integers,
+    *,
+    groups: Integers,
     penalty: float,
     folds: int,
     seed: int,
 ) -> tuple[Floats, Floats]:
-    """Return s of every item, and the coefficients on all labelled items."""
+    """Return s of every item, and the coefficients on all labelled items.
+
+    Labelled items of a group stay together.
+    """
     n_features, n_classes = features.shape[1], votes.shape[1]
     start = np.zeros((n_features, n_classes))
-    groups, group = np.unique(cluster[labelled], return_inverse=True)
-    count = min(folds, len(groups))
+    names, group = np.unique(groups, return_inverse=True)
+    count = min(folds, len(names))
     if count < 2:  # one labelled item: nothing is learned without it
         fitted = fit_ridge(features[labelled], votes[labelled], penalty, start)
         predicted = _softmax(features @ fitted)
@@ -193,7 +218,7 @@ def _out_of_fold(
         return predicted, fitted
     held_out = np.empty((len(labelled), n_classes))
     parts = []
-    fold = np.random.default_rng(seed).permutation(len(groups)) % count
+    fold = np.random.default_rng(seed).permutation(len(names)) % count
     for number in range(count):
         held = fold[group] == number
         inside = labelled[~held]
@@ -227,14 +252,14 @@ def fit_ridge(features: Any, counts: Floats, penalty: float, start: Floats) -> F
         gradient = transposed @ (total[:, None] * np.exp(score - normal) - counts) + shrunk
         return loss + 0.5 * float((shrunk * weight).sum()), gradient.ravel()
 
-    done = minimize(
+    solution = minimize(
         objective,
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 500, "ftol": 1e-9, "gtol": 1e-4},
     )
-    return done.x.reshape(shape)
+    return solution.x.reshape(shape)
 
 
 def _worth(votes: Floats, n_people: Integers, predicted: Floats) -> tuple[float, bool]:
@@ -243,23 +268,19 @@ def _worth(votes: Floats, n_people: Integers, predicted: Floats) -> tuple[float,
     if len(np.unique(item)) < MIN_ITEMS:
         return WORTH, False
     count, n = votes[item, label], n_people[item] - 1.0
-    other, s = np.maximum(count - 1, 0), predicted[item, label]
+    n_agreeing, s = np.maximum(count - 1, 0), predicted[item, label]
 
     def loss(log_worth: float) -> float:
         worth = np.exp(log_worth)
-        return -float((count * np.log((other + worth * s) / (n + worth))).sum())
+        return -float((count * np.log((n_agreeing + worth * s) / (n + worth))).sum())
 
     limits = tuple(np.log(_WORTH_LIMITS))
-    found = minimize_scalar(loss, bounds=limits, method="bounded", options={"xatol": 1e-4})
-    return float(np.exp(found.x)), True
+    optimum = minimize_scalar(loss, bounds=limits, method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(optimum.x)), True
 
 
 def _softmax(score: Floats) -> Floats:
     return np.exp(score - logsumexp(score, axis=1, keepdims=True))
-
-
-_ROUNDS = 50
-_RIGHT = (0.7, 2.0)  # prior accuracy of a person, and how many labels it counts for
 
 
 class PoolParams(NamedTuple):
@@ -277,8 +298,8 @@ class PoolParams(NamedTuple):
         person = self.right[self.model == 0]
         average = float(person.mean()) if len(person) else _RIGHT[0]
         answer, confidence = (
-            np.concatenate([one, np.zeros((1, *one.shape[1:]))])[indices]
-            for one in (self.answer, self.confidence)
+            np.concatenate([weights, np.zeros((1, *weights.shape[1:]))])[indices]
+            for weights in (self.answer, self.confidence)
         )
         return PoolParams(
             np.append(self.model, 0.0)[indices],
@@ -339,9 +360,9 @@ class JudgePool(Aggregator):
         people, judges = _of(annotations, kind == 0), _of(annotations, kind == 1)
         votes, n_people = weighted_votes(people), voices(people)
         if fit.gold is not None:
-            known = np.flatnonzero(fit.gold >= 0)
-            votes[known] = np.eye(annotations.n_classes)[fit.gold[known]]
-            n_people[known] = 1
+            gold_items = np.flatnonzero(fit.gold >= 0)
+            votes[gold_items] = np.eye(annotations.n_classes)[fit.gold[gold_items]]
+            n_people[gold_items] = 1
         if not len(judges) or not n_people.any():
             note = ""
             if len(judges):
@@ -349,26 +370,26 @@ class JudgePool(Aggregator):
             elif len(people) and not kind.any() and len(annotations.annotator_kinds):
                 note = "no annotator is a model: people vote"
             return self.result(fit, normalize(votes), Fitted(notes=(note,) if note else ()))
-        found = pooled(
+        merged = pooled(
             votes,
             n_people,
             judges,
             np.arange(annotations.n_items),
             annotations.classes,
-            self.penalty,
+            penalty=self.penalty,
             seed=fit.seed,
         )
-        right = _accuracies(people, found.predicted)
-        params = _params(kind, found.coefficients, right, found.worth)
-        notes = (f"the models count like {found.worth:.1f} people on an item",)
-        if not found.learned:
+        right = _accuracies(people, merged.predicted)
+        params = _params(kind, merged.coefficients, right, merged.worth)
+        notes = (f"the models count like {merged.worth:.1f} people on an item",)
+        if not merged.learned:
             notes = (
                 "the models count like 2 people on an item: a guess, because hardly any item has "
                 "labels of two people",
             )
-        posterior = found.posterior
+        posterior = merged.posterior
         if self.likelihood == "one-coin":
-            posterior = _one_coin(people, found.predicted, right)
+            posterior = _one_coin(people, merged.predicted, right)
         return self.result(fit, posterior, Fitted(params, notes=notes))
 
     def posterior(self, fit: FitContext, params: PoolParams) -> Floats:
@@ -396,9 +417,9 @@ def _kinds(annotations: Annotations) -> Integers:
     return annotations.is_kind("model").astype(np.int64) - annotations.is_kind("code")
 
 
-def _of(annotations: Annotations, chosen: Any) -> Annotations:
+def _of(annotations: Annotations, members: Any) -> Annotations:
     """Return the labels of some annotators on all items."""
-    return annotations if chosen.all() else annotations.subset(annotators=chosen)
+    return annotations if members.all() else annotations.subset(annotators=members)
 
 
 def _params(kind: Integers, coefficients: Coefficients, right: Floats, worth: float) -> PoolParams:
@@ -418,8 +439,8 @@ def _accuracies(people: Annotations, prior: Floats) -> Floats:
     right = np.full(people.n_annotators, mean)
     labels = people.labels_per_annotator
     for _ in range(_ROUNDS):
-        given = _one_coin(people, prior, right)[people.item, people.label]
-        counts = np.bincount(people.annotator, given, minlength=people.n_annotators)
+        probability = _one_coin(people, prior, right)[people.item, people.label]
+        counts = np.bincount(people.annotator, probability, minlength=people.n_annotators)
         new = (counts + strength * mean) / (labels + strength)
         if np.abs(new - right).max(initial=0) < 1e-6:
             break

@@ -122,14 +122,14 @@ def replacement(
     seed: int = 0,
 ) -> ReplacementTest:
     """Return the alternative annotator test of every judge, and of every person."""
-    others = _Others(data.people, data.value if data.ordered else None)
+    peers = _Peers(data.people, data.value if data.ordered else None)
     drawn = resampled(data.cluster, resamples, seed) if resamples else None
-    found = []
+    tests = []
     for name, repeats in zip(data.judge_names, data.judge_repeats, strict=True):
-        sums = _sums(others, repeats, data.cluster, min_items)
-        found.append(_tested(name, data, sums, epsilon, drawn, confidence))
-    found.sort(key=lambda one: (np.isnan(one.advantage), -one.advantage, one.judge))
-    return ReplacementTest(tuple(found), *_people_as_candidates(data, others, epsilon, min_items))
+        sums = _sums(peers, repeats, data.cluster, min_items)
+        tests.append(_tested(name, data, sums, epsilon, drawn=drawn, confidence=confidence))
+    tests.sort(key=lambda test: (np.isnan(test.advantage), -test.advantage, test.judge))
+    return ReplacementTest(tuple(tests), *_people_as_candidates(data, peers, epsilon, min_items))
 
 
 class _Sums(NamedTuple):
@@ -142,7 +142,7 @@ class _Sums(NamedTuple):
     most: int
 
 
-class _Others:
+class _Peers:
     """What all other people on an item answered, for every answer of a person."""
 
     def __init__(self, people: Annotations, value: Floats | None) -> None:
@@ -151,8 +151,8 @@ class _Others:
         self.person = people.annotator.astype(np.int64)
         self.label = people.label.astype(np.int64)
         self.weight = row_weights(people)
-        first = np.concatenate([[True], ~people.repeats])[: len(people)]
-        self.n_people = np.bincount(self.item[first], minlength=people.n_items)
+        is_first = np.concatenate([[True], ~people.repeats])[: len(people)]
+        self.n_people = np.bincount(self.item[is_first], minlength=people.n_items)
         if value is None:
             self.votes = np.bincount(
                 self.item * people.n_classes + self.label,
@@ -163,12 +163,12 @@ class _Others:
             self.own_key, where = np.unique(key, return_inverse=True)
             self.own = np.bincount(where, self.weight, minlength=len(self.own_key))
         else:
-            given = value[self.label]
+            values = value[self.label]
             pair = self.item * people.n_annotators + self.person
             _, where = np.unique(pair, return_inverse=True)
             self.moments: list[Any] = []  # sums of values and squares of the others: (answer)
             for power in (1, 2):
-                part = self.weight * given**power
+                part = self.weight * values**power
                 total = np.bincount(self.item, part, minlength=people.n_items)
                 self.moments.append(total[self.item] - np.bincount(where, part)[where])
 
@@ -194,7 +194,7 @@ class _Others:
 
 
 def _sums(
-    others: _Others,
+    peers: _Peers,
     repeats: Sequence[Repeat],
     cluster: Integers,
     min_items: int,
@@ -204,35 +204,35 @@ def _sums(
 
     A candidate is a person: neither compared with, nor among the others.
     """
-    alone = 1 if candidate is None else 2
-    n_people = others.people.n_annotators
+    n_left_out = 1 if candidate is None else 2
+    n_people = peers.people.n_annotators
     columns = []
     for repeat in repeats:
         rows = np.flatnonzero(
-            (repeat.label[others.item] >= 0)
-            & (others.n_people[others.item] > alone)
-            & (others.person != (-1 if candidate is None else candidate))
+            (repeat.label[peers.item] >= 0)
+            & (peers.n_people[peers.item] > n_left_out)
+            & (peers.person != (-1 if candidate is None else candidate))
         )
-        label = repeat.label[others.item[rows]]
+        label = repeat.label[peers.item[rows]]
         without = None if candidate is None else label
-        person = others.score(rows, others.label[rows], without)
-        model = others.score(rows, label, without)
+        person = peers.score(rows, peers.label[rows], without)
+        model = peers.score(rows, label, without)
         near = 1e-9 * (1 + np.abs(model))
-        weight = others.weight[rows] * repeat.weight[others.item[rows]]
+        weight = peers.weight[rows] * repeat.weight[peers.item[rows]]
         ahead = (person >= model - near).astype(float), (model >= person - near).astype(float)
         columns.append((rows, weight * (ahead[0] - ahead[1]), weight * ahead[1], weight))
     rows, d, wins, n = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    items = np.unique(others.item[rows] * n_people + others.person[rows]) % n_people
+    items = np.unique(peers.item[rows] * n_people + peers.person[rows]) % n_people
     n_items = np.bincount(items, minlength=n_people)
-    kept = np.flatnonzero(n_items >= min_items)
+    people = np.flatnonzero(n_items >= min_items)
     code = np.full(n_people, -1)
-    code[kept] = np.arange(len(kept))
-    inside = code[others.person[rows]] >= 0
+    code[people] = np.arange(len(people))
+    inside = code[peers.person[rows]] >= 0
     rows, d, wins, n = rows[inside], d[inside], wins[inside], n[inside]
-    width, n_clusters = len(kept), int(cluster.max(initial=-1)) + 1
-    key = cluster[others.item[rows]] * width + code[others.person[rows]]
+    width, n_clusters = len(people), int(cluster.max(initial=-1)) + 1
+    key = cluster[peers.item[rows]] * width + code[peers.person[rows]]
     cell, where = np.unique(key, return_inverse=True)
-    d, wins, n = (np.bincount(where, one, minlength=len(cell)) for one in (d, wins, n))
+    d, wins, n = (np.bincount(where, value, minlength=len(cell)) for value in (d, wins, n))
     parts = (d, n, wins, d * d, d * n, n * n, np.ones(len(n)))
     matrix = cells(
         np.tile(cell // max(width, 1), len(parts)),
@@ -240,57 +240,85 @@ def _sums(
         np.concatenate(parts),
         (n_clusters, width * len(parts)),
     )
-    return _Sums(kept, n_items[kept], matrix, len(kept), int(n_items.max(initial=0)))
+    return _Sums(people, n_items[people], matrix, len(people), int(n_items.max(initial=0)))
 
 
 def _tested(
-    name: str, data: Mixed, sums: _Sums, epsilon: float, drawn: Floats | None, confidence: float
+    name: str,
+    data: Mixed,
+    sums: _Sums,
+    epsilon: float,
+    *,
+    drawn: Floats | None = None,
+    confidence: float = 0.95,
 ) -> Replacement:
+    stability, low, high = float("nan"), float("nan"), float("nan")
     if sums.enough < 2:
         nan = float("nan")
-        few = (nan, nan, nan, nan, False, nan, nan, 0, ())
-        return Replacement(name, epsilon, *few, sums.enough, sums.most)
+        return Replacement(
+            judge=name,
+            epsilon=epsilon,
+            winning_rate=nan,
+            advantage=nan,
+            low=low,
+            high=high,
+            passes=False,
+            smallest_epsilon=nan,
+            stability=stability,
+            resamples=0,
+            compared=(),
+            n_enough=sums.enough,
+            most_items=sums.most,
+        )
     everything = np.asarray(sums.matrix.sum(axis=0))[None, :]
     mean, error, freedom, wins = _moments(everything, sums.enough)
     p_value = _p_values(mean, error, freedom, epsilon)
     rejected = dependent_discoveries(p_value, FALSE_DISCOVERY_RATE)
     at = np.array(
         [
-            dependent_discoveries(_p_values(mean, error, freedom, one), FALSE_DISCOVERY_RATE).mean()
-            for one in _GRID
+            dependent_discoveries(
+                _p_values(mean, error, freedom, tolerance), FALSE_DISCOVERY_RATE
+            ).mean()
+            for tolerance in _GRID
         ]
     )
     passing = _GRID[at >= 0.5]
     names = data.people.annotators[sums.person].tolist()
     numbers = zip(wins[0], mean[0], p_value[0], strict=True)
     compared = tuple(
-        Compared(person, int(n), float(rho), float(d), float(p), bool(better))
-        for person, n, (rho, d, p), better in zip(
+        Compared(
+            person=person,
+            n_items=int(n_items),
+            advantage=float(rho),
+            difference=float(difference),
+            p_value=float(p),
+            no_worse=bool(no_worse),
+        )
+        for person, n_items, (rho, difference, p), no_worse in zip(
             names, sums.n_items, numbers, rejected[0], strict=True
         )
     )
-    stability, low, high = float("nan"), float("nan"), float("nan")
     if drawn is not None:
-        again = _moments(drawn @ sums.matrix, sums.enough)
-        won = dependent_discoveries(_p_values(*again[:3], epsilon), FALSE_DISCOVERY_RATE)
+        moments = _moments(drawn @ sums.matrix, sums.enough)
+        won = dependent_discoveries(_p_values(*moments[:3], epsilon), FALSE_DISCOVERY_RATE)
         stability = float((won.mean(axis=1) >= 0.5).mean())
         tail = (1 - confidence) / 2
-        low, high = np.quantile(again[3].mean(axis=1), [tail, 1 - tail]).tolist()
+        low, high = np.quantile(moments[3].mean(axis=1), [tail, 1 - tail]).tolist()
     rate = float(rejected.mean())
     return Replacement(
-        name,
-        epsilon,
-        rate,
-        float(wins.mean()),
-        low,
-        high,
-        rate >= 0.5,
-        float(passing.min()) if len(passing) else float("nan"),
-        stability,
-        0 if drawn is None else len(drawn),
-        compared,
-        sums.enough,
-        sums.most,
+        judge=name,
+        epsilon=epsilon,
+        winning_rate=rate,
+        advantage=float(wins.mean()),
+        low=low,
+        high=high,
+        passes=rate >= 0.5,
+        smallest_epsilon=float(passing.min()) if len(passing) else float("nan"),
+        stability=stability,
+        resamples=0 if drawn is None else len(drawn),
+        compared=compared,
+        n_enough=sums.enough,
+        most_items=sums.most,
     )
 
 
@@ -333,19 +361,19 @@ def dependent_discoveries(p_value: Floats, rate: float) -> Any:
 
 
 def _people_as_candidates(
-    data: Mixed, others: _Others, epsilon: float, min_items: int
+    data: Mixed, peers: _Peers, epsilon: float, min_items: int
 ) -> tuple[int, int]:
     """Return how many people were tested as candidates, and how many pass."""
-    shared = others.n_people[others.item] > 2
-    often = np.bincount(others.person[shared], minlength=data.people.n_annotators) >= min_items
+    shared = peers.n_people[peers.item] > 2
+    often = np.bincount(peers.person[shared], minlength=data.people.n_annotators) >= min_items
     tested = passed = 0
     for person in np.flatnonzero(often).tolist():
-        mine = data.people.keep(data.people.annotator == person)
-        near = np.isin(data.people.item, mine.item)
-        part = _Others(data.people.keep(near), others.value)
-        (repeats,) = repeats_of(mine)[person : person + 1]
+        answers = data.people.keep(data.people.annotator == person)
+        near = np.isin(data.people.item, answers.item)
+        part = _Peers(data.people.keep(near), peers.value)
+        (repeats,) = repeats_of(answers)[person : person + 1]
         sums = _sums(part, repeats[:1], data.cluster, min_items, candidate=person)
         if sums.enough >= 2:
             tested += 1
-            passed += _tested("", data, sums, epsilon, None, 0.95).passes
+            passed += _tested("", data, sums, epsilon).passes
     return tested, passed

@@ -59,9 +59,9 @@ def parse_requirement(text: str) -> Requirement:
     """
     match = _FORM.fullmatch(text)
     name = match[1] if match else ""
-    known = "; ".join(_NAMES.values())
+    forms = "; ".join(_NAMES.values())
     if match is None or name not in _NAMES:
-        raise OptionError(f"cannot read the requirement {text!r}; write one of {known}")
+        raise OptionError(f"cannot read the requirement {text!r}; write one of {forms}")
     argument, operator, limit = match[2], match[3] or "", match[4]
     needs = name in ("replaces", "agreement", "share", "position")
     if needs and not (argument or "").strip():
@@ -75,31 +75,37 @@ def parse_requirement(text: str) -> Requirement:
             number = float(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
     except ValueError:
         raise OptionError(f"{limit.strip()!r} in {text!r} is not a number") from None
-    given = argument.strip() if argument is not None else None
-    return Requirement(text.strip(), name, given, operator, number)
+    return Requirement(
+        text=text.strip(),
+        name=name,
+        argument=argument.strip() if argument is not None else None,
+        operator=operator,
+        limit=number,
+    )
 
 
-def check_requirement(found: Judging, requirement: Requirement | str) -> Outcome:
+def check_requirement(judging: Judging, requirement: Requirement | str) -> Outcome:
     """Return whether a requirement holds at the unfavourable end of its interval."""
-    one = parse_requirement(requirement) if isinstance(requirement, str) else requirement
-    if one.name == "replaces":
-        return _replaces(found, one)
-    intervals = list(_intervals(found, one))
-    known = [(low, high) for low, high in intervals if math.isfinite(low) and math.isfinite(high)]
-    if not known or len(known) < len(intervals):
-        return Outcome(None, f"{one.text}: cannot be told from {found.n_labels} human labels")
-    compare = _COMPARE[one.operator]
-    ends = [low if one.operator.startswith(">") else high for low, high in known]
-    worst = min(ends) if one.operator.startswith(">") else max(ends)
-    low, high = known[ends.index(worst)]
-    holds = compare(worst, one.limit)
+    if isinstance(requirement, str):
+        requirement = parse_requirement(requirement)
+    text, operator = requirement.text, requirement.operator
+    if requirement.name == "replaces":
+        return _replaces(judging, requirement)
+    intervals = list(_intervals(judging, requirement))
+    finite = [(low, high) for low, high in intervals if math.isfinite(low) and math.isfinite(high)]
+    if not finite or len(finite) < len(intervals):
+        return Outcome(None, f"{text}: cannot be told from {judging.n_labels} human labels")
+    ends = [low if operator.startswith(">") else high for low, high in finite]
+    worst = min(ends) if operator.startswith(">") else max(ends)
+    low, high = finite[ends.index(worst)]
+    holds = _COMPARE[operator](worst, requirement.limit)
     word = "holds" if holds else "does not hold"
-    return Outcome(holds, f"{one.text}: {word}, the interval is {low:.3g} to {high:.3g}")
+    return Outcome(holds, f"{text}: {word}, the interval is {low:.3g} to {high:.3g}")
 
 
-def _replaces(found: Judging, one: Requirement) -> Outcome:
-    name = _one_of(one, [model.judge for model in found.replacement.models])
-    model = next(model for model in found.replacement.models if model.judge == name)
+def _replaces(judging: Judging, requirement: Requirement) -> Outcome:
+    name = _model_name(requirement, [model.judge for model in judging.replacement.models])
+    model = next(model for model in judging.replacement.models if model.judge == name)
     words = {
         "replaces": (True, "holds"),
         "fails": (False, "does not hold"),
@@ -107,45 +113,52 @@ def _replaces(found: Judging, one: Requirement) -> Outcome:
         "unknown": (None, f"cannot be told from {model.most_items} labels of a person"),
     }
     holds, word = words[model.verdict]
-    return Outcome(holds, f"{one.text}: {word}")
+    return Outcome(holds, f"{requirement.text}: {word}")
 
 
-def _intervals(found: Judging, one: Requirement) -> Iterable[tuple[float, float]]:
-    if one.name == "agreement":
-        name = _one_of(one, [judge.judge for judge in (*found.judges, *found.code)])
-        return [(j.low, j.high) for j in (*found.judges, *found.code) if j.judge == name]
-    if one.name == "share":
-        labels = found.data.classes.tolist()
-        label, group = one.argument or "", None
+def _intervals(judging: Judging, requirement: Requirement) -> Iterable[tuple[float, float]]:
+    if requirement.name == "agreement":
+        judges = (*judging.judges, *judging.code)
+        name = _model_name(requirement, [judge.judge for judge in judges])
+        return [(judge.low, judge.high) for judge in judges if judge.judge == name]
+    if requirement.name == "share":
+        labels = judging.data.classes.tolist()
+        label, group = requirement.argument or "", None
         if label not in labels and "," in label:
             label, group = (part.strip() for part in label.rsplit(",", 1))
         if label not in labels:
-            raise OptionError(f"{one.text}: no class {label!r}; there are {', '.join(labels[:8])}")
-        if not found.shares:
             raise OptionError(
-                f"{one.text}: the labels are ordered; require a mean, or --scale nominal"
+                f"{requirement.text}: no class {label!r}; there are {', '.join(labels[:8])}"
             )
-        shares = [s for s in found.shares if s.label == label and group in (None, s.group)]
+        if not judging.shares:
+            raise OptionError(
+                f"{requirement.text}: the labels are ordered",
+                remedy="require a mean, or {}",
+                scale="nominal",
+            )
+        shares = [s for s in judging.shares if s.label == label and group in (None, s.group)]
         if not shares:
-            raise OptionError(f"{one.text}: no group {group!r}")
+            raise OptionError(f"{requirement.text}: no group {group!r}")
         return [(s.low, s.high) for s in shares]
-    if one.name == "mean":
-        if not found.means:
-            raise OptionError(f"{one.text}: the labels are classes; require a share")
-        means = [m for m in found.means if one.argument in (None, "", m.group)]
+    if requirement.name == "mean":
+        if not judging.means:
+            raise OptionError(f"{requirement.text}: the labels are classes; require a share")
+        means = [m for m in judging.means if requirement.argument in (None, "", m.group)]
         if not means:
-            raise OptionError(f"{one.text}: no group {one.argument!r}")
+            raise OptionError(f"{requirement.text}: no group {requirement.argument!r}")
         return [(m.low, m.high) for m in means]
-    if one.name == "panel":
-        return [] if found.panel is None else [(found.panel.low, found.panel.high)]
-    name = _one_of(one, found.data.judge_names)
-    biases = [b for b in found.pair_biases if b.judge == name and b.kind == "position"]
+    if requirement.name == "panel":
+        return [] if judging.panel is None else [(judging.panel.low, judging.panel.high)]
+    name = _model_name(requirement, judging.data.judge_names)
+    biases = [b for b in judging.pair_biases if b.judge == name and b.kind == "position"]
     return [(min(abs(b.low), abs(b.high)), max(abs(b.low), abs(b.high))) for b in biases]
 
 
-def _one_of(one: Requirement, names: list[str]) -> str:
-    wanted = (one.argument or "").removeprefix("model:")
+def _model_name(requirement: Requirement, names: list[str]) -> str:
+    model = (requirement.argument or "").removeprefix("model:")
     for name in names:
-        if wanted == name.removeprefix("model:"):
+        if model == name.removeprefix("model:"):
             return name
-    raise OptionError(f"{one.text}: no model {one.argument!r}; there are {', '.join(names[:8])}")
+    raise OptionError(
+        f"{requirement.text}: no model {requirement.argument!r}; there are {', '.join(names[:8])}"
+    )

@@ -1,4 +1,4 @@
-"""Models and people on a page: of its own, and as a section of a report."""
+"""What is shown about models and people: a page of their own, and a section of a report."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ _WRITTEN = 12  # judges up to which correlations are written into the cells
 class JudgingReport(PageReport):
     """A page about models as annotators."""
 
-    found: Judging
+    judging: Judging
     name: str
 
     @property
     def seed(self) -> int:  # type: ignore[override]
         """The random seed."""
-        return self.found.seed
+        return self.judging.seed
 
     @property
     def sentences(self) -> list[str]:
         """The sentences that a reader should see first, one of every section."""
-        sections = self.found.sections
-        first = [sections[name][0] for name in sections if sections[name] and name != "labels"]
-        return [*sections["labels"][:1], *first]
+        sections = self.judging.sections
+        leading = [sections[name][0] for name in sections if sections[name] and name != "labels"]
+        return [*sections["labels"][:1], *leading]
 
     def layout(self) -> Page:
         """Return what the page shows."""
-        found = self.found
-        drawn = judging_figures(found)
-        worth, pool = found.panel, found.pool
+        judging = self.judging
+        drawn = judging_figures(judging)
+        worth, pool = judging.panel, judging.pool
         facts = {
-            "models": (str(len(found.judges)), "judges"),
-            "people": (amount(found.data.people.n_annotators), "replacement"),
-            "items": (amount(found.data.n_items), "check"),
-            "with human labels": (amount(found.n_labels), "rates"),
+            "models": (str(len(judging.judges)), "judges"),
+            "people": (amount(judging.data.people.n_annotators), "replacement"),
+            "items": (amount(judging.data.n_items), "check"),
+            "with human labels": (amount(judging.n_labels), "rates"),
             "independent judges": (
                 formatted(math.nan if worth is None else worth.worth, ".1f"),
                 "panel",
@@ -60,35 +60,35 @@ class JudgingReport(PageReport):
                 "panel",
             ),
         }
-        present = {section.name for section in _sections(found, drawn)}
+        present = {section.name for section in _sections(judging, drawn)}
         facts = {
             name: (value, at if at in present else "judges") for name, (value, at) in facts.items()
         }
-        checks = {} if found.escalation is None else dict(found.escalation.table)
+        checks = {} if judging.escalation is None else dict(judging.escalation.table)
         return Page(
             facts,
-            _sections(found, drawn),
+            _sections(judging, drawn),
             drawn,
-            {
-                "judges": Download("judges", _columns(found.tables["judges"])),
+            downloads={
+                "judges": Download("judges", _columns(judging.tables["judges"])),
                 "shares": Download(
-                    "shares", _columns(found.tables["shares"] or found.tables["means"])
+                    "shares", _columns(judging.tables["shares"] or judging.tables["means"])
                 ),
                 "check": Download("items to check", checks),
             },
-            ("epsilon", "effective", "corrected"),
-            "judge",
+            terms=("epsilon", "effective", "corrected"),
+            method="judge",
             picture="judges" if "judges" in drawn else "",
         )
 
 
-def judging_section(found: Judging) -> Section:
+def judging_section(judging: Judging) -> Section:
     """Return the section of a report where people and models labelled."""
-    drawn = judging_figures(found)
+    drawn = judging_figures(judging)
     text = [
         sentence
         for name in ("labels", "replacement", "judges", "rates", "panel", "check")
-        for sentence in found.sections[name]
+        for sentence in judging.sections[name]
     ]
     panels: list[list[Table | str]] = [
         [f"models-{name}" for name in row if name in drawn]
@@ -97,65 +97,76 @@ def judging_section(found: Judging) -> Section:
     return Section("models", "Models and people", text, panels=[row for row in panels if row])
 
 
-def section_figures(found: Judging) -> dict[str, Figure]:
+def section_figures(judging: Judging) -> dict[str, Figure]:
     """Return the figures of that section, by the names it uses."""
-    return {f"models-{name}": one for name, one in judging_figures(found).items()}
+    return {f"models-{name}": figure for name, figure in judging_figures(judging).items()}
 
 
-def judging_figures(found: Judging) -> dict[str, Figure]:
+def judging_figures(judging: Judging) -> dict[str, Figure]:
     """Return the charts that the data allow."""
     drawn = {
-        "judges": _judges_figure(found),
-        "correlation": _correlation_figure(found),
-        "shares": _shares_figure(found),
-        "escalation": _escalation_figure(found),
+        "judges": _judges_figure(judging),
+        "correlation": _correlation_figure(judging),
+        "shares": _shares_figure(judging),
+        "escalation": _escalation_figure(judging),
     }
-    return {name: one for name, one in drawn.items() if one is not None}
+    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
-def _sections(found: Judging, drawn: Mapping[str, Figure]) -> list[Section]:
+def _sections(judging: Judging, drawn: Mapping[str, Figure]) -> list[Section]:
     """Return a section for every question that the data have an answer to."""
-    sentences = found.sections
-    shown: list[tuple[str, str, list[list[Table | str]], SortableTable | None]] = [
-        ("judges", "How good is each judge?", [], _judges_table(found)),
-        ("replacement", "May a model replace an annotator?", [[_replacement_table(found)]], None),
-        ("rates", "What is the true rate?", [["shares"]], _rates_table(found)),
+    sentences = judging.sections
+    questions: list[tuple[str, str, list[list[Table | str]], SortableTable | None]] = [
+        ("judges", "How good is each judge?", [], _judges_table(judging)),
+        ("replacement", "May a model replace an annotator?", [[_replacement_table(judging)]], None),
+        ("rates", "What is the true rate?", [["shares"]], _rates_table(judging)),
         ("panel", "What is the panel worth?", [["correlation"]], None),
         ("check", "Which items should people check?", [["escalation"]], None),
-        ("pairs", "Biases in pairs", [[_biases_table(found)]], None),
-        ("transport", "Does the correction hold elsewhere?", [[_transport_table(found)]], None),
+        ("pairs", "Biases in pairs", [[_biases_table(judging)]], None),
+        ("transport", "Does the correction hold elsewhere?", [[_transport_table(judging)]], None),
     ]
     out = []
-    for name, title, panels, table in shown:
-        kept = [
-            [one for one in row if (one in drawn if isinstance(one, str) else bool(one.rows))]
+    for name, title, panels, table in questions:
+        visible = [
+            [
+                panel
+                for panel in row
+                if (panel in drawn if isinstance(panel, str) else bool(panel.rows))
+            ]
             for row in panels
         ]
         text = [*(sentences["labels"] if name == "judges" else []), *sentences[name]]
-        if text or table is not None or any(kept):
-            out.append(Section(name, title, text, panels=[row for row in kept if row], table=table))
+        if text or table is not None or any(visible):
+            out.append(
+                Section(name, title, text, panels=[row for row in visible if row], table=table)
+            )
     return out
 
 
-def _judges_figure(found: Judging) -> Figure | None:
+def _judges_figure(judging: Judging) -> Figure | None:
     """Return the agreement of every judge with a person, and that of two people as a line."""
     rows: list[dict[str, Any]] = [
-        {"judge": _short(one.judge), "agreement": one.agreement, "low": one.low, "high": one.high}
-        for one in (*found.judges, *found.code)
-        if not math.isnan(one.agreement)
+        {
+            "judge": _short(judge.judge),
+            "agreement": judge.agreement,
+            "low": judge.low,
+            "high": judge.high,
+        }
+        for judge in (*judging.judges, *judging.code)
+        if not math.isnan(judge.agreement)
     ]
     if not rows:
         return None
     rows.sort(key=lambda row: -float(row["agreement"]))
-    people = [one.people for one in found.judges if not math.isnan(one.people)]
+    people = [judge.people for judge in judging.judges if not math.isnan(judge.people)]
     names = [str(row["judge"]) for row in rows]
     x = charts.number(
         "agreement", "agreement with a person", axis=charts.PERCENT, scale={"zero": False}
     )
     y: dict[str, Any] = {"field": "judge", "type": "nominal", "title": None, "sort": names}
     y["axis"] = {"labelLimit": 180}
-    shown = charts.tooltip(judge="", agreement=".1%", low=".1%", high=".1%")
-    layers = charts.dots(x, y, shown, along="x", color=BLUE)
+    tooltip = charts.tooltip(judge="", agreement=".1%", low=".1%", high=".1%")
+    layers = charts.dots(x, y, tooltip, along="x", color=BLUE)
     words = "Dots are judges, with 95% intervals."
     if people:
         level = float(np.mean(people))
@@ -177,17 +188,21 @@ def _judges_figure(found: Judging) -> Figure | None:
     )
 
 
-def _correlation_figure(found: Judging) -> Figure | None:
+def _correlation_figure(judging: Judging) -> Figure | None:
     """Return the correlations of judges' errors as a heat map."""
-    one = found.panel
-    if one is None or math.isnan(one.rho) or len(one.judges) > _MAX_CELLS:
+    panel = judging.panel
+    if panel is None or math.isnan(panel.rho) or len(panel.judges) > _MAX_CELLS:
         return None
-    names = _distinct(one.judges)
+    names = _distinct(panel.judges)
     cells = [
-        {"one": names[i], "other": names[j], "correlation": round(float(one.correlation[i, j]), 3)}
+        {
+            "one": names[i],
+            "other": names[j],
+            "correlation": round(float(panel.correlation[i, j]), 3),
+        }
         for i in range(len(names))
         for j in range(len(names))
-        if i != j and not math.isnan(one.correlation[i, j])
+        if i != j and not math.isnan(panel.correlation[i, j])
     ]
     axis = {
         "labelLimit": 140,
@@ -229,34 +244,36 @@ def _correlation_figure(found: Judging) -> Figure | None:
         )
     size = 32 if len(names) <= _WRITTEN else 18
     spec = charts.chart(cells, height=max(size * len(names), 100), layer=layers)
-    words = f"The mean over pairs of judges is {one.rho:.2f}"
-    words += "." if math.isnan(one.people_rho) else f", over pairs of people {one.people_rho:.2f}."
+    words = f"The mean over pairs of judges is {panel.rho:.2f}"
+    words += (
+        "." if math.isnan(panel.people_rho) else f", over pairs of people {panel.people_rho:.2f}."
+    )
     return Figure("Correlation of errors", words, spec)
 
 
-def _shares_figure(found: Judging) -> Figure | None:
+def _shares_figure(judging: Judging) -> Figure | None:
     """Return shares or means as judged, from people alone, and corrected."""
     rows: list[dict[str, Any]] = []
-    share = not found.means
-    for one in (found.shares or found.means)[:_MAX_SHARES]:
-        label = getattr(one, "label", "")
-        what = _short(" · ".join(filter(None, [one.group, label])) or "mean")
-        judged = one.judge_share if hasattr(one, "judge_share") else one.judge_mean
+    share = not judging.means
+    for estimate in (judging.shares or judging.means)[:_MAX_SHARES]:
+        label = getattr(estimate, "label", "")
+        name = _short(" · ".join(filter(None, [estimate.group, label])) or "mean")
+        judged = estimate.judge_share if hasattr(estimate, "judge_share") else estimate.judge_mean
         rows += [
-            {"what": what, "by": "models", "value": judged, "low": judged, "high": judged},
+            {"what": name, "by": "models", "value": judged, "low": judged, "high": judged},
             {
-                "what": what,
+                "what": name,
                 "by": "people",
-                "value": one.people,
-                "low": one.people_low,
-                "high": one.people_high,
+                "value": estimate.people,
+                "low": estimate.people_low,
+                "high": estimate.people_high,
             },
             {
-                "what": what,
+                "what": name,
                 "by": "corrected",
-                "value": one.estimate,
-                "low": one.low,
-                "high": one.high,
+                "value": estimate.estimate,
+                "low": estimate.low,
+                "high": estimate.high,
             },
         ]
     rows = [row for row in rows if not math.isnan(float(row["value"]))]
@@ -275,8 +292,8 @@ def _shares_figure(found: Judging) -> Figure | None:
     }
     palette = {"models": GREY, "people": ORANGE, "corrected": BLUE}
     form = ".1%" if share else ".3f"
-    shown = charts.tooltip(what="", by="", value=form, low=form, high=form)
-    layers = charts.dots(x, y, shown, along="x")
+    tooltip = charts.tooltip(what="", by="", value=form, low=form, high=form)
+    layers = charts.dots(x, y, tooltip, along="x")
     for layer in layers:
         layer["encoding"] |= {
             "color": charts.colour("by", palette),
@@ -298,15 +315,15 @@ def _shares_figure(found: Judging) -> Figure | None:
     )
 
 
-def _escalation_figure(found: Judging) -> Figure | None:
+def _escalation_figure(judging: Judging) -> Figure | None:
     """Return what it adds when people check the most doubtful items first."""
-    one = found.escalation
-    if one is None or len(one.items) < 2:
+    escalation = judging.escalation
+    if escalation is None or len(escalation.items) < 2:
         return None
-    total = len(one.items)
+    total = len(escalation.items)
     at = np.unique(np.linspace(0, total, min(_MAX_POINTS, total + 1)).round().astype(int))
     rows = [
-        {"checked": int(k), "gained": float(one.gained[k]), "order": "most doubtful first"}
+        {"checked": int(k), "gained": float(escalation.gained[k]), "order": "most doubtful first"}
         for k in at
     ]
     rows += [{"checked": k, "gained": k / total, "order": "random order"} for k in (0, total)]
@@ -324,56 +341,66 @@ def _escalation_figure(found: Judging) -> Figure | None:
             },
         },
         {
-            "data": {"values": [{"checked": one.enough, "gained": float(one.gained[one.enough])}]},
+            "data": {
+                "values": [
+                    {
+                        "checked": escalation.enough,
+                        "gained": float(escalation.gained[escalation.enough]),
+                    }
+                ]
+            },
             "mark": {"type": "circle", "size": 70, "color": ORANGE},
             "encoding": {"x": x, "y": y},
         },
     ]
-    words = f"The dot: after {one.enough} of {total} items, 90% of what asking about all would add."
+    words = (
+        f"The dot: after {escalation.enough} of {total} items, 90% of what asking about all would "
+        "add."
+    )
     return Figure(
         "People check the most doubtful items", words, charts.chart(rows, height=220, layer=layers)
     )
 
 
-def _judges_table(found: Judging) -> SortableTable | None:
-    judges = (*found.judges, *found.code)
+def _judges_table(judging: Judging) -> SortableTable | None:
+    judges = (*judging.judges, *judging.code)
     if not judges:
         return None
-    kinds = ["model"] * len(found.judges) + ["code"] * len(found.code)
+    kinds = ["model"] * len(judging.judges) + ["code"] * len(judging.code)
     columns = {
-        "judge": Column([one.judge for one in judges]),
+        "judge": Column([judge.judge for judge in judges]),
         "kind": Column(kinds),
-        "items": Column([one.n_items for one in judges], "d"),
-        "no answer": Column([one.missing for one in judges], percent),
+        "items": Column([judge.n_items for judge in judges], "d"),
+        "no answer": Column([judge.missing for judge in judges], percent),
     }
-    if not found.data.numeric:
+    if not judging.data.numeric:
         columns |= {
-            "with a person": Column([one.agreement for one in judges], percent),
-            "two people": Column([one.people for one in judges], percent),
-            "accuracy": Column([one.accuracy for one in judges], percent),
+            "with a person": Column([judge.agreement for judge in judges], percent),
+            "two people": Column([judge.people for judge in judges], percent),
+            "accuracy": Column([judge.accuracy for judge in judges], percent),
         }
-    columns["kappa"] = Column([one.kappa for one in judges], ".2f")
-    if found.data.ordered:
+    columns["kappa"] = Column([judge.kappa for judge in judges], ".2f")
+    if judging.data.ordered:
         columns |= {
-            "bias": Column([one.bias for one in judges], "+.2f"),
-            "mean absolute error": Column([one.absolute_error for one in judges], ".2f"),
-            "correlation": Column([one.correlation for one in judges], ".2f"),
+            "bias": Column([judge.bias for judge in judges], "+.2f"),
+            "mean absolute error": Column([judge.absolute_error for judge in judges], ".2f"),
+            "correlation": Column([judge.correlation for judge in judges], ".2f"),
         }
     return SortableTable("judge-table", amount(len(judges), "judge"), columns)
 
 
-def _replacement_table(found: Judging) -> Table:
+def _replacement_table(judging: Judging) -> Table:
     rows = [
         (
-            one.judge,
-            one.verdict,
-            f"{one.winning_rate:.2f}",
-            f"{one.advantage:.2f} ({one.low:.2f} to {one.high:.2f})",
-            formatted(one.smallest_epsilon, ".2f"),
-            percent(one.stability),
+            test.judge,
+            test.verdict,
+            f"{test.winning_rate:.2f}",
+            f"{test.advantage:.2f} ({test.low:.2f} to {test.high:.2f})",
+            formatted(test.smallest_epsilon, ".2f"),
+            percent(test.stability),
         )
-        for one in found.replacement.models
-        if one.n_enough > 1
+        for test in judging.replacement.models
+        if test.n_enough > 1
     ]
     heads = [
         "model",
@@ -383,61 +410,61 @@ def _replacement_table(found: Judging) -> Table:
         "smallest tolerance",
         "resamples that pass",
     ]
-    return Table(f"The alternative annotator test, tolerance {found.epsilon:g}", heads, rows, 2)
+    return Table(f"The alternative annotator test, tolerance {judging.epsilon:g}", heads, rows, 2)
 
 
-def _rates_table(found: Judging) -> SortableTable | None:
-    rows: tuple[Any, ...] = found.shares or found.means
+def _rates_table(judging: Judging) -> SortableTable | None:
+    rows: tuple[Any, ...] = judging.shares or judging.means
     if not rows:
         return None
-    share = bool(found.shares)
+    share = bool(judging.shares)
     form: Any = percent if share else ".3g"
     judged = "judge_share" if share else "judge_mean"
-    columns = {"group": Column([one.group for one in rows])} if len(found.data.groups) else {}
+    columns = {"group": Column([row.group for row in rows])} if len(judging.data.groups) else {}
     if share:
-        columns["class"] = Column([one.label for one in rows])
+        columns["class"] = Column([row.label for row in rows])
     columns |= {
-        "models": Column([getattr(one, judged) for one in rows], form),
-        "corrected": Column([one.estimate for one in rows], form),
+        "models": Column([getattr(row, judged) for row in rows], form),
+        "corrected": Column([row.estimate for row in rows], form),
         "95% interval": Column(
-            [_interval(one.low, one.high, share) for one in rows], kind="plain number"
+            [_interval(row.low, row.high, share) for row in rows], kind="plain number"
         ),
         "people alone": Column(
-            [_interval(one.people_low, one.people_high, share) for one in rows], kind="plain number"
+            [_interval(row.people_low, row.people_high, share) for row in rows], kind="plain number"
         ),
-        "human labels": Column([one.n_labels for one in rows], "d"),
+        "human labels": Column([row.n_labels for row in rows], "d"),
     }
     return SortableTable("rate-table", amount(len(rows), "estimate"), columns)
 
 
-def _biases_table(found: Judging) -> Table:
+def _biases_table(judging: Judging) -> Table:
     rows = [
         (
-            one.judge,
-            one.kind,
-            f"{100 * one.estimate:+.0f}",
-            f"{100 * one.low:+.0f} to {100 * one.high:+.0f}",
-            str(one.n_pairs),
-            percent(one.n_flips / one.both_orders) if one.both_orders else "–",
+            bias.judge,
+            bias.kind,
+            f"{100 * bias.estimate:+.0f}",
+            f"{100 * bias.low:+.0f} to {100 * bias.high:+.0f}",
+            str(bias.n_pairs),
+            percent(bias.n_flips / bias.both_orders) if bias.both_orders else "–",
         )
-        for one in found.pair_biases
-        if not one.problem
+        for bias in judging.pair_biases
+        if not bias.problem
     ]
     heads = ["model", "bias", "points", "95% interval", "pairs", "change with the order"]
     return Table("Biases of judges who compare two answers", heads, rows, 2)
 
 
-def _transport_table(found: Judging) -> Table:
+def _transport_table(judging: Judging) -> Table:
     rows = [
         (
-            one.group,
-            one.label or "mean",
-            "alarm" if one.alarm else "",
-            f"{one.error:+.3f}",
-            f"{one.low:+.3f} to {one.high:+.3f}",
-            str(one.n_labels),
+            transported.group,
+            transported.label or "mean",
+            "alarm" if transported.alarm else "",
+            f"{transported.error:+.3f}",
+            f"{transported.low:+.3f} to {transported.high:+.3f}",
+            str(transported.n_labels),
         )
-        for one in found.transport
+        for transported in judging.transport
     ]
     heads = ["group", "of", "", "error", "95% interval", "human labels"]
     return Table("Human labels less the calibration of the reference group", heads, rows, 3)

@@ -1,4 +1,4 @@
-"""Whether a correction still holds for another group, or later.
+"""Groups of items compared: whether a correction carries over, and how groups truly differ.
 
 A line g is fitted on the reference group, from the judge's value to people's. In any other group
 with labels of its own, the mean of y - g(f) should be zero. The intervals are those of a t-test
@@ -6,11 +6,10 @@ over clusters. An alarm also counts that g was estimated, and the false discover
 is controlled (Benjamini & Hochberg). Over time, periods are the groups and the first one is the
 reference.
 
-The true difference of two groups: systems on the same prompts, or on different ones.
-
-Where both groups have items in the same clusters, the method of `true_mean` is applied to the
-differences within clusters, of people's values and of the judge's. Otherwise the two estimates are
-independent, and their variances add up.
+The true difference of two groups, systems on the same prompts or on different ones: where both have
+items in the same clusters, the method of `true_mean` is applied to the differences within clusters,
+of people's values and of the judge's. Otherwise the two estimates are independent, and their
+variances add up.
 """
 
 from __future__ import annotations
@@ -69,35 +68,45 @@ def transport(
     home = names.index(reference) if reference is not None else int(np.argmax(sizes))
     if sizes[home] < MIN_LABELS:
         return ()
-    found: list[Transported] = []
+    results: list[Transported] = []
     for label, y, f in _targets(data, judge):
         usable = ~np.isnan(y) & ~np.isnan(f)
         base = usable & (data.group == home)
         line = _line(f[base], y[base])
         for number, name in enumerate(names):
-            here = usable & (data.group == number)
-            if number == home or here.sum() < 3:
+            inside = usable & (data.group == number)
+            if number == home or inside.sum() < 3:
                 continue
-            error = y[here] - _at(line, f[here])
-            more = _line_variance(line, f[base], y[base], data.cluster[base], float(f[here].mean()))
-            mean, low, high, p_value = _interval(error, data.cluster[here], confidence, more)
+            error = y[inside] - _at(line, f[inside])
+            line_variance = _line_variance(
+                line, f[base], y[base], cluster=data.cluster[base], at=float(f[inside].mean())
+            )
+            mean, low, high, p_value = _interval(
+                error, data.cluster[inside], confidence, line_variance
+            )
             everywhere = (data.group == number) & ~np.isnan(f)
-            own = _interval(y[here], data.cluster[here], confidence)
-            found.append(
+            own, own_low, own_high, _ = _interval(y[inside], data.cluster[inside], confidence)
+            results.append(
                 Transported(
-                    name,
-                    names[home],
-                    label,
-                    int(here.sum()),
-                    *(mean, low, high, p_value, False),
-                    float(_at(line, f[everywhere]).mean()),
-                    *own[:3],
+                    group=name,
+                    reference=names[home],
+                    label=label,
+                    n_labels=int(inside.sum()),
+                    error=mean,
+                    low=low,
+                    high=high,
+                    p_value=p_value,
+                    alarm=False,
+                    calibrated=float(_at(line, f[everywhere]).mean()),
+                    own=own,
+                    own_low=own_low,
+                    own_high=own_high,
                 )
             )
-    flagged = discoveries(np.array([one.p_value for one in found]), _RATE)
+    flagged = discoveries(np.array([result.p_value for result in results]), _RATE)
     return tuple(
-        Transported(**{**vars(one), "alarm": bool(flag)})
-        for one, flag in zip(found, flagged, strict=True)
+        Transported(**{**vars(result), "alarm": bool(flag)})
+        for result, flag in zip(results, flagged, strict=True)
     )
 
 
@@ -108,10 +117,10 @@ def periods(times: Sequence[float | None], count: int = _PERIODS) -> list[str | 
     ['period 1', 'period 1', 'period 2', 'period 2', None]
     """
     value = np.array([np.nan if time is None else time for time in times], dtype=float)
-    known = ~np.isnan(value)
-    inner = np.quantile(value[known], np.arange(1, count) / count) if known.any() else []
+    has_time = ~np.isnan(value)
+    inner = np.quantile(value[has_time], np.arange(1, count) / count) if has_time.any() else []
     code = np.searchsorted(inner, value, side="left")
-    return [f"period {k + 1}" if ok else None for k, ok in zip(code, known, strict=True)]
+    return [f"period {k + 1}" if ok else None for k, ok in zip(code, has_time, strict=True)]
 
 
 def _targets(data: Mixed, judge: int | None) -> list[tuple[str, Floats, Floats]]:
@@ -119,11 +128,11 @@ def _targets(data: Mixed, judge: int | None) -> list[tuple[str, Floats, Floats]]
     if data.ordered:
         f = data.panel_value if judge is None else data.judge_value(judge)
         return [("", np.where(data.known, data.target_value, np.nan), f)]
-    given = data.chosen(judge)
+    predicted = data.chosen(judge)
     out = []
     classes = data.classes.tolist()
     for code in range(1, 2) if len(classes) == 2 else range(len(classes)):
-        out.append((classes[code], data.target_shares[:, code], given[:, code]))
+        out.append((classes[code], data.target_shares[:, code], predicted[:, code]))
     return out
 
 
@@ -139,22 +148,22 @@ def _at(line: tuple[float, float], f: Floats) -> Floats:
 
 
 def _line_variance(
-    line: tuple[float, float], f: Floats, y: Floats, cluster: Integers, at: float
+    line: tuple[float, float], f: Floats, y: Floats, *, cluster: Integers, at: float
 ) -> float:
     """Return the variance of the line at a mean value of the judge."""
-    residual, apart = y - _at(line, f), f - f.mean()
-    spread = float((apart**2).sum())
-    added = residual * (1 / len(f) + ((at - f.mean()) * apart / spread if spread > 0 else 0.0))
+    residual, deviation = y - _at(line, f), f - f.mean()
+    spread = float((deviation**2).sum())
+    added = residual * (1 / len(f) + ((at - f.mean()) * deviation / spread if spread > 0 else 0.0))
     sums = np.bincount(np.unique(cluster, return_inverse=True)[1], added)
     return float((sums**2).sum()) * len(sums) / max(len(sums) - 1, 1)
 
 
 def _interval(
-    value: Floats, cluster: Integers, confidence: float, more: float = 0.0
+    value: Floats, cluster: Integers, confidence: float, extra_variance: float = 0.0
 ) -> tuple[float, float, float, float]:
     """Return a mean with its interval over clusters, and the p-value of zero.
 
-    The p-value is that of the mean with `more` variance.
+    The p-value is that of the mean with `extra_variance`.
     """
     n, mean = len(value), float(value.mean())
     codes = np.unique(cluster, return_inverse=True)[1]
@@ -162,7 +171,7 @@ def _interval(
     many = len(sums)
     error = float(np.sqrt((sums**2).sum() * many / max(many - 1, 1))) / n
     reach = float(stdtrit(max(many - 1, 1), (1 + confidence) / 2)) * error
-    total = float(np.sqrt(error**2 + more))
+    total = float(np.sqrt(error**2 + extra_variance))
     p_value = float(mean == 0)
     if total > 0:
         p_value = float(2 * stdtr(max(many - 1, 1), -abs(mean) / total))
@@ -207,34 +216,53 @@ def true_difference(
         f = data.chosen(judge)[:, code]
     names = data.groups.tolist()
     sides = [data.group == names.index(name) for name in (one, other)]
-    y, f = np.where(data.known, y, np.nan), f
+    y = np.where(data.known, y, np.nan)
     pairs = _paired(y, f, data.cluster, sides) if data.clustered else None
     if pairs is not None and (~np.isnan(pairs[0])).sum() >= _MIN_PAIRED_LABELS:
         dy, df = pairs
         labelled = ~np.isnan(dy)
-        found = powered_mean(dy[labelled], df[labelled], df[~labelled], None, confidence)[:3]
-        judged = float(df.mean())
-        return Difference(one, other, label or "", judged, *found, int(labelled.sum()), True)
+        estimate, low, high, _ = powered_mean(
+            dy[labelled], df[labelled], df[~labelled], confidence=confidence
+        )
+        return Difference(
+            one=one,
+            other=other,
+            label=label or "",
+            judge_difference=float(df.mean()),
+            estimate=estimate,
+            low=low,
+            high=high,
+            n_labels=int(labelled.sum()),
+            paired=True,
+        )
     estimates, variances, counts = [], [], []
     for side in sides:
         labelled = side & ~np.isnan(y) & ~np.isnan(f)
-        rest = side & np.isnan(y) & ~np.isnan(f)
+        unlabelled = side & np.isnan(y) & ~np.isnan(f)
         counts.append(int(labelled.sum()))
         if counts[-1] < _MIN_PAIRED_LABELS:
             continue
-        estimate, low, _, _ = powered_mean(y[labelled], f[labelled], f[rest], None, confidence)
+        estimate, low, _, _ = powered_mean(
+            y[labelled], f[labelled], f[unlabelled], confidence=confidence
+        )
         freedom = max(counts[-1] - 2, 1)
         estimates.append(estimate)
         variances.append(((estimate - low) / stdtrit(freedom, (1 + confidence) / 2)) ** 2)
-    judged = float(np.nanmean(f[sides[0]]) - np.nanmean(f[sides[1]]))
-    nan = float("nan")
-    if len(estimates) < 2:
-        return Difference(one, other, label or "", judged, nan, nan, nan, min(counts), False)
-    factor = float(stdtrit(max(min(counts) - 2, 1), (1 + confidence) / 2))
-    reach = factor * float(np.sqrt(sum(variances)))
-    middle = estimates[0] - estimates[1]
+    middle = reach = float("nan")
+    if len(estimates) == 2:
+        factor = float(stdtrit(max(min(counts) - 2, 1), (1 + confidence) / 2))
+        reach = factor * float(np.sqrt(sum(variances)))
+        middle = estimates[0] - estimates[1]
     return Difference(
-        one, other, label or "", judged, middle, middle - reach, middle + reach, min(counts), False
+        one=one,
+        other=other,
+        label=label or "",
+        judge_difference=float(np.nanmean(f[sides[0]]) - np.nanmean(f[sides[1]])),
+        estimate=middle,
+        low=middle - reach,
+        high=middle + reach,
+        n_labels=min(counts),
+        paired=False,
     )
 
 
@@ -246,12 +274,12 @@ def _paired(
     means = []
     for values in (y, f):
         for side in sides:
-            used = side & ~np.isnan(values)
-            count = np.bincount(cluster[used], minlength=n_clusters)
+            present = side & ~np.isnan(values)
+            count = np.bincount(cluster[present], minlength=n_clusters)
             with np.errstate(invalid="ignore"):
-                total = np.bincount(cluster[used], values[used], minlength=n_clusters)
+                total = np.bincount(cluster[present], values[present], minlength=n_clusters)
                 means.append(total / count)
-    both = ~np.isnan(means[2]) & ~np.isnan(means[3])
-    if both.sum() < _MIN_PAIRED_LABELS:
+    shared = ~np.isnan(means[2]) & ~np.isnan(means[3])
+    if shared.sum() < _MIN_PAIRED_LABELS:
         return None
-    return (means[0] - means[1])[both], (means[2] - means[3])[both]
+    return (means[0] - means[1])[shared], (means[2] - means[3])[shared]

@@ -70,19 +70,19 @@ def true_mean(
     seed: int = 0,
 ) -> tuple[Mean, ...]:
     """Return the mean in every group; the judge is one, or the mean of the panel."""
-    given = data.panel_value if judge is None else data.judge_value(judge)
+    judged = data.panel_value if judge is None else data.judge_value(judge)
     bounded = len(data.groups) > 0 and not data.numeric and data.n_classes <= MOST_VALUES
     pooled = data.target_shares[data.known].mean(axis=0) if bounded and data.known.any() else None
     out = []
     for group, items in data.per_group():
-        inside = items & ~np.isnan(given)
+        inside = items & ~np.isnan(judged)
         labelled = inside & ~np.isnan(data.target_value)
-        y, f = data.target_value[labelled], given[labelled]
-        rest, nan = inside & ~labelled, float("nan")
-        n, found, people, problem = len(y), (nan, nan, nan), (nan, nan, nan), ""
-        correlation, slope, method = _r(y, f), nan, "ppi++"
+        y, f = data.target_value[labelled], judged[labelled]
+        unlabelled, nan = inside & ~labelled, float("nan")
+        estimate = low = high = people = people_low = people_high = slope = nan
+        n, correlation, method, problem = len(y), _r(y, f), "ppi++", ""
         if sampled == "random" and n > 2:
-            people = _people(y, data.cluster[labelled], confidence)
+            people, people_low, people_high = _people(y, data.cluster[labelled], confidence)
         if n < MIN_LABELS:
             problem = "few"
         elif sampled == "by-label" or (sampled == "by-judge" and pooled is None):
@@ -90,27 +90,34 @@ def true_mean(
         elif pooled is not None:
             method = "strata"
             shares = data.target_shares[labelled]
-            found = stratified_mean(
+            estimate, low, high = stratified_mean(
                 data.value,
                 shares,
                 f,
-                given[inside],
+                judged[inside],
                 pooled,
-                data.cluster[labelled] if data.clustered else None,
-                confidence,
+                cluster=data.cluster[labelled] if data.clustered else None,
+                confidence=confidence,
                 seed=seed,
             )
         else:
-            clusters = (data.cluster[labelled], data.cluster[rest]) if data.clustered else None
-            powered = powered_mean(y, f, given[rest], clusters, confidence)
-            found, slope = powered[:3], powered[3]
-        saved = 1 - correlation**2 * rest.sum() / max(inside.sum(), 1)
+            clusters = (
+                (data.cluster[labelled], data.cluster[unlabelled]) if data.clustered else None
+            )
+            estimate, low, high, slope = powered_mean(
+                y, f, judged[unlabelled], clusters=clusters, confidence=confidence
+            )
+        saved = 1 - correlation**2 * unlabelled.sum() / max(inside.sum(), 1)
         out.append(
             Mean(
-                group,
-                float(given[inside].mean()) if inside.any() else nan,
-                *found,
-                *people,
+                group=group,
+                judge_mean=float(judged[inside].mean()) if inside.any() else nan,
+                estimate=estimate,
+                low=low,
+                high=high,
+                people=people,
+                people_low=people_low,
+                people_high=people_high,
                 n_labels=n,
                 n_items=int(inside.sum()),
                 correlation=correlation,
@@ -126,7 +133,7 @@ def true_mean(
 def powered_mean(
     y: Floats,
     f: Floats,
-    rest: Floats,
+    unlabelled: Floats,
     clusters: tuple[Integers, Integers] | None = None,
     confidence: float = 0.95,
     *,
@@ -149,33 +156,33 @@ def powered_mean(
         Student's t and variances with their degrees of freedom; otherwise the normal distribution
         and plain variances, as published.
     """
-    n, n_rest, level = len(y), len(rest), (1 + confidence) / 2
+    n, n_rest, level = len(y), len(unlabelled), (1 + confidence) / 2
     if slope is None:
         slope, spread = (
             0.0,
-            float(np.var(np.concatenate([f, rest]), ddof=1)) if n + n_rest > 1 else 0,
+            float(np.var(np.concatenate([f, unlabelled]), ddof=1)) if n + n_rest > 1 else 0,
         )
         if n_rest and n > 2 and spread > 0:
             slope = float(np.cov(y, f)[0, 1]) / spread * n_rest / (n + n_rest)
             slope = min(max(slope, 0.0), 1.0)
-    used = slope != 0 and n_rest > 0
-    estimate = float(y.mean() + (slope * (rest.mean() - f.mean()) if used else 0.0))
-    residual = y - slope * f if used else y
+    corrected = slope != 0 and n_rest > 0
+    estimate = float(y.mean() + (slope * (unlabelled.mean() - f.mean()) if corrected else 0.0))
+    residual = y - slope * f if corrected else y
     residual = residual - residual.mean()
-    others = slope * (rest - rest.mean()) if used else np.zeros(0)
+    unlabelled_residual = slope * (unlabelled - unlabelled.mean()) if corrected else np.zeros(0)
     if clusters is not None:
         codes = np.unique(np.concatenate(clusters), return_inverse=True)[1]
-        added = np.concatenate([residual / n, others / max(n_rest, 1)])
+        added = np.concatenate([residual / n, unlabelled_residual / max(n_rest, 1)])
         sums = np.bincount(codes[: len(added)], added)
         n_clusters = len(np.unique(clusters[0]))
         many = max(len(sums), 2)
         variance, freedom = float((sums**2).sum()) * many / (many - 1), n_clusters - 1
     else:
-        freedom = n - 2 if used else n - 1
+        freedom = n - 2 if corrected else n - 1
         lost = (freedom, n_rest - 1) if exact else (n, n_rest)
         variance = float((residual**2).sum()) / max(lost[0], 1) / n
-        if used:
-            variance += float((others**2).sum()) / max(lost[1], 1) / n_rest
+        if corrected:
+            variance += float((unlabelled_residual**2).sum()) / max(lost[1], 1) / n_rest
     factor = float(stdtrit(max(freedom, 1), level) if exact else ndtri(level))
     reach = factor * float(np.sqrt(variance))
     return estimate, estimate - reach, estimate + reach, slope
@@ -187,6 +194,7 @@ def stratified_mean(
     f: Floats,
     everywhere: Floats,
     pooled: Floats,
+    *,
     cluster: Integers | None = None,
     confidence: float = 0.95,
     draws: int = _DRAWS,
@@ -216,11 +224,13 @@ def stratified_mean(
     weight = np.array([inside.sum() for _, inside in strata], dtype=float)
     overall = float(shares.mean(axis=0) @ value)
     counts = [shares[labelled].sum(axis=0) for labelled, _ in strata]
-    means = [float(one @ value / one.sum()) if one.sum() else overall for one in counts]
+    means = [float(count @ value / count.sum()) if count.sum() else overall for count in counts]
     residual = shares @ value - np.where(f >= middle, *means)
     effect = 1.0 if cluster is None else design_effect(residual, cluster, confidence)
-    effect *= _averaged(value, shares, residual, np.where(f >= middle, *means), pooled)
-    drawn = [_dirichlet(rng, one / effect + _PRIOR * pooled, draws) @ value for one in counts]
+    effect *= _averaged(
+        value, shares, residual=residual, center=np.where(f >= middle, *means), pooled=pooled
+    )
+    drawn = [_dirichlet(rng, count / effect + _PRIOR * pooled, draws) @ value for count in counts]
     mixture = _dirichlet(rng, weight, draws)
     values = (mixture * np.stack(drawn, axis=1)).sum(axis=1)
     tail = (1 - confidence) / 2
@@ -229,7 +239,7 @@ def stratified_mean(
 
 
 def _averaged(
-    value: Floats, shares: Floats, residual: Floats, center: Floats, pooled: Floats
+    value: Floats, shares: Floats, *, residual: Floats, center: Floats, pooled: Floats
 ) -> float:
     """Return the variance of items' means relative to that of single labels, at most 1.
 
@@ -244,8 +254,8 @@ def _averaged(
 def _dirichlet(rng: np.random.Generator, counts: Floats, draws: int) -> Floats:
     """Return draws of shares; what has no count has no share."""
     gamma = np.zeros((draws, len(counts)))
-    used = counts > 0
-    gamma[:, used] = rng.standard_gamma(counts[used], size=(draws, int(used.sum())))
+    positive = counts > 0
+    gamma[:, positive] = rng.standard_gamma(counts[positive], size=(draws, int(positive.sum())))
     return gamma / np.maximum(gamma.sum(axis=1, keepdims=True), 1e-300)
 
 

@@ -89,23 +89,35 @@ def true_shares(
     seed: int = 0,
 ) -> tuple[Share, ...]:
     """Return the share of every class in every group; the judge is one, or the panel's majority."""
-    given = data.chosen(judge)
+    judged = data.chosen(judge)
     out = []
     for group, items in data.per_group():
-        inside = items & ~np.isnan(given).any(axis=1)
+        inside = items & ~np.isnan(judged).any(axis=1)
         for number, name in enumerate(data.classes.tolist()):
             out.append(
-                _share(data, name, group, number, given, inside, sampled, confidence, draws, seed)
+                _share(
+                    data,
+                    number,
+                    label=name,
+                    group=group,
+                    judged=judged[:, number],
+                    inside=inside,
+                    sampled=sampled,
+                    confidence=confidence,
+                    draws=draws,
+                    seed=seed,
+                )
             )
     return tuple(out)
 
 
 def _share(
     data: Mixed,
-    name: str,
-    group: str,
     number: int,
-    given: Floats,
+    *,
+    label: str,
+    group: str,
+    judged: Floats,
     inside: Mask,
     sampled: Sampled,
     confidence: float,
@@ -113,26 +125,48 @@ def _share(
     seed: int,
 ) -> Share:
     labelled = inside & data.known
-    y, says = data.target_shares[labelled][:, number], given[labelled, number] > 0
-    everywhere = given[inside, number] > 0
-    n, nan = len(y), float("nan")
-    judge_share = float(given[inside, number].mean()) if inside.any() else nan
-    alone = (nan, nan, nan)
+    y, says = data.target_shares[labelled][:, number], judged[labelled] > 0
+    everywhere = judged[inside] > 0
+    n, nan, problem = len(y), float("nan"), ""
+    estimate = low = high = people = people_low = people_high = nan
     if sampled == "random" and n:
         effect = design_effect(y - y.mean(), data.cluster[labelled])
         wilson = proportion(np.array([y.sum() / effect]), np.array([n / effect]), confidence)
-        alone = (float(y.mean()), float(wilson.low[0]), float(wilson.high[0]))
-    problem, found = "", (nan, nan, nan)
-    method = "rogan-gladen" if sampled == "by-label" else "strata"
+        people, people_low, people_high = y.mean(), wilson.low[0], wilson.high[0]
     if n < MIN_LABELS:
         problem = "few"
     elif sampled == "by-label":
-        limits = rogan_gladen(everywhere, y, says, confidence)
-        problem, found = ("", limits) if limits else ("judge", found)
+        interval = rogan_gladen(everywhere, y, says, confidence)
+        if interval is None:
+            problem = "judge"
+        else:
+            estimate, low, high = interval
     else:
-        clusters = data.cluster[labelled], data.cluster[inside]
-        found = stratified_share(y, says, everywhere, *clusters, confidence, draws, seed)
-    return Share(name, group, judge_share, *found, *alone, n, int(inside.sum()), method, problem)
+        estimate, low, high = stratified_share(
+            y,
+            says,
+            everywhere,
+            data.cluster[labelled],
+            data.cluster[inside],
+            confidence=confidence,
+            draws=draws,
+            seed=seed,
+        )
+    return Share(
+        label=label,
+        group=group,
+        judge_share=float(judged[inside].mean()) if inside.any() else nan,
+        estimate=estimate,
+        low=low,
+        high=high,
+        people=float(people),
+        people_low=float(people_low),
+        people_high=float(people_high),
+        n_labels=n,
+        n_items=int(inside.sum()),
+        method="rogan-gladen" if sampled == "by-label" else "strata",
+        problem=problem,
+    )
 
 
 def stratified_share(
@@ -141,6 +175,7 @@ def stratified_share(
     everywhere: Mask,
     cluster: Integers | None = None,
     clusters: Integers | None = None,
+    *,
     confidence: float = 0.95,
     draws: int = _DRAWS,
     seed: int = 0,

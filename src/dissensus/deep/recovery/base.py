@@ -1,6 +1,16 @@
-"""Distances between a recovered distribution p and the label shares q of the annotators.
+"""What a recovery method fulfils, and how far its distributions are from those of annotators.
 
-Arrays are (item, class), rows sum to one; every measure gives one number per item.
+    features, label ─method.fit─▶ Recovery ─predict_proba(features)─▶ (item, class)
+
+A method is a set of settings in the registry. It sees features of the inputs (a vector per item,
+token features, or the inputs themselves) and one class code per item. An oracle also sees the
+annotations: it shows what is possible, not what can be recovered. A fitted `Recovery` has one or
+more members. `members` are the probabilities of each, `votes` the share of members for every class,
+`predict_proba` the recovered distribution: the mean of the members, flattened by the number of
+votes behind the labels where that is known.
+
+Measures compare a recovered distribution p with the label shares q of the annotators. Arrays are
+(item, class), rows sum to one; every measure gives one number per item.
 
     manhattan           Σ_k |p_k - q_k|: 0 to 2, twice the total variation
     jensen_shannon      H((p + q) / 2) - (H(p) + H(q)) / 2 in bits: 0 to 1
@@ -18,10 +28,9 @@ Few votes are noisy: with a true distribution of (.5, .5) and five votes, the tr
 itself has an expected Manhattan distance of .375 to the shares. So compare every score with that of
 people asked again (`resample_votes`), and prefer unbiased squared distances.
 
-A majority is more certain than its voters: temperatures that undo this.
-
-If a person says "yes" with probability q, the majority of a people does so with the probability
-that a binomial is above a/2, a steeper function of q. Its slope at q = 1/2 is
+A majority is more certain than its voters. If a person says "yes" with probability q, the majority
+of a people does so with the probability that a binomial is above a/2, a steeper function of q. Its
+slope at q = 1/2 is
 
     slope(a) = a C(a - 1, (a - 1) / 2) / 2^(a - 1),  a odd; an even a is as the odd one below it,
 
@@ -31,10 +40,9 @@ those of q. They are not: most of the uncertainty about the majority comes from 
 do not show, and that part needs no flattening. Hence a power of the slope, 3/8 in `auto`: a rule
 of thumb, chosen on six sets of texts that are in none of our tables.
 
-Distances between classes: some errors are smaller than others.
-
-On an ordinal scale 4 is close to 5 and far from 1. Emotions lie on a circle (the circumplex):
-annotators who disagree choose adjacent ones from the same words, opposite ones from other words.
+Some errors are smaller than others. On an ordinal scale 4 is close to 5 and far from 1. Emotions
+lie on a circle (the circumplex): annotators who disagree choose adjacent ones from the same words,
+opposite ones from other words.
 
     linear    |k - l|, classes in order
     circle    steps on the shorter way around, classes in the order of the circle
@@ -48,18 +56,6 @@ by themselves: the temperature is set afterwards, by held-out labels. The predic
 with the least expected distance.
 
     R. Díaz, A. Marathe. Soft labels for ordinal regression. CVPR 2019.
-
-The contract of recovery methods: from inputs with one label each to label distributions.
-
-    features, label ─method.fit─▶ Recovery ─predict_proba(features)─▶ (item, class)
-
-A method is a set of settings in the registry. It sees features of the inputs (a vector per item,
-token features, or the inputs themselves) and one class code per item. An oracle also sees the
-annotations: it shows what is possible, not what can be recovered.
-
-A fitted `Recovery` has one or more members. `members` are the probabilities of each, `votes` the
-share of members for every class, `predict_proba` the recovered distribution: the mean of the
-members, flattened by the number of votes behind the labels where that is known (`_temperature`).
 """
 
 from __future__ import annotations
@@ -89,9 +85,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FitInputs", "Mixture", "Recovery", "RecoveryMethod", "State"]
 
-
+DISTANCES = ("linear", "circle")
 LEAST = 1e-6  # lower bound of probabilities in logarithms: votes contain zeros
 _SAME = 1e-9  # probabilities that differ by less are a tie
+_RATE = 3.0  # chosen on two sets (gwsd, politeness_wikipedia) that the table of csc does not use
 
 
 def manhattan(p: Floats, q: Floats) -> Floats:
@@ -213,19 +210,19 @@ class Reliability(NamedTuple):
     @property
     def error(self) -> float:
         """The mean absolute difference, weighted by size."""
-        some = self.size > 0
-        gap = np.abs(self.predicted - self.observed)[some]
-        return float(gap @ self.size[some] / max(self.size.sum(), 1))
+        occupied = self.size > 0
+        gap = np.abs(self.predicted - self.observed)[occupied]
+        return float(gap @ self.size[occupied] / max(self.size.sum(), 1))
 
 
 def reliability(p: Floats, q: Floats, bins: int = 10) -> Reliability:
     """Return mean label shares in equal-width bins of the prediction."""
     bin_ = bins_of(p, bins).reshape(-1)
     count = np.bincount(bin_, minlength=bins)
-    some = np.maximum(count, 1)
+    divisor = np.maximum(count, 1)
     empty = np.where(count > 0, 0.0, np.nan)
-    predicted = np.bincount(bin_, p.reshape(-1), bins) / some + empty
-    observed = np.bincount(bin_, q.reshape(-1), bins) / some + empty
+    predicted = np.bincount(bin_, p.reshape(-1), bins) / divisor + empty
+    observed = np.bincount(bin_, q.reshape(-1), bins) / divisor + empty
     return Reliability(predicted, observed, count)
 
 
@@ -253,10 +250,6 @@ def vote_slope(count: ArrayLike) -> float:
     half = (odd - 1) / 2
     log = np.log(odd) + gammaln(odd) - 2 * gammaln(half + 1) - (odd - 1) * np.log(2)
     return float(np.exp(log).mean())
-
-
-DISTANCES = ("linear", "circle")
-_RATE = 3.0  # chosen on two sets (gwsd, politeness_wikipedia) that the table of csc does not use
 
 
 def class_distances(given: str | ArrayLike, n_classes: int) -> Floats:
@@ -311,7 +304,7 @@ def distances_from_table(rows: Sequence[Sequence[Any]], names: Sequence[str]) ->
     columns = [str(name) for name in rows[0][1:]]
     by_name = {str(row[0]): dict(zip(columns, row[1:], strict=True)) for row in rows[1:]}
     try:
-        values = [[float(by_name[one][other]) for other in names] for one in names]
+        values = [[float(by_name[first][second]) for second in names] for first in names]
     except KeyError as problem:
         raise OptionError(
             f"no distance of class {problem.args[0]!r}; the table has a row and a column per class"
@@ -388,14 +381,14 @@ class Recovery(ABC):
         """
         assert self.held_out_proba is not None
         item = np.arange(len(label)) if item is None else item
-        known = ~np.isnan(self.held_out_proba[:, 0])  # (item)
-        if known.any():
-            used = known[item]
-            p = self.held_out_proba[item[used]]
-            self.temperature = fit_temperature(p, label[used].astype(np.int64))
+        predicted = ~np.isnan(self.held_out_proba[:, 0])  # (item)
+        if predicted.any():
+            rows = predicted[item]
+            p = self.held_out_proba[item[rows]]
+            self.temperature = fit_temperature(p, label[rows].astype(np.int64))
             self.held_out_proba = self.held_out_proba.copy()
-            self.held_out_proba[known] = temper(
-                self.held_out_proba[known], np.full(known.sum(), self.temperature)
+            self.held_out_proba[predicted] = temper(
+                self.held_out_proba[predicted], np.full(predicted.sum(), self.temperature)
             )
 
 
@@ -418,8 +411,8 @@ class Mixture(Recovery):
         ])  # fmt: skip
 
     def mean_proba(self, features: Features) -> Floats:
-        each = np.stack([part.predict_proba(features) for part in self.parts.values()])
-        return np.einsum("p,pik->ik", self.weight, each)
+        proba = np.stack([part.predict_proba(features) for part in self.parts.values()])
+        return np.einsum("p,pik->ik", self.weight, proba)
 
     @classmethod
     def restored(
@@ -520,12 +513,19 @@ class RecoveryMethod(Settings, ABC):
                     f"annotations on {shape[0]} items in {shape[1]} classes, "
                     f"but {len(codes)} items in {size} classes"
                 )
-        apart = None if distance is None else class_distances(distance, size)
-        soft = None if apart is None else soft_labels(apart)
-        context = FitInputs(codes, size, annotations, seed, progress, folder, soft)
+        distances = None if distance is None else class_distances(distance, size)
+        context = FitInputs(
+            label=codes,
+            n_classes=size,
+            annotations=annotations,
+            seed=seed,
+            progress=progress,
+            folder=folder,
+            soft_labels=None if distances is None else soft_labels(distances),
+        )
         with one_blas_thread():
             recovery = self._fit(features, context)
-        recovery.distance = apart
+        recovery.distance = distances
         if vote_count is not None and self.flatten:
             recovery.temperature *= vote_slope(vote_count) ** self.flatten
         return recovery

@@ -1,10 +1,7 @@
-"""Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class.
+"""What other recoveries are measured by: simple methods below them, and oracles above.
 
-Label distribution learning: an oracle that learns from all annotations.
-
-The label marginal, the same for every item: the baseline that every method has to beat.
-
-Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter.
+The marginal and kernel ridge see one label per item, as every method does. The oracles learn from
+all annotations: one from the label shares, one from the label and how much annotators disagree.
 """
 
 from __future__ import annotations
@@ -109,41 +106,54 @@ class KernelRidge(RecoveryMethod):
         vectors, label = features.vectors.astype(np.float64), context.label
         kinds = features.widths or (vectors.shape[1],)
         center = np.concatenate([_unit(part).mean(axis=0) for part in _split(vectors, kinds)])
-        every = _by_kind(vectors, center, kinds).astype(np.float32)
+        units = _by_kind(vectors, center, kinds).astype(np.float32)
         soft = np.eye(context.n_classes) if context.soft_labels is None else context.soft_labels
         labels = soft[label]  # (item, class)
-        chosen = np.sort(np.random.default_rng(context.seed).permutation(len(every))[: self.most])
+        landmark_items = np.sort(
+            np.random.default_rng(context.seed).permutation(len(units))[: self.most]
+        )
         mean = labels.mean(axis=0)
         target = (labels - mean).astype(np.float32)
-        tried: list[tuple[Any, ...]] = []
+        attempts: list[tuple[Any, ...]] = []
 
         def attempt(width: float, kind_weight: tuple[float, ...]) -> None:
             scale = np.sqrt(np.repeat(kind_weight, kinds))
-            x = every * scale.astype(np.float32)
-            landmarks = x[chosen]
-            spectrum, left, root = _decompose(x, landmarks, width)
-            projected, squares = left.T @ target, left**2  # (direction, class), (item, direction)
+            x = units * scale.astype(np.float32)
+            landmarks = x[landmark_items]
+            spectrum, directions, root = _decompose(x, landmarks, width)
+            projected, squares = (
+                directions.T @ target,
+                directions**2,
+            )  # (direction, class), (item, direction)
             for noise in _NOISES if self.noise is None else (self.noise,):
                 shrink = spectrum / (spectrum + noise)
-                fitted = left @ (shrink[:, None] * projected)
+                fitted = directions @ (shrink[:, None] * projected)
                 leverage = np.minimum(squares @ shrink, 1 - 1e-6)[:, None]
                 held_out = _clip((fitted - leverage * target) / (1 - leverage) + mean, self.least)
                 score = (labels * np.log(held_out)).sum() / len(label)
                 weight = root @ ((np.sqrt(spectrum) / (spectrum + noise))[:, None] * projected)
                 model = KernelModel(
-                    landmarks, weight, mean, center, scale, kinds, width, self.least, held_out
+                    landmarks=landmarks,
+                    weight=weight,
+                    mean=mean,
+                    center=center,
+                    scale=scale,
+                    widths=kinds,
+                    width=width,
+                    least=self.least,
+                    held_out_proba=held_out,
                 )
-                tried.append((score, len(tried), kind_weight, model))
+                attempts.append((score, len(attempts), kind_weight, model))
 
         widths = _WIDTHS if self.width is None else (self.width,)
         middle = widths[len(widths) // 2]
         for kind_weight in _kind_weights(len(kinds)):
             attempt(middle, kind_weight)
-        best = max(tried, key=lambda one: one[:2])[2]
+        best = max(attempts, key=lambda entry: entry[:2])[2]
         for width in widths:
             if width != middle:
                 attempt(width, best)
-        model: KernelModel = max(tried, key=lambda one: one[:2])[-1]
+        model: KernelModel = max(attempts, key=lambda entry: entry[:2])[-1]
         if context.soft_labels is not None:
             model.calibrate(label)
         return model
@@ -161,8 +171,8 @@ def _kind_weights(n: int) -> list[tuple[float, ...]]:
     if n == 1:
         return [(1.0,)]
     leading = [
-        tuple(large if kind == one else (1 - large) / (n - 1) for kind in range(n))
-        for one in range(n)
+        tuple(large if kind == leader else (1 - large) / (n - 1) for kind in range(n))
+        for leader in range(n)
         for large in (1.0, _LEADING)
     ]
     return [*leading, (1 / n,) * n]
@@ -176,7 +186,7 @@ def _split(vectors: Floats, kinds: tuple[int, ...]) -> list[Floats]:
 def _by_kind(vectors: Floats, center: Floats, kinds: tuple[int, ...]) -> Floats:
     """Return the unit vectors of every kind less their common mean, side by side."""
     parts = zip(_split(vectors, kinds), _split(center[None], kinds), strict=True)
-    return np.concatenate([center_and_scale(one, mean[0]) for one, mean in parts], axis=1)
+    return np.concatenate([center_and_scale(part, mean[0]) for part, mean in parts], axis=1)
 
 
 def center_and_scale(vectors: Floats, center: Floats) -> Floats:
@@ -210,9 +220,9 @@ def _decompose(x: Array, landmarks: Array, width: float) -> tuple[Array, Array, 
     root = vectors / np.sqrt(spectrum)
     if len(landmarks) == len(x):
         return spectrum, vectors, root
-    every = np.concatenate([k @ root for k in _kernel_rows(x, landmarks, width)])
-    spectrum, right = _eigen(every.T @ every)
-    return spectrum, every @ right / np.sqrt(spectrum), root @ right
+    projected = np.concatenate([k @ root for k in _kernel_rows(x, landmarks, width)])
+    spectrum, right = _eigen(projected.T @ projected)
+    return spectrum, projected @ right / np.sqrt(spectrum), root @ right
 
 
 def _eigen(kernel: Array) -> tuple[Array, Array]:
@@ -301,8 +311,10 @@ class TwoTaskHeads(Heads):
 
     target: Tensor  # (item): disagreement of the annotators
 
-    def __init__(self, n: int, width: int, n_classes: int, *, weight: float, **more: Any) -> None:
-        super().__init__(n, width, n_classes, weight=weight, **more)
+    def __init__(
+        self, n: int, width: int, n_classes: int, *, weight: float, **settings: Any
+    ) -> None:
+        super().__init__(n, width, n_classes, weight=weight, **settings)
         size = self.settings["hidden"] or width
         self.second = initial_weights(n, size, 1, seed=self.settings["seed"])
         self.second_bias = nn.Parameter(torch.zeros(n, 1, 1))

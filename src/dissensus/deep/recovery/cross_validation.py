@@ -140,12 +140,12 @@ def cross_validate(
     names = [*specs, *(name for name in (FLOOR, CEILING) if name not in specs)]
     total = len(names) * folds * repeats
     if folder is not None:
-        _check_same_data(Path(folder), votes, label, folds, seed, distance)
+        _check_same_data(Path(folder), votes, label, folds=folds, seed=seed, distance=distance)
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     proba = {name: np.zeros((repeats, *votes.shape)) for name in names}
     seconds = dict.fromkeys(names, 0.0)
     scored: dict[str, Any] = {"ordered": ordered, "distance": distance}
-    for done, (name, repeat, fold) in enumerate(
+    for n_done, (name, repeat, fold) in enumerate(
         product(names, range(repeats), range(folds)), start=1
     ):
         test = folds_of(annotations.n_items, folds, seed, repeat) == fold
@@ -154,42 +154,42 @@ def cross_validate(
         if folder is not None:
             safe = re.sub(r"[^A-Za-z0-9_.=,-]+", "-", name)
             path = Path(folder) / safe / f"{repeat}-{fold}.npz"
-        if path is None or not path.exists():
+        if path is not None and path.exists():
+            p, duration = _read_fold(path, votes.shape[1])
+        else:
             start = process_time()
             if name == CEILING:
                 random = np.random.default_rng([seed + repeat, fold])
                 p = shares_of(resample_votes(votes[test], random))
             else:
+                split = {"label": label, "train": train, "test": test}
                 p = _predict(
-                    *(name, features, annotations, label, train, test),
-                    seed=seed + repeat,
-                    distance=distance,
+                    name, features, annotations, **split, seed=seed + repeat, distance=distance
                 )
-            arrays: dict[str, Array] = {"p": p, "seconds": np.array(process_time() - start)}
+            duration = process_time() - start
             if path is not None:
-                with atomic_file(path) as draft, draft.open("wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
-        else:
-            with damage(f"{path}: not a fold of a cross-validation", "; remove it"):
-                arrays = load_arrays(path)
-                arrays = {
-                    "p": arrays["p"].reshape(-1, votes.shape[1]),
-                    "seconds": arrays["seconds"],
-                }
-        proba[name][repeat, test] = arrays["p"]
-        seconds[name] += float(arrays["seconds"]) / (folds * repeats)
+                _write_fold(path, p, duration)
+        proba[name][repeat, test] = p
+        seconds[name] += duration / (folds * repeats)
         if name == CEILING:
             random = np.random.default_rng([seed, repeat, fold])
             rows[name].append(ceiling_scores(votes[test], random=random, **scored))
         else:
-            rows[name].append(soft_scores(arrays["p"], votes[test], **scored))
+            rows[name].append(soft_scores(p, votes[test], **scored))
         if progress is not None:
-            progress(done, total, name)
+            progress(n_done, total, name)
     scores = {
         name: {key: np.array([row[key] for row in by]).reshape(repeats, folds) for key in by[0]}
         for name, by in rows.items()
     }
-    return CrossValidation(scores, seconds, proba, annotations.n_items, folds, repeats)
+    return CrossValidation(
+        scores=scores,
+        seconds=seconds,
+        proba=proba,
+        n_items=annotations.n_items,
+        folds=folds,
+        repeats=repeats,
+    )
 
 
 def majority(votes: Floats, seed: int) -> Integers:
@@ -205,10 +205,23 @@ def folds_of(n_items: int, folds: int, seed: int, repeat: int) -> Integers:
     return fold
 
 
+def _read_fold(path: Path, n_classes: int) -> tuple[Floats, float]:
+    """Return the distributions of a finished fold, (item, class), and how long they took."""
+    with damage(f"{path}: not a fold of a cross-validation", "; remove it"):
+        arrays = load_arrays(path)
+        return arrays["p"].reshape(-1, n_classes), float(arrays["seconds"])
+
+
+def _write_fold(path: Path, p: Floats, duration: float) -> None:
+    with atomic_file(path) as draft, draft.open("wb") as file:
+        np.savez(file, p=p, seconds=np.array(duration))
+
+
 def _predict(
     name: str,
     features: Features,
     annotations: Annotations,
+    *,
     label: Integers,
     train: Integers,
     test: Integers,
@@ -228,7 +241,7 @@ def _predict(
 
 
 def _check_same_data(
-    folder: Path, votes: Floats, label: Array, folds: int, seed: int, distance: Any
+    folder: Path, votes: Floats, label: Array, *, folds: int, seed: int, distance: Any
 ) -> None:
     """Refuse a folder with folds of other data."""
     digest = blake2b(digest_size=12)

@@ -1,11 +1,10 @@
-"""Recovery of label distributions as a scikit-learn estimator.
+"""Recovery of label distributions as a scikit-learn estimator, and its default method.
 
     DistributionRecovery().fit(texts, labels, vote_count=5).predict_proba(texts)
     DistributionRecovery("seedbert", n_members=5).fit(texts, labels).predict_votes(texts)
 
-Inputs are an array of features, a list of texts, or a list of image files.
-
-The default: a mixture by held-out likelihood, flattened by the number of votes.
+Inputs are an array of features, a list of texts, or a list of image files. Without a method it is
+`auto`: several methods of this room, mixed by their held-out likelihood.
 """
 
 from __future__ import annotations
@@ -37,6 +36,10 @@ from .baselines import KernelRidge, Marginal
 from .cross_validation import majority
 from .heads import AttentionHeads, EnsembleOfHeads
 from .seedbert import SeedBert
+
+_EPOCHS, _PATIENCE = 12, 2  # of heads, which peak after a few epochs where items are many
+_COST = {"marginal": 0, "ridge": 0, "heads": 2, "attention": 3, "tuned": 15}  # relative times
+_WITHOUT_MEMBERS = ("marginal",)
 
 
 class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
@@ -180,12 +183,12 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _state(self) -> State:
         notes, arrays = self.model_.state()
         distance = self.model_.distance
-        known = {
+        fitted = {
             "temperature": self.model_.temperature,
             "marginal": self.marginal_.tolist(),
             "distance": None if distance is None else distance.tolist(),
         }
-        return State({**known, "model": notes}, arrays)
+        return State({**fitted, "model": notes}, arrays)
 
     def _restore(self, state: State) -> None:
         self.marginal_ = np.array(state.notes["marginal"])
@@ -194,12 +197,12 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         distance = state.notes.get("distance")
         self.model_.distance = None if distance is None else np.array(distance)
 
-    def _distances(self, given: Any) -> Any:
+    def _distances(self, distance: Any) -> Any:
         """Return distances in the order of `classes_`; numbers are ordered by value."""
-        if not isinstance(given, str) or given != "linear":
-            return given
+        if not isinstance(distance, str) or distance != "linear":
+            return distance
         rank = ranks(as_names(self.classes_.tolist()))
-        return class_distances(given, len(rank))[np.ix_(rank, rank)]
+        return class_distances(distance, len(rank))[np.ix_(rank, rank)]
 
     def _method(self) -> RecoveryMethod:
         method = recoverers.create(self.method)
@@ -214,11 +217,6 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
 def _parts(method: RecoveryMethod) -> dict[str, bool]:
     """Return which features a method takes."""
     return {part: part in method.needs + method.uses for part in ("vectors", "tokens", "raw")}
-
-
-_EPOCHS, _PATIENCE = 12, 2  # of heads, which peak after a few epochs where items are many
-_COST = {"marginal": 0, "ridge": 0, "heads": 2, "attention": 3, "tuned": 15}  # relative times
-_WITHOUT_MEMBERS = ("marginal",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,8 +305,8 @@ class Auto(RecoveryMethod):
             if not _COST[name]:
                 parts[name] = method._fit(features, context)
             elif not out_of_time():
-                left = [_COST[each] for each in methods if each not in parts]
-                with share_of_time(_COST[name] / sum(left)):
+                costs = [_COST[unfitted] for unfitted in methods if unfitted not in parts]
+                with share_of_time(_COST[name] / sum(costs)):
                     parts[name] = method._fit(features, context)
         return self._mixed(parts, context)
 
@@ -316,18 +314,18 @@ class Auto(RecoveryMethod):
         """Return the mixture of the parts, with tuned copies only if they pay."""
         tuned = parts.pop("tuned", None)
         held_out = np.stack([part.held_out_proba for part in parts.values()])  # (part, item, class)
-        known = ~np.isnan(held_out).any(axis=(0, 2))
-        held_out, label = held_out[:, known], context.label[known]
+        predicted = ~np.isnan(held_out).any(axis=(0, 2))
+        held_out, label = held_out[:, predicted], context.label[predicted]
         weight = mixture_weights(held_out[:, np.arange(len(label)), label])
         mean = np.einsum("p,pik->ik", weight, held_out)
         if tuned is not None:
-            added = tuned.held_out_proba[known]
-            some = np.flatnonzero(~np.isnan(added).any(axis=1))
-            likelihood = np.stack([mean[some, label[some]], added[some, label[some]]])
+            added = tuned.held_out_proba[predicted]
+            rows = np.flatnonzero(~np.isnan(added).any(axis=1))
+            likelihood = np.stack([mean[rows, label[rows]], added[rows, label[rows]]])
             share = added_weight(likelihood)
             if share:
                 parts["tuned"], weight = tuned, np.append((1 - share) * weight, share)
-                mean[some] += share * (added[some] - mean[some])
+                mean[rows] += share * (added[rows] - mean[rows])
         mixture = Mixture(parts, weight, _WITHOUT_MEMBERS)
         if context.n_classes > 1:
             mixture.temperature = fit_temperature(mean, label)

@@ -145,23 +145,23 @@ def evaluate_shares(
     """
     p, votes = _validated(p, votes)
     random = np.random.default_rng(seed)
-    more: dict[str, Any] = {"ordered": ordered, "distance": distance}
-    names, terms = _terms_per_item(p, votes, **more)
+    options: dict[str, Any] = {"ordered": ordered, "distance": distance}
+    names, terms = _terms_per_item(p, votes, **options)
     scores = _scores(_bootstrap_sums(terms, resamples, random), names, votes.shape[1])
     constant = measures.shares_of(votes).mean(axis=0) if floor is None else np.asarray(floor, float)
     return SoftEvaluation(
-        {name: Score.from_samples(values, confidence) for name, values in scores.items()},
-        soft_scores(np.broadcast_to(constant, votes.shape), votes, **more),
-        ceiling_scores(votes, random=random, **more),
-        len(votes),
-        float(votes.sum(axis=1).mean()),
-        resamples,
-        confidence,
+        scores={name: Score.from_samples(values, confidence) for name, values in scores.items()},
+        floor=soft_scores(np.broadcast_to(constant, votes.shape), votes, **options),
+        ceiling=ceiling_scores(votes, random=random, **options),
+        n_items=len(votes),
+        votes_per_item=float(votes.sum(axis=1).mean()),
+        resamples=resamples,
+        confidence=confidence,
     )
 
 
 def evaluate_named(
-    predicted: Predictions | Values, annotations: Annotations, **more: Any
+    predicted: Predictions | Values, annotations: Annotations, **options: Any
 ) -> SoftEvaluation:
     """Score predicted probabilities against annotations, matched by the names of items.
 
@@ -178,7 +178,7 @@ def evaluate_named(
         raise DataError("none of the annotated items is predicted; are they named alike?")
     for name in annotations.classes.tolist():
         column.setdefault(name, len(column))
-    if more.get("ordered"):  # steps are between neighbours
+    if options.get("ordered"):  # steps are between neighbours
         column = dict(zip(column, ranks(as_names(list(column))).tolist(), strict=True))
     p, votes = np.zeros((2, len(scored), len(column)))
     p[:, [column[name] for name in predicted.classes.tolist()]] = predicted.posterior[
@@ -186,7 +186,7 @@ def evaluate_named(
     ]
     votes[:, [column[name] for name in annotations.classes.tolist()]] = annotations.votes()[scored]
     return replace(
-        evaluate_shares(p, votes, **more),
+        evaluate_shares(p, votes, **options),
         n_without_votes=len(row) - len(scored),
         n_without_prediction=len(annotated) - len(scored),
     )
@@ -212,34 +212,34 @@ def _terms_per_item(
     hits and occurrences by class, whether there are several votes, and 1.
     """
     q = measures.shares_of(votes)
-    chosen, most = measures.most_probable(p), measures.most_probable(q)
-    several = votes.sum(axis=1) > 1
+    predicted, most = measures.most_probable(p), measures.most_probable(q)
+    contested = votes.sum(axis=1) > 1
     means = {
         "manhattan": measures.manhattan(p, q),
         "jensen_shannon": measures.jensen_shannon(p, q),
-        "unbiased_squared": np.where(several, measures.unbiased_squared(p, votes), 0),
+        "unbiased_squared": np.where(contested, measures.unbiased_squared(p, votes), 0),
         "cross_entropy": measures.cross_entropy(q, p),
         "kl": measures.kl(q, p),
         "entropy_gap": np.abs(measures.entropy(p) - measures.entropy(q)),
-        "accuracy": (chosen * most).sum(axis=1),
-        "perspectivist_error": measures.perspectivist_error(chosen, q),
+        "accuracy": (predicted * most).sum(axis=1),
+        "perspectivist_error": measures.perspectivist_error(predicted, q),
     }
     if ordered:
         means["wasserstein"] = measures.wasserstein(p, q)
     if ordered or distance is not None:
-        apart = class_distances("linear" if distance is None else distance, p.shape[1])
-        nearest = measures.most_probable(-(p @ apart))
-        means["perspectivist_error"] = measures.perspectivist_error(nearest, q, distance=apart)
-        means["expected_distance"] = measures.expected_distance(p, q, apart)
-        means["energy_distance"] = measures.energy_distance(p, q, apart)
+        distances = class_distances("linear" if distance is None else distance, p.shape[1])
+        nearest = measures.most_probable(-(p @ distances))
+        means["perspectivist_error"] = measures.perspectivist_error(nearest, q, distance=distances)
+        means["expected_distance"] = measures.expected_distance(p, q, distances)
+        means["energy_distance"] = measures.energy_distance(p, q, distances)
     entropies = measures.entropy(p), measures.entropy(q)
     pairs = [entropies, (rankdata(entropies[0]), rankdata(entropies[1]))]
     centred = [((x - x.mean()), (y - y.mean())) for x, y in pairs]
     moments = [part for x, y in centred for part in (x, y, x * x, y * y, x * y)]
     bins = measures.bins_of(p, _BINS)
-    gaps = [((p - q) * (bins == each)).sum(axis=1) for each in range(_BINS)]
-    columns = [*means.values(), *moments, *gaps, *(2 * chosen * most).T, *(chosen + most).T]
-    return tuple(means), np.stack([*columns, several, np.ones(len(p))], axis=1)
+    gaps = [((p - q) * (bins == number)).sum(axis=1) for number in range(_BINS)]
+    columns = [*means.values(), *moments, *gaps, *(2 * predicted * most).T, *(predicted + most).T]
+    return tuple(means), np.stack([*columns, contested, np.ones(len(p))], axis=1)
 
 
 def _bootstrap_sums(terms: Floats, resamples: int, random: np.random.Generator) -> Floats:
@@ -254,10 +254,10 @@ def _bootstrap_sums(terms: Floats, resamples: int, random: np.random.Generator) 
 
 def _scores(sums: Floats, names: tuple[str, ...], n_classes: int) -> dict[str, Floats]:
     """Return every score from sums over items: (sample)."""
-    several, total = sums[:, -2], sums[:, -1]
+    n_contested, total = sums[:, -2], sums[:, -1]
     scores = dict(zip(names, (sums[:, : len(names)] / total[:, None]).T, strict=True))
     with np.errstate(invalid="ignore"):
-        scores["unbiased_squared"] = scores["unbiased_squared"] * total / several
+        scores["unbiased_squared"] = scores["unbiased_squared"] * total / n_contested
     cuts = np.cumsum([len(names), 5, 5, _BINS, n_classes])
     pearson, spearman, gaps, hits, occurrences = np.split(sums[:, :-2], cuts, axis=1)[1:]
     for name, moments in zip(_CORRELATIONS, (pearson, spearman), strict=True):
@@ -291,17 +291,17 @@ def ceiling_scores(
     pooled = measures.shares_of(votes).mean(axis=0)
     draws = [measures.resample_votes(votes, random) for _ in range(_CEILING_DRAWS)]
     plain = [
-        soft_scores(measures.shares_of(each), votes, ordered=ordered, distance=distance)
-        for each in draws
+        soft_scores(measures.shares_of(drawn), votes, ordered=ordered, distance=distance)
+        for drawn in draws
     ]
-    smoothed = [soft_scores(measures.shares_of(each + pooled), votes) for each in draws]
-    scores = {name: _mean([one[name] for one in plain]) for name in plain[0]}
+    smoothed = [soft_scores(measures.shares_of(drawn + pooled), votes) for drawn in draws]
+    scores = {name: _mean([row[name] for row in plain]) for name in plain[0]}
     return scores | {
-        name: _mean([one[name] for one in smoothed]) for name in ("cross_entropy", "kl")
+        name: _mean([row[name] for row in smoothed]) for name in ("cross_entropy", "kl")
     }
 
 
 def _mean(values: list[float]) -> float:
     """Return the mean of the numbers that are not NaN."""
-    known = [value for value in values if not math.isnan(value)]
-    return float(np.mean(known)) if known else math.nan
+    finite = [value for value in values if not math.isnan(value)]
+    return float(np.mean(finite)) if finite else math.nan

@@ -1,16 +1,8 @@
-"""Heads: networks with at most one hidden layer on frozen features, and their methods' base.
+"""Heads: networks with at most one hidden layer on frozen features, and methods made of them.
 
-Heads on one encoder, each with its own attention over words or patches.
-
-Bayes by backprop: every weight has a normal posterior, and members are draws of all weights.
-
-n independent networks: own initialization, order, dropout and validation split each.
-
-Heads on one frozen encoder: an ensemble at the cost of one encoding.
-
-Monte-Carlo dropout: members are passes of one network with dropout on.
-
-One network; the recovered distribution is its softmax.
+The methods differ in what makes their members differ: nothing (one network), Monte-Carlo dropout,
+draws of all weights, independent trainings, the items they learn from, or an attention of their
+own over words or patches. `NetworkMethod` trains the members of all of them.
 """
 
 from __future__ import annotations
@@ -43,6 +35,11 @@ from .members import (
 
 Fraction = Annotated[float, Interval(ge=0, lt=1)]
 
+_BATCH = 64
+_STANDARDIZED = 2048  # items by which token features are standardized
+_MASKED = -1e9
+_INITIAL_RHO = -5.0
+
 
 class Heads(Members):
     """n networks with one hidden layer, or none, on the same vectors.
@@ -64,10 +61,10 @@ class Heads(Members):
     """
 
     def __init__(
-        self, n: int, width: int, n_classes: int, *, hidden: int, seed: int = 0, **more: Any
+        self, n: int, width: int, n_classes: int, *, hidden: int, seed: int = 0, **settings: Any
     ) -> None:
         defaults = {"dropout": 0.0, "input_dropout": 0.0, "shared_dropout": False}
-        super().__init__(n, width, n_classes, hidden=hidden, seed=seed, **defaults | more)
+        super().__init__(n, width, n_classes, hidden=hidden, seed=seed, **defaults | settings)
         if hidden:
             self.first = initial_weights(n, width, hidden, seed=seed)
             self.first_bias = nn.Parameter(torch.zeros(n, 1, hidden))
@@ -193,19 +190,19 @@ class HeadMethod(NetworkMethod):
     input_dropout: Fraction = 0.3
 
     def _heads(
-        self, features: Features, context: FitInputs, n: int, seed: int | None = None, **more: Any
+        self,
+        features: Features,
+        context: FitInputs,
+        n: int,
+        seed: int | None = None,
+        **settings: Any,
     ) -> Members:
         """Return untrained heads."""
         return self.network(
             n, features.vectors.shape[1], context.n_classes, hidden=self.hidden,
             dropout=self.dropout, input_dropout=self.input_dropout,
-            seed=context.seed if seed is None else seed, **more,
+            seed=context.seed if seed is None else seed, **settings,
         )  # fmt: skip
-
-
-_MASKED = -1e9
-_STANDARDIZED = 2048  # items by which token features are standardized
-_BATCH = 64
 
 
 class TokenSource:
@@ -220,15 +217,15 @@ class TokenSource:
 
     def __getitem__(self, items: Any, /) -> Tensor:
         values, mask = self.tokens.load(items, trim=True)
-        both = np.concatenate([values, mask[..., None]], axis=2, dtype=np.float32)
-        return torch.from_numpy(both).to(torch.get_default_dtype())
+        marked = np.concatenate([values, mask[..., None]], axis=2, dtype=np.float32)
+        return torch.from_numpy(marked).to(torch.get_default_dtype())
 
 
 class AttentionPooling(Heads):
     """Heads, each with its own attention over tokens."""
 
-    def __init__(self, n: int, width: int, n_classes: int, *, hidden: int, **more: Any) -> None:
-        super().__init__(n, width, n_classes, hidden=hidden, **more)
+    def __init__(self, n: int, width: int, n_classes: int, *, hidden: int, **settings: Any) -> None:
+        super().__init__(n, width, n_classes, hidden=hidden, **settings)
         self.query = initial_weights(n, width, 1, seed=self.settings["seed"])
 
     def inputs_from(self, features: Features) -> TokenSource:  # type: ignore[override]
@@ -236,8 +233,8 @@ class AttentionPooling(Heads):
         return TokenSource(features.tokens)
 
     def standardize(self, x: Tensor | Source) -> None:
-        some = chunks(x, _BATCH, min(len(x), _STANDARDIZED))
-        tokens = torch.cat([each[each[..., -1] > 0][:, :-1] for each in some])
+        batches = chunks(x, _BATCH, min(len(x), _STANDARDIZED))
+        tokens = torch.cat([batch[batch[..., -1] > 0][:, :-1] for batch in batches])
         self.mean, self.scale = standardization(tokens)
 
     def attend(self, x: Tensor) -> Tensor:
@@ -373,17 +370,16 @@ class McDropout(Single):
         return Sampled(network, held_out_proba, self.passes)
 
 
-_INITIAL_RHO = -5.0
-
-
 class BayesianHeads(Heads):
     """Heads with normal posteriors of weights: sampled in training mode, means otherwise.
 
     `prior` is the weight of the divergence from the prior.
     """
 
-    def __init__(self, n: int, width: int, n_classes: int, *, prior: float, **more: Any) -> None:
-        super().__init__(n, width, n_classes, prior=prior, **more)
+    def __init__(
+        self, n: int, width: int, n_classes: int, *, prior: float, **settings: Any
+    ) -> None:
+        super().__init__(n, width, n_classes, prior=prior, **settings)
         self.first_rho = nn.Parameter(torch.full_like(self.first, _INITIAL_RHO))
         self.last_rho = nn.Parameter(torch.full_like(self.last, _INITIAL_RHO))
 

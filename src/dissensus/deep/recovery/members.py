@@ -38,10 +38,12 @@ class Members(Learner):
     best_mean: Tensor  # (): of the scores of all members in one epoch
     since_best: Tensor  # (): epochs
 
-    def __init__(self, n: int, width: int, n_classes: int, *, seed: int = 0, **more: Any) -> None:
+    def __init__(
+        self, n: int, width: int, n_classes: int, *, seed: int = 0, **settings: Any
+    ) -> None:
         super().__init__()
         self.n, self.patience = n, 0
-        self.settings = {"n": n, "width": width, "n_classes": n_classes, "seed": seed, **more}
+        self.settings = {"n": n, "width": width, "n_classes": n_classes, "seed": seed, **settings}
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
 
@@ -71,11 +73,13 @@ class Members(Learner):
     def mean_over_labels(self, log: Tensor, batch: Batch) -> Tensor:
         """Return the mean log-probability of every item's labels: (member, item)."""
         if self.training:
-            each = torch.einsum("mrk,rk->mr", log[:, batch.row], self.soft_labels[batch.label])
+            likelihood = torch.einsum(
+                "mrk,rk->mr", log[:, batch.row], self.soft_labels[batch.label]
+            )
         else:
-            each = log[:, batch.row, batch.label]
-        each = each / self.n_labels[batch.item][batch.row]
-        return log.new_zeros(self.n, len(batch.item)).index_add(1, batch.row, each)
+            likelihood = log[:, batch.row, batch.label]
+        likelihood = likelihood / self.n_labels[batch.item][batch.row]
+        return log.new_zeros(self.n, len(batch.item)).index_add(1, batch.row, likelihood)
 
     def loss(self, batch: Batch) -> Tensor:
         likelihood = self.sample_weight[:, batch.item] * self.item_log_likelihood(batch)

@@ -40,11 +40,11 @@ def splits_figure(
     """
     q = shares_of(votes)
     order = np.argsort(entropy(q) + 1e-6 * entropy(p), kind="stable")
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).astype(int))]
-    titles = [f"{number}. {_short(str(items[item]))}" for number, item in enumerate(chosen, 1)]
+    sample = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).astype(int))]
+    titles = [f"{number}. {_short(str(items[item]))}" for number, item in enumerate(sample, 1)]
     rows = [
         {"item": title, "class": str(name), "share": round(float(of[item, k]), 6), "of": source}
-        for title, item in zip(titles, chosen, strict=True)
+        for title, item in zip(titles, sample, strict=True)
         for source, of in ((_ANNOTATORS, q), (_RECOVERED, p))
         for k, name in enumerate(classes)
     ]
@@ -67,7 +67,7 @@ def splits_figure(
     per_item = float(np.asarray(votes).sum(axis=1).mean())
     words = (
         f"Label shares of the annotators ({per_item:.1f} per item) and recovered ones, of "
-        f"{len(chosen)} items from most to least agreement."
+        f"{len(sample)} items from most to least agreement."
     )
     return Figure("Annotated and recovered label shares", words, spec)
 

@@ -1,9 +1,8 @@
 """SeedBERT: copies of a pretrained network that differ by how their last layer starts.
 
-The top layers of a text encoder as an encoder of their own, on the output of the lower ones.
-
-The lower layers run once for every text; their output is held in memory in half precision, so an
-epoch costs the top layers alone.
+Where only the top layers of a text encoder are tuned, they become an encoder of their own, on the
+output of the lower ones. These run once for every text; their output is held in memory in half
+precision, so an epoch costs the top layers alone.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ..nn.inputs import Inputs, digests
 from .base import FitInputs, Recovery, RecoveryMethod, State, most_probable
 from .members import fold_weights
 
-_BATCH_OF_TEXTS = 64
+_BATCH = 64  # inputs encoded at a time
 
 
 class TopLayers(Encoder):
@@ -55,17 +54,17 @@ class HiddenStates:
 
     def __init__(self, values: list[Tensor], width: int) -> None:
         self.values, self.width = values, width  # of every text: (token, feature)
-        self.sizes = np.array([len(one) for one in values], dtype=np.int64)  # in tokens
+        self.sizes = np.array([len(states) for states in values], dtype=np.int64)  # in tokens
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, items: Any, /) -> Tensor:
-        some = [self.values[item] for item in np.asarray(items).tolist()]
-        padded = torch.zeros(len(some), max(map(len, some), default=1), self.width + 1)
-        for row, one in enumerate(some):
-            padded[row, : len(one), :-1] = one
-            padded[row, : len(one), -1] = 1
+        texts = [self.values[item] for item in np.asarray(items).tolist()]
+        padded = torch.zeros(len(texts), max(map(len, texts), default=1), self.width + 1)
+        for row, states in enumerate(texts):
+            padded[row, : len(states), :-1] = states
+            padded[row, : len(states), -1] = 1
         return padded
 
 
@@ -83,12 +82,12 @@ def split_encoder(encoder: Encoder, inputs: Inputs, n: int) -> tuple[TopLayers, 
     source: Any = encoder.prepare(inputs)
     encoder.eval()
     values: list[Tensor] = []
-    for start in range(0, len(inputs), _BATCH_OF_TEXTS):
-        words = source[torch.arange(start, min(start + _BATCH_OF_TEXTS, len(inputs)))]
+    for start in range(0, len(inputs), _BATCH):
+        words = source[torch.arange(start, min(start + _BATCH, len(inputs)))]
         mask = words != encoder.tokenizer.pad_token_id  # type: ignore[union-attr]
         states = _run(layers[: len(layers) - n], body.embeddings(input_ids=words), mask)
         values += [
-            one[present].to(torch.float16) for one, present in zip(states, mask, strict=True)
+            text[present].to(torch.float16) for text, present in zip(states, mask, strict=True)
         ]
     top = nn.ModuleList(deepcopy(list(layers[len(layers) - n :])))
     return TopLayers(top, encoder.width, encoder.name), HiddenStates(values, encoder.width)
@@ -102,9 +101,6 @@ def _run(layers: Any, values: Tensor, mask: Tensor) -> Tensor:
         output = layer(values, bias)
         values = output[0] if isinstance(output, tuple) else output
     return values
-
-
-_BATCH = 64
 
 
 class Copy(Learner):
@@ -292,9 +288,9 @@ class SeedBert(RecoveryMethod):
             settings = Training.of(self, held_out=0.0, seed=seed)
             folder = None if context.folder is None else context.folder / f"member-{member}"
             progress = self._progress(context.progress, member)
-            some = replace(examples, annotations=annotations.keep(~held_out[member]))
+            learned = replace(examples, annotations=annotations.keep(~held_out[member]))
             with share_of_time(1 / (self.n - member)):
-                train(copy, some, settings, folder=folder, progress=progress, **run)
+                train(copy, learned, settings, folder=folder, progress=progress, **run)
             weights.append(copy.tuned())
             items = np.flatnonzero(held_out[member])
             held_out_proba[items] = copy.proba(x, items)

@@ -1,6 +1,7 @@
 """Models of individual annotators, to predict what each of them would say.
 
-One file per method; `TendencyClassifier` is the estimator.
+`base` has what a method fulfils, `auto` the default, `classifier` the estimator around all methods;
+a method is a class in the file of its family.
 """
 
 from __future__ import annotations

@@ -45,14 +45,14 @@ class ItemMaps(NamedTuple):
     maps: Floats  # (annotator, position)
     shape: tuple[int, ...]
     predicted: list[tuple[str, float]]  # by annotator: label and probability
-    given: list[str]  # by annotator: their label, empty if unknown
+    own_labels: list[str]  # by annotator: their label, empty if unknown
 
     def cards(self, annotators: Sequence[str]) -> list[dict[str, Any]]:
         """Return who is shown, with the label that was predicted and the one they gave."""
-        rows = zip(annotators, self.predicted, self.given, strict=True)
+        rows = zip(annotators, self.predicted, self.own_labels, strict=True)
         return [
-            {"annotator": name, "label": label, "probability": probability, "given": given}
-            for name, (label, probability), given in rows
+            {"annotator": name, "label": label, "probability": probability, "given": own_label}
+            for name, (label, probability), own_label in rows
         ]
 
     @property
@@ -134,11 +134,11 @@ def _row(item: ItemMaps) -> Any:
     """Return an item and its maps in a row, each with its prediction below."""
     image, draw, font = _pillow()
     count = min(len(item.maps), _MAX_COLUMNS)
-    every = [_plain(item), *(pair_image(item, annotator) for annotator in range(count))]
-    out = image.new("RGB", (len(every) * (_SIDE + _GAP) - _GAP, _SIDE + 2 * _TEXT + 12), _PAPER)
+    pictures = [_plain(item), *(pair_image(item, annotator) for annotator in range(count))]
+    out = image.new("RGB", (len(pictures) * (_SIDE + _GAP) - _GAP, _SIDE + 2 * _TEXT + 12), _PAPER)
     pen = draw.Draw(out)
     captions = [(item.name, ""), *(_caption(item, annotator) for annotator in range(count))]
-    for column, (picture, (first, second)) in enumerate(zip(every, captions, strict=True)):
+    for column, (picture, (first, second)) in enumerate(zip(pictures, captions, strict=True)):
         x = column * (_SIDE + _GAP)
         out.paste(picture, (x, 0))
         pen.text((x, _SIDE + 3), shorten(first, _SIDE, font), fill=_INK, font=font)
@@ -150,20 +150,20 @@ def _column(item: ItemMaps, names: Sequence[str]) -> Any:
     """Return an item and its maps one below the other, with names on the left."""
     image, draw, font = _pillow()
     count, gap = min(len(item.maps), _MAX_COLUMNS), 4
-    every = [pair_image(item, annotator) for annotator in range(count)]
+    pictures = [pair_image(item, annotator) for annotator in range(count)]
     captions = [
         (names[annotator], " ".join(_caption(item, annotator)).strip())
         for annotator in range(count)
     ]
     if item.kind == "frames":
-        every, captions = [_plain(item), *every], [("", ""), *captions]
-    heights = [max(each.height, 2 * _TEXT + 8) + gap for each in every]
-    size = _LEFT + max(each.width for each in every), sum(heights) + _TEXT + 12
+        pictures, captions = [_plain(item), *pictures], [("", ""), *captions]
+    heights = [max(picture.height, 2 * _TEXT + 8) + gap for picture in pictures]
+    size = _LEFT + max(picture.width for picture in pictures), sum(heights) + _TEXT + 12
     out = image.new("RGB", size, _PAPER)
     pen = draw.Draw(out)
     pen.text((0, 0), shorten(item.name, 600, font), fill=_INK, font=font)
     y = _TEXT + 8
-    for picture, height, (first, second) in zip(every, heights, captions, strict=True):
+    for picture, height, (first, second) in zip(pictures, heights, captions, strict=True):
         pen.text((0, y), shorten(first, _LEFT - 8, font), fill=_INK, font=font)
         pen.text((0, y + _TEXT + 2), shorten(second, _LEFT - 8, font), fill=_DIM, font=font)
         out.paste(picture, (_LEFT, y))
@@ -173,8 +173,8 @@ def _column(item: ItemMaps, names: Sequence[str]) -> Any:
 
 def _caption(item: ItemMaps, annotator: int) -> tuple[str, str]:
     label, probability = item.predicted[annotator]
-    given = item.given[annotator]
-    return f"{label} ({probability:.0%})", f"gave {given}" if given else ""
+    own_label = item.own_labels[annotator]
+    return f"{label} ({probability:.0%})", f"gave {own_label}" if own_label else ""
 
 
 def _plain(item: ItemMaps) -> Any:
@@ -209,10 +209,10 @@ def _bars(values: Floats, highest: float) -> Any:
     pen = draw.Draw(out)
     points = []
     for index, (value, colour) in enumerate(zip(values, heat(values, highest), strict=True)):
-        left = index * (_FRAME + 2)
+        start = index * (_FRAME + 2)
         top = height - round(value / max(highest, 1e-12) * (height - 4))
-        pen.rectangle((left, top, left + _FRAME, height), fill=tuple(colour[:3].tolist()))
-        points.append((left + _FRAME // 2, top))
+        pen.rectangle((start, top, start + _FRAME, height), fill=tuple(colour[:3].tolist()))
+        points.append((start + _FRAME // 2, top))
     pen.line(points, fill=_INK, width=2)
     pen.line((0, height + 1, out.width, height + 1), fill=(217, 222, 230))
     return out

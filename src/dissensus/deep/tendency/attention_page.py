@@ -130,7 +130,7 @@ class AttentionReport:
     def page(self) -> str:
         """Return the page; everything on it is there without scripts, too."""
         sizes = [item.maps.shape[1] for item in self.items]
-        same = min(sizes) == max(sizes)
+        equal_sizes = min(sizes) == max(sizes)
         sections = {"overview": "Summary", "maps": "Maps", "trust": "Trust", "about": "Terms"}
         return fill(
             "maps.html",
@@ -143,7 +143,10 @@ class AttentionReport:
             facts={
                 "annotators": (len(self.annotators), "main"),
                 "items shown": (len(self.items), "main"),
-                self.items[0].kind: (sizes[0] if same else f"{min(sizes)} to {max(sizes)}", "main"),
+                self.items[0].kind: (
+                    sizes[0] if equal_sizes else f"{min(sizes)} to {max(sizes)}",
+                    "main",
+                ),
             },
             items=[_page_item(item, self.annotators) for item in self.items],
             annotators=self.annotators.tolist(),
@@ -206,26 +209,34 @@ def attention_report(
             raise OptionError("maps of texts need the encoder of their features")
         length = int(getattr(encoder, "length", 512))
         values, kind = word_maps(maps, texts, tokenizer, length), "words"
-    shown = []
+    item_maps = []
     for index, name in enumerate(items.tolist()):
-        given = [labels.get(name, {}).get(each, "") for each in annotators[codes].tolist()]
+        own_labels = [
+            labels.get(name, {}).get(annotator, "") for annotator in annotators[codes].tolist()
+        ]
         best = log[index].argmax(axis=1)
         probability = np.exp(log[index].max(axis=1))
         text = texts[index] if texts else ""
-        shown.append(
+        item_maps.append(
             ItemMaps(
-                name,
-                kind,
-                _images(inputs, index),
-                [text[start:end] for start, end in word_spans(text)],
-                values[index],
-                maps.shape,
-                list(zip(map(str, classes[best]), probability.tolist(), strict=True)),
-                [", ".join(each) if isinstance(each, list) else str(each) for each in given],
+                name=name,
+                kind=kind,
+                images=_images(inputs, index),
+                words=[text[start:end] for start, end in word_spans(text)],
+                maps=values[index],
+                shape=maps.shape,
+                predicted=list(zip(map(str, classes[best]), probability.tolist(), strict=True)),
+                own_labels=[
+                    ", ".join(label) if isinstance(label, list) else str(label)
+                    for label in own_labels
+                ],
             )
         )
     return AttentionReport(
-        shown, annotators[codes], maps, faithfulness(tendency, features, codes, seed=seed)
+        items=item_maps,
+        annotators=annotators[codes],
+        maps=maps,
+        faithfulness=faithfulness(tendency, features, codes, seed=seed),
     )
 
 

@@ -1,6 +1,6 @@
 """The default: linear models in several forms, and a query model where it pays, pooled.
 
-QuMATL for a CPU: a small Q-Former, shrunk classifiers, likelihood, several fits.
+The query model is `query`: QuMATL with sizes and settings for small data on a CPU.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class AutoTendency(Tendency):
     def __init__(self, members: Mapping[str, Tendency], weight: Any, remark: str = "") -> None:
         self.members, self.weight = dict(members), np.asarray(weight, dtype=np.float64)
         self.remark = remark  # why there is a query network, or none
-        first = next(iter(members.values()))
-        self.n_annotators, self.n_classes = first.n_annotators, first.n_classes
+        member = next(iter(members.values()))
+        self.n_annotators, self.n_classes = member.n_annotators, member.n_classes
 
     def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
         logs = [model.log_probability(features, item, annotator) for model in self.members.values()]
@@ -111,26 +111,26 @@ class Auto(TendencyMethod):
         variants = {"linear": best}
         if not out_of_time():
             variants |= _variants(validation, best)
-        predicted = {name: validation.predict(each) for name, each in variants.items()}
+        predicted = {name: validation.predict(candidate) for name, candidate in variants.items()}
         methods = dict.fromkeys(variants, linear)
         if self.ordinal is None and _is_scale(annotations) and not out_of_time():
             methods["ordinal"] = self._linear(True)
             validation = methods["ordinal"].validation(vectors, annotations, context)
             variants["ordinal"] = validation.best(
-                [best.with_prior("shared", each) for each in (0.25, 0.5, 1.0)]
+                [best.with_prior("shared", shared) for shared in (0.25, 0.5, 1.0)]
             )
             predicted["ordinal"] = validation.predict(variants["ordinal"])
         held_out = np.stack(list(predicted.values()))  # (model, annotation, class)
         weight = pool_weights(held_out, annotations.label.astype(np.int64), _LEAST)
-        kept = [index for index in np.argsort(-weight) if weight[index] > 0]
+        heavy = [index for index in np.argsort(-weight) if weight[index] > 0]
         members: dict[str, Tendency] = {}
-        for name in (list(variants)[index] for index in kept):
+        for name in (list(variants)[index] for index in heavy):
             if members and out_of_time():
                 break
             members[name] = methods[name].fit_candidate(
                 vectors, annotations, variants[name], context
             )
-        weights = weight[kept][: len(members)]
+        weights = weight[heavy][: len(members)]
         weights = weights / weights.sum()
         reason = self._without_queries(annotations)
         if not reason and features.tokens is None and self.queries == "auto":
@@ -146,15 +146,14 @@ class Auto(TendencyMethod):
                 query, folder = self._query(self.fits), context.subfolder("queries")
                 members["queries"] = query.fit(features, annotations, folder)
                 weights = np.append((1 - share) * weights, share)
-        taken = "included" if "queries" in members else "left out"
-        remark = f"The query network is {taken}: {reason}." if self.queries == "auto" else ""
+        outcome = "included" if "queries" in members else "left out"
+        remark = f"The query network is {outcome}: {reason}." if self.queries == "auto" else ""
         return AutoTendency(members, weights, remark)
 
     def _linear(self, ordinal: bool) -> Linear:
         return Linear(components=self.components, folds=self.folds, ordinal=ordinal)
 
     def _query(self, fits: int) -> TendencyMethod:
-
         return Query(fits=fits, epochs=_EPOCHS, patience=_PATIENCE)
 
     def needs_tokens(self, annotations: Annotations) -> bool:
@@ -199,12 +198,13 @@ class Auto(TendencyMethod):
 def _variants(validation: CrossValidation, best: Candidate) -> dict[str, Candidate]:
     """Return the best candidate with factors, and that with another kernel."""
     factors = [
-        best._replace(priors=best.priors._replace(rank=_RANK, factor=each)) for each in (0.1, 0.2)
+        best._replace(priors=best.priors._replace(rank=_RANK, factor=factor))
+        for factor in (0.1, 0.2)
     ]
-    others = [each for each in KERNELS.values() if each.gamma and each != best.kernel]
+    kernels = [kernel for kernel in KERNELS.values() if kernel.gamma and kernel != best.kernel]
     return {
         "factors": validation.best(factors),
-        "kernel": validation.best([best._replace(kernel=kernel) for kernel in others]),
+        "kernel": validation.best([best._replace(kernel=kernel) for kernel in kernels]),
     }
 
 

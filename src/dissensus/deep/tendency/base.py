@@ -1,4 +1,4 @@
-"""The contract of all models of individual annotators.
+"""What a model of individual annotators fulfils, and the metadata it may learn from.
 
 A `TendencyMethod` holds settings, as the registry knows them. Fitted to features and annotations,
 it returns a `Tendency`, which predicts labels,
@@ -16,11 +16,10 @@ JSON, and `restore` of the method rebuilds it.
         def _fit(self, features, annotations, context): return MyTendency(…)
         def restore(self, state): return MyTendency(**state.arrays)
 
-Metadata of annotators as numbers: groups they belong to, and quantities.
-
-A column of numbers with more than `_FEW` different values becomes one standardized feature; any
-other column one feature per value, minus the value's share, so that zero is the average annotator.
-Missing and unknown values are zero.
+Metadata of annotators, groups they belong to and quantities, are encoded as numbers. A column of
+numbers with more than `_FEW` different values becomes one standardized feature; any other column
+one feature per value, minus the value's share, so that zero is the average annotator. Missing and
+unknown values are zero.
 """
 
 from __future__ import annotations
@@ -45,8 +44,11 @@ from ..nn.features import Features
 
 __all__ = ["FitOptions", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
 
+Table = Mapping[str, Mapping[str, Any]]  # annotator → column → value
 
 _CELLS = 2**22  # probabilities per piece
+_FEW = 5  # different numbers that are still treated as groups
+_MOST = 50  # groups of a column; rarer ones are ignored
 
 
 class Tendency(ABC):
@@ -189,12 +191,6 @@ class TendencyMethod(Settings, ABC):
         """Return the fitted model with this state."""
 
 
-Table = Mapping[str, Mapping[str, Any]]  # annotator → column → value
-
-_FEW = 5  # different numbers that are still treated as groups
-_MOST = 50  # groups of a column; rarer ones are ignored
-
-
 @dataclass(frozen=True)
 class Metadata:
     """An encoding of columns as features."""
@@ -228,7 +224,9 @@ class Metadata:
     @property
     def names(self) -> list[str]:
         """Names of the features."""
-        groups = [f"{column} = {value}" for column, each in self.groups.items() for value in each]
+        groups = [
+            f"{column} = {value}" for column, shares in self.groups.items() for value in shares
+        ]
         return [*self.numbers, *groups]
 
     def features(self, table: Table, annotators: Iterable[str]) -> Floats:
@@ -245,7 +243,8 @@ class Metadata:
             value = values.get(column)
             name = "" if _missing(value) else text(value)
             out += [
-                (name == each) - share if name in shares else 0.0 for each, share in shares.items()
+                (name == group) - share if name in shares else 0.0
+                for group, share in shares.items()
             ]
         return out
 

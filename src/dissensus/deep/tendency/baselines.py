@@ -1,10 +1,8 @@
-"""One prediction for all annotators: a classifier of the majority label.
+"""What models of annotators are measured by: they leave out annotators, items, or what is shared.
 
-The truth of an item, seen through every annotator's confusion matrix.
-
-A classifier per annotator, learned from their labels alone.
-
-Every annotator gives labels at their own rates, whatever the item.
+The consensus is the same for all annotators, alone or seen through a confusion matrix of each.
+An annotator's own rates are the same for all items, and classifiers learned independently share
+nothing.
 """
 
 from __future__ import annotations
@@ -61,6 +59,7 @@ class PosteriorClassifier:
         cls,
         features: Features,
         posterior: Floats,
+        *,
         kernels: list[Kernel],
         most: int,
         folds: int,
@@ -75,21 +74,21 @@ class PosteriorClassifier:
         def losses(kernel: Kernel, priors: Sequence[float]) -> Floats:
             """Return the held-out log-loss under every prior."""
             out = np.zeros(len(priors))
-            for each in range(folds) if folds > 1 else ():
-                held = fold == each
+            for number in range(folds) if folds > 1 else ():
+                held = fold == number
                 components, x = fit_components(features.vectors[~held], most, kernel, seed)
-                there = components.of(features.take(np.flatnonzero(held)))
+                held_x = components.of(features.take(np.flatnonzero(held)))
                 data, start = _pairs(x, posterior[~held]), None
                 for index, shared in enumerate(priors):
                     heads, start = fit_shrunk(data, Priors(shared), start=start)
-                    log = log_softmax(there @ _weight(heads).T + heads.level, axis=1)
+                    log = log_softmax(held_x @ _weight(heads).T + heads.level, axis=1)
                     out[index] -= float((posterior[held] * log).sum())
             return out
 
         kernel, shared = kernels[0], _TYPICAL
         with share_of_time(_SEARCH):
             if len(kernels) > 1 and not out_of_time():
-                kernel = min(kernels, key=lambda each: float(losses(each, [_TYPICAL])[0]))
+                kernel = min(kernels, key=lambda candidate: float(losses(candidate, [_TYPICAL])[0]))
             if not out_of_time():
                 shared = _SHARED[int(losses(kernel, _SHARED).argmin())]
         components, x = fit_components(features.vectors, most, kernel, seed)
@@ -107,7 +106,14 @@ def _pairs(x: Array, posterior: Floats) -> Pairs:
     """Return the data of a fit with one annotator."""
     basis = class_basis(posterior.shape[1], ordinal=False)
     annotator = np.zeros(len(x), dtype=np.int64)
-    return Pairs(x, np.arange(len(x)), annotator, posterior, np.zeros((1, 0)), basis)
+    return Pairs(
+        x=x,
+        item=np.arange(len(x)),
+        annotator=annotator,
+        target=posterior,
+        metadata=np.zeros((1, 0)),
+        basis=basis,
+    )
 
 
 def majority_posterior(annotations: Annotations) -> Floats:
@@ -171,7 +177,12 @@ class Consensus(TendencyMethod):
         """Return a classifier of posteriors."""
         kernels = list(KERNELS.values()) if self.kernel == "auto" else [KERNELS[self.kernel]]
         return PosteriorClassifier.fit(
-            features, posterior, kernels, self.components, self.folds, context.seed
+            features,
+            posterior,
+            kernels=kernels,
+            most=self.components,
+            folds=self.folds,
+            seed=context.seed,
         )
 
     def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:

@@ -114,20 +114,20 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         features = self._features(inputs, fitting=True, progress=progress, tokens=self.tokens_)
         self.metadata_ = None if metadata is None else Metadata.fit(metadata)
         self.table_: Table = {} if metadata is None else metadata
-        known = None
+        encoded = None
         if self.metadata_ is not None:
-            known = self.metadata_.features(self.table_, self.annotators_.tolist())
+            encoded = self.metadata_.features(self.table_, self.annotators_.tolist())
         raw = inputs.vectors if isinstance(inputs, Features) else inputs
         context = FitOptions(
             about=self._about(method),
-            data=None if folder is None else digests({"inputs": raw, "metadata": known}),
-            metadata=known,
+            data=None if folder is None else digests({"inputs": raw, "metadata": encoded}),
+            metadata=encoded,
             seed=self.seed,
             folder=None if folder is None else Path(folder),
             resume=resume,
             progress=progress or silent,
         )
-        marginals = [label_marginals(each) for each in questions]  # each (annotator, class)
+        marginals = [label_marginals(labels) for labels in questions]  # each (annotator, class)
         self.model_: Tendency
         if self.question_classes_:
             self.question_marginals_ = marginals
@@ -144,26 +144,28 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return f"{tendencies.describe(replace(method, **free))} on {encoder}"
 
     def _questions(
-        self, given: Mapping[str, Annotations | ArrayLike], inputs: Any
+        self, questions: Mapping[str, Annotations | ArrayLike], inputs: Any
     ) -> list[Annotations]:
         """Return the annotations of every question, all by the same annotators."""
-        if not given:
+        if not questions:
             raise DataError("no questions to learn from")
-        found = []
-        for name, labels in given.items():
+        answers = []
+        for name, labels in questions.items():
             annotations = self._annotations(labels, inputs)
             self.question_classes_[text(name)] = self.classes_
-            found.append(annotations)
-        for each in found:
-            self.annotators_ = union(each.annotators, self.annotators_)
-        names = [as_names(each) for each in self.question_classes_.values()]
-        self.classes_ = as_names([*dict.fromkeys(name for each in names for name in each.tolist())])
+            answers.append(annotations)
+        for labels in answers:
+            self.annotators_ = union(labels.annotators, self.annotators_)
+        names = [as_names(classes) for classes in self.question_classes_.values()]
+        self.classes_ = as_names(
+            [*dict.fromkeys(name for classes in names for name in classes.tolist())]
+        )
         return [
-            each.with_codes(
-                annotator=indices_of(each.annotators, self.annotators_)[each.annotator],
+            labels.with_codes(
+                annotator=indices_of(labels.annotators, self.annotators_)[labels.annotator],
                 annotators=self.annotators_,
             )
-            for each in found
+            for labels in answers
         ]
 
     @property
@@ -178,13 +180,13 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if name not in self.questions_:
             among = ", ".join(self.questions_) or "one question only"
             raise OptionError(f"no question {name!r}; there is {among}")
-        number, chosen = self.questions_.index(name), copy(self)
+        number, estimator = self.questions_.index(name), copy(self)
         assert isinstance(self.model_, QueryTendency)
-        chosen.model_ = QuestionTendency(self.model_, number)
-        chosen.classes_ = self.question_classes_[name]
-        chosen.label_marginals_ = self.question_marginals_[number]
-        chosen.question_classes_ = {}
-        return chosen
+        estimator.model_ = QuestionTendency(self.model_, number)
+        estimator.classes_ = self.question_classes_[name]
+        estimator.label_marginals_ = self.question_marginals_[number]
+        estimator.question_classes_ = {}
+        return estimator
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         if len(shape) == 2:  # tokens: texts may be longer or shorter
@@ -273,10 +275,10 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self)
         annotations = self._recoded(annotations)
         codes = indices_of(annotations.annotators, self.annotators_)
-        known = codes[annotations.annotator] >= 0
-        if not known.any():
+        is_known = codes[annotations.annotator] >= 0
+        if not is_known.any():
             raise DataError("none of these annotators gave labels to learn from")
-        annotations = annotations.keep(known)
+        annotations = annotations.keep(is_known)
         annotations = annotations.with_codes(
             annotator=codes[annotations.annotator], annotators=self.annotators_
         )
@@ -305,22 +307,22 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         name = text(name)
         if name in set(self.annotators_.tolist()):
             raise DataError(f"annotator {name!r} is known already; fit again with their labels")
-        given = as_names(np.atleast_1d(np.asarray(labels)) if np.size(labels) else [])
-        codes = indices_of(given, as_names(self.classes_))
+        names = as_names(np.atleast_1d(np.asarray(labels)) if np.size(labels) else [])
+        codes = indices_of(names, as_names(self.classes_))
         if (codes < 0).any():
-            raise DataError(f"label {given[codes < 0][0]!r} is not among the classes")
+            raise DataError(f"label {names[codes < 0][0]!r} is not among the classes")
         features = (
             self._fitted_features(X) if len(codes) else Features(np.zeros((0, 1), np.float32))
         )
         if len(features) != len(codes):
             raise DataError(f"{len(features)} inputs, but {len(codes)} labels")
-        known = None
+        encoded = None
         if metadata is not None:
             if self.metadata_ is None:
                 raise DataError("metadata of the new annotator, but none were given to fit")
-            known = self.metadata_.features({"": metadata}, [""])[0]
+            encoded = self.metadata_.features({"": metadata}, [""])[0]
             self.table_ = {**self.table_, name: metadata}
-        options = FitOptions(metadata=known, seed=self.seed)
+        options = FitOptions(metadata=encoded, seed=self.seed)
         self.model_ = self.model_.with_annotator(features, codes, options)
         self.annotators_ = as_names([*self.annotators_.tolist(), name])
         overall = 2 * self.label_marginals_.mean(axis=0)
@@ -341,9 +343,10 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if not self.questions_:
             marginals = {"label_marginals": self.label_marginals_}
             return State(state.notes | notes, state.arrays | marginals)
-        stored = {name: stored_classes(each) for name, each in self.question_classes_.items()}
+        stored = {name: stored_classes(classes) for name, classes in self.question_classes_.items()}
         marginals = {
-            f"label_marginals {i}": each for i, each in enumerate(self.question_marginals_)
+            f"label_marginals {i}": marginals
+            for i, marginals in enumerate(self.question_marginals_)
         }
         return State(state.notes | notes | {"questions": stored}, state.arrays | marginals)
 
@@ -357,7 +360,7 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         questions = state.notes.get("questions", {})
         if questions:
             self.question_classes_ = {
-                name: restored_classes(each) for name, each in questions.items()
+                name: restored_classes(classes) for name, classes in questions.items()
             }
             self.question_marginals_ = [
                 state.arrays[f"label_marginals {number}"] for number in range(len(questions))

@@ -102,7 +102,10 @@ def dic(
     0.0
     """
     predicted = _aligned(annotations, predicted, scope)
-    return _Comparison(annotations, predicted, min_overlap, measure, weights).dic()
+    comparison = _Comparison(
+        annotations, predicted, min_overlap=min_overlap, measure=measure, weights=weights
+    )
+    return comparison.dic()
 
 
 def dic_interval(
@@ -146,8 +149,8 @@ def split_half(
     squares = []
     for repeat in range(repeats):
         order = np.random.default_rng([seed, repeat, 0x4A1F]).permutation(annotations.n_items)
-        one, other = (annotations.take(np.sort(half)) for half in np.array_split(order, 2))
-        squares.append(_squares(one, other, **options) / 2)
+        first, second = (annotations.take(np.sort(half)) for half in np.array_split(order, 2))
+        squares.append(_squares(first, second, **options) / 2)
     return _pooled(squares)
 
 
@@ -176,42 +179,44 @@ class _Comparison:
         self,
         annotations: Annotations,
         predicted: Annotations,
+        *,
         min_overlap: int = 10,
         measure: Measure = "cohen",
         weights: WeightsLike = "identity",
     ) -> None:
         self._true = _Agreement(annotations, measure, weights)
         self._predicted = _Agreement(predicted, measure, weights)
-        here, there = (
-            np.flatnonzero(each.pairs.overlap >= min_overlap)
-            for each in (self._true, self._predicted)
+        true_pair, predicted_pair = (
+            np.flatnonzero(agreement.pairs.overlap >= min_overlap)
+            for agreement in (self._true, self._predicted)
         )
-        keys = self._true.key[here], self._predicted.key[there]
-        _, one, two = np.intersect1d(keys[0], keys[1], return_indices=True)
-        self._here, self._there = here[one], there[two]
+        keys = self._true.key[true_pair], self._predicted.key[predicted_pair]
+        _, in_true, in_predicted = np.intersect1d(keys[0], keys[1], return_indices=True)
+        self._true_pair = true_pair[in_true]
+        self._predicted_pair = predicted_pair[in_predicted]
 
     def dic(self, times: Floats | None = None) -> Dic:
         """Return the comparison, with items repeated so many times."""
-        true = self._true.values(times)[self._here]
-        predicted = self._predicted.values(times)[self._there]
-        known = ~np.isnan(true) & ~np.isnan(predicted)
-        true, predicted, pair = true[known], predicted[known], self._here[known]
+        true = self._true.values(times)[self._true_pair]
+        predicted = self._predicted.values(times)[self._predicted_pair]
+        defined = ~np.isnan(true) & ~np.isnan(predicted)
+        true, predicted, pair = true[defined], predicted[defined], self._true_pair[defined]
         squares = (true - predicted) ** 2
         return Dic(
-            math.sqrt(2 * squares.sum()) if len(squares) else math.nan,
-            math.sqrt(squares.mean()) if len(squares) else math.nan,
-            _pearson(true, predicted),
-            len(squares),
-            self._true.pairs.one[pair],
-            self._true.pairs.other[pair],
-            true,
-            predicted,
+            dic=math.sqrt(2 * squares.sum()) if len(squares) else math.nan,
+            dic_rms=math.sqrt(squares.mean()) if len(squares) else math.nan,
+            correlation=_pearson(true, predicted),
+            n_pairs_used=len(squares),
+            one=self._true.pairs.one[pair],
+            other=self._true.pairs.other[pair],
+            true=true,
+            predicted=predicted,
         )
 
 
-def _squares(one: Annotations, other: Annotations, **options: Any) -> Floats:
+def _squares(first: Annotations, second: Annotations, **options: Any) -> Floats:
     """Return squared differences of agreement, of pairs with enough overlap in both: (pair)."""
-    compared = _Comparison(one, other, **options).dic()
+    compared = _Comparison(first, second, **options).dic()
     return (compared.true - compared.predicted) ** 2
 
 
@@ -221,30 +226,30 @@ def _aligned(
     """Return predictions with the codes of the annotations; if matched, one per annotation."""
     if scope not in ("matched", "all"):
         raise OptionError(f"no scope {scope!r}; there are matched and all")
-    same = ("items", "annotators", "classes")
-    if any(not np.array_equal(getattr(annotations, of), getattr(predicted, of)) for of in same):
+    columns = ("items", "annotators", "classes")
+    if any(not np.array_equal(getattr(annotations, of), getattr(predicted, of)) for of in columns):
         predicted = _recoded(annotations, predicted)
     return _matched(annotations, predicted) if scope == "matched" else predicted
 
 
 def _recoded(annotations: Annotations, predicted: Annotations) -> Annotations:
     """Return predictions with the codes of the annotations."""
-    known = np.isin(predicted.annotators.tolist(), annotations.annotators.tolist())
-    if not known.any():
+    is_known = np.isin(predicted.annotators.tolist(), annotations.annotators.tolist())
+    if not is_known.any():
         raise DataError(
             f"predictions of {predicted.n_annotators} annotators, none of whom gave one of these "
             "labels; are they named alike?"
         )
-    kept = predicted.subset(annotators=known)
+    common = predicted.subset(annotators=is_known)
 
     def names(name: str) -> list[str]:
-        first = getattr(annotations, name).tolist()
-        return [*first, *sorted(set(getattr(kept, name).tolist()) - set(first))]
+        known_names = getattr(annotations, name).tolist()
+        return [*known_names, *sorted(set(getattr(common, name).tolist()) - set(known_names))]
 
     return Annotations.from_columns(
-        kept.items[kept.item],
-        kept.annotators[kept.annotator],
-        kept.classes[kept.label],
+        common.items[common.item],
+        common.annotators[common.annotator],
+        common.classes[common.label],
         annotators=annotations.annotators,
         items=names("items"),
         classes=names("classes"),
@@ -253,35 +258,37 @@ def _recoded(annotations: Annotations, predicted: Annotations) -> Annotations:
 
 def _matched(annotations: Annotations, predicted: Annotations) -> Annotations:
     """Return the prediction of every annotation; there has to be one."""
-    key, known = (
-        each.item.astype(np.int64) * annotations.n_annotators + each.annotator
-        for each in (annotations, predicted)
+    key, predicted_key = (
+        labels.item.astype(np.int64) * annotations.n_annotators + labels.annotator
+        for labels in (annotations, predicted)
     )
-    index = np.searchsorted(known, key)
-    found = (index < len(known)) & (known[np.minimum(index, max(len(known) - 1, 0))] == key)
-    if not found.all():
-        row = int(np.flatnonzero(~found)[0])
+    index = np.searchsorted(predicted_key, key)
+    is_predicted = (index < len(predicted_key)) & (
+        predicted_key[np.minimum(index, max(len(predicted_key) - 1, 0))] == key
+    )
+    if not is_predicted.all():
+        row = int(np.flatnonzero(~is_predicted)[0])
         item = annotations.items[annotations.item[row]]
         annotator = annotations.annotators[annotations.annotator[row]]
         raise DataError(
             f"no prediction for annotator {annotator!r} on item {item!r}; "
-            f"{int((~found).sum()) - 1} more like this"
+            f"{int((~is_predicted).sum()) - 1} more like this"
         )
     return annotations.with_codes(label=predicted.label[index], classes=predicted.classes)
 
 
-def _pearson(one: Floats, other: Floats) -> float:
-    if not len(one):
+def _pearson(first: Floats, second: Floats) -> float:
+    if not len(first):
         return math.nan
-    one, other = one - one.mean(), other - other.mean()
-    length = math.sqrt(float(one @ one) * float(other @ other))
-    return float(one @ other) / length if length > 1e-12 else math.nan
+    first, second = first - first.mean(), second - second.mean()
+    length = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / length if length > 1e-12 else math.nan
 
 
 def _pooled(squares: list[Floats]) -> tuple[float, float]:
     """Return the mean DIC and the rms of differences, over repeats."""
-    squares = [each for each in squares if len(each)]
+    squares = [values for values in squares if len(values)]
     if not squares:
         return math.nan, math.nan
-    mean = float(np.mean([math.sqrt(2 * each.sum()) for each in squares]))
+    mean = float(np.mean([math.sqrt(2 * values.sum()) for values in squares]))
     return mean, math.sqrt(float(np.concatenate(squares).mean()))

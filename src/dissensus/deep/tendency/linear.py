@@ -1,9 +1,8 @@
 """Linear heads on components of the items, shrunk towards a head that all annotators share.
 
-Choose priors of `_shrunk` by cross-validation over items.
-
-Items are split into folds. For every candidate, heads are fitted without a fold and predict the
-annotations on it; the candidate with the lowest log-loss wins. Settings are searched one at a time:
+How far they are shrunk, the priors of `shrunk`, is chosen by cross-validation over items. Items are
+split into folds. For every candidate, heads are fitted without a fold and predict the annotations
+on it; the candidate with the lowest log-loss wins. Settings are searched one at a time:
 kernel and shared prior first, then bias, slope, metadata and heads of annotators. "Off" is a
 candidate for all but the first, and a value that wins at the end of its grid is doubled while that
 helps. Held-out predictions of the best candidates are kept, so that a pool can weight them.
@@ -33,6 +32,8 @@ from .shrunk import Priors, ShrunkLinear, fit_shrunk
 
 _TOL, _STEPS = 1e-5, 60  # of fits that are compared: held-out losses show no more
 _MOST = 32.0  # largest prior standard deviation
+_SEARCH = 0.6  # of the time, for choosing priors
+_START = Priors(0.5, bias=1.0, slope=0.3)
 
 
 class Candidate(NamedTuple):
@@ -101,9 +102,9 @@ class CrossValidation:
         """Return the mean held-out log-loss."""
         if candidate not in self._losses:
             log = self._predictions[candidate] = self.predict(candidate)
-            given = log[np.arange(len(self.annotations)), self.annotations.label]
+            log_likelihood = log[np.arange(len(self.annotations)), self.annotations.label]
             # An exact sum: no order of annotations matters.
-            self._losses[candidate] = -math.fsum(given) / max(len(given), 1)
+            self._losses[candidate] = -math.fsum(log_likelihood) / max(len(log_likelihood), 1)
         return self._losses[candidate]
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
@@ -111,12 +112,12 @@ class CrossValidation:
 
         Out of time, those that have not been tried are left out.
         """
-        tried = {each for each in candidates if each in self._losses}
-        for each in candidates:
-            if not tried or (each not in tried and not out_of_time()):
-                self.loss(each)
-                tried.add(each)
-        best = min((each for each in candidates if each in tried), key=self.loss)
+        scored = {candidate for candidate in candidates if candidate in self._losses}
+        for candidate in candidates:
+            if not scored or (candidate not in scored and not out_of_time()):
+                self.loss(candidate)
+                scored.add(candidate)
+        best = min((candidate for candidate in candidates if candidate in scored), key=self.loss)
         for other in set(candidates) - {best}:
             self._predictions.pop(other, None)
         return best
@@ -124,19 +125,19 @@ class CrossValidation:
     def _split(self, kernel: Kernel) -> list[_Fold]:
         if kernel not in self._folds:
             fold = random_folds(self.annotations, self.folds, self.seed)
-            self._folds[kernel] = [self._fold(fold == each, kernel) for each in np.unique(fold)]
+            self._folds[kernel] = [self._fold(fold == number, kernel) for number in np.unique(fold)]
         return self._folds[kernel]
 
     def _fold(self, held_items: Any, kernel: Kernel) -> _Fold:
-        learned, there = np.flatnonzero(~held_items), np.flatnonzero(held_items)
+        learned, held_out = np.flatnonzero(~held_items), np.flatnonzero(held_items)
         vectors = self.features.vectors
         components, x = fit_components(vectors[learned], self.n_components, kernel, self.seed)
         pairs = Pairs.of(
             x, self.annotations.take(learned), metadata=self.metadata, ordinal=self.ordinal
         )
         held = held_items[self.annotations.item]
-        item = np.searchsorted(there, self.annotations.item[held])
-        return _Fold(pairs, held, components.of(Features(vectors[there])), item)
+        item = np.searchsorted(held_out, self.annotations.item[held])
+        return _Fold(pairs, held, components.of(Features(vectors[held_out])), item)
 
 
 def search(
@@ -159,8 +160,8 @@ def search(
         Called after every setting.
     """
     best = start
-    for done, (name, values) in enumerate(grid.items()):
-        if done and out_of_time():
+    for n_done, (name, values) in enumerate(grid.items()):
+        if n_done and out_of_time():
             break
         if name == "kernel":
             best = validation.best([best._replace(kernel=kernel) for kernel in values])
@@ -172,12 +173,8 @@ def search(
                     break
                 best = larger
         message = f"{name}, held-out log-loss {validation.loss(best):.4f}"
-        progress(done + 1, len(grid), message)
+        progress(n_done + 1, len(grid), message)
     return best
-
-
-_SEARCH = 0.6  # of the time, for choosing priors
-_START = Priors(0.5, bias=1.0, slope=0.3)
 
 
 class LinearTendency(Tendency):
@@ -203,13 +200,14 @@ class LinearTendency(Tendency):
             raise DataError(
                 f"{len(metadata)} metadata features of an annotator, but the model has {n_metadata}"
             )
-        known = np.zeros(n_metadata) if metadata is None else np.asarray(metadata, np.float64)
-        heads = _with_annotator(self.heads, self.priors, self.components.of(features), label, known)
+        encoded = np.zeros(n_metadata) if metadata is None else np.asarray(metadata, np.float64)
+        x = self.components.of(features)
+        heads = _with_annotator(self.heads, self.priors, x, label=label, metadata=encoded)
         return LinearTendency(self.components, heads, self.priors)
 
 
 def _with_annotator(
-    heads: ShrunkLinear, priors: Priors, x: Array, label: Integers, metadata: Floats
+    heads: ShrunkLinear, priors: Priors, x: Array, *, label: Integers, metadata: Floats
 ) -> ShrunkLinear:
     """Return the heads and those of one more annotator, at the posterior mode."""
     q, c = heads.basis.shape
@@ -218,10 +216,10 @@ def _with_annotator(
     z = x @ heads.weight.T  # (item, direction)
     factors = heads.factors(x)  # (item, factor, direction)
     fixed = z + np.einsum("f,ifq->iq", metadata, factors[:, rank:])
-    factors, given = factors[:, :rank], heads.level + bias_0 + fixed @ heads.basis
+    factors, offset = factors[:, :rank], heads.level + bias_0 + fixed @ heads.basis
     own_prior = priors.own if len(heads.own) else 0.0
-    first = x[:, : heads.own.shape[2] if own_prior else 0]
-    sizes = [c, 1, rank, q * first.shape[1]]
+    own_x = x[:, : heads.own.shape[2] if own_prior else 0]
+    sizes = [c, 1, rank, q * own_x.shape[1]]
     units = np.repeat([priors.bias, priors.slope, 1.0, own_prior], sizes)
     target = np.eye(c)[np.asarray(label, dtype=np.int64)]
 
@@ -230,8 +228,8 @@ def _with_annotator(
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         bias, slope, embedding, own = split(flat)
-        out = slope * z + np.einsum("r,irq->iq", embedding, factors) + first @ own.reshape(q, -1).T
-        log = log_softmax(given + bias + out @ heads.basis, axis=1)
+        out = slope * z + np.einsum("r,irq->iq", embedding, factors) + own_x @ own.reshape(q, -1).T
+        log = log_softmax(offset + bias + out @ heads.basis, axis=1)
         residual = np.exp(log) - target
         back = residual @ heads.basis.T
         grad = np.concatenate(
@@ -239,7 +237,7 @@ def _with_annotator(
                 residual.sum(axis=0),
                 [(back * z).sum()],
                 np.einsum("iq,irq->r", back, factors),
-                (back.T @ first).ravel(),
+                (back.T @ own_x).ravel(),
             ]
         )
         loss = -float((target * log).sum()) + 0.5 * float(flat @ flat)
@@ -330,13 +328,13 @@ class Linear(TendencyMethod):
     ) -> CrossValidation:
         """Return the cross-validation by which candidates are scored."""
         return CrossValidation(
-            features,
-            annotations,
-            context.metadata,
-            self.ordinal,
-            self.components,
-            self.folds,
-            context.seed,
+            features=features,
+            annotations=annotations,
+            metadata=context.metadata,
+            ordinal=self.ordinal,
+            n_components=self.components,
+            folds=self.folds,
+            seed=context.seed,
         )
 
     def choose(self, validation: CrossValidation, context: FitOptions) -> Candidate:
@@ -351,8 +349,8 @@ class Linear(TendencyMethod):
     def start(self, has_metadata: bool) -> Priors:
         """Return the given priors, and starting values of the others."""
         names = ("shared", "bias", "slope", "own", "metadata", "rank", "factor")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return _START._replace(**given | ({} if has_metadata else {"metadata": 0.0}))
+        fixed = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return _START._replace(**fixed | ({} if has_metadata else {"metadata": 0.0}))
 
     def grid(self, has_metadata: bool) -> dict[str, Sequence[float]]:
         """Return the values to try of every prior that is not given."""
@@ -364,7 +362,9 @@ class Linear(TendencyMethod):
             "own": (0.0, 0.1, 0.2, 0.4, 0.8),
             "factor": (0.0, 0.1, 0.2, 0.4) if self.rank else (),
         }
-        return {name: each for name, each in grid.items() if each and getattr(self, name) is None}
+        return {
+            name: values for name, values in grid.items() if values and getattr(self, name) is None
+        }
 
     def fit_candidate(
         self,

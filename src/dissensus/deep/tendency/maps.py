@@ -1,14 +1,12 @@
-"""Attention maps: where every annotator's query attends to, over patches, words or frames.
+"""Attention maps, where every annotator's query attends to, and how far they can be trusted.
 
-The attention weights of an annotator's query over the tokens of an item, averaged over heads,
-layers and fits, are a map that sums to one. A token for the whole image and special tokens of a
-text are left out; the queries that summarize a frame are summed.
+The attention weights of an annotator's query over the tokens of an item (patches, words or frames),
+averaged over heads, layers and fits, are a map that sums to one. A token for the whole image and
+special tokens of a text are left out; the queries that summarize a frame are summed.
 
 Attention shows where the network looked, not why it predicted a label: tokens can get attention
-without being used, and information can come by way of other queries. `faithfulness.py` measures how
-far maps can be trusted.
-
-Measures of how far attention maps can be trusted.
+without being used, and information can come by way of other queries. `faithfulness` measures how
+far maps can be trusted:
 
 deletion        the probability of the predicted label while the positions that a map ranks highest
                 are masked one after the other, as the mean over all steps; lower is better
@@ -47,6 +45,7 @@ from .qumatl import QueryTendency, QuestionTendency
 Layers = Literal["mean", "last", "penultimate", "rollout"]
 Kind = Literal["patches", "frames", "tokens", "words"]
 _BATCH = 32  # items at a time
+_STEPS = 8  # in which positions are masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +117,8 @@ def attention_maps(
         Whether to keep tokens that stand for the whole item.
     """
     model = query_model(tendency)
-    shown = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    codes, columns = query_codes(tendency, shown), np.arange(len(shown))
+    annotators = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
+    codes, columns = query_codes(tendency, annotators), np.arange(len(annotators))
     if layers == "rollout":  # through the queries of all annotators
         codes, columns = np.arange(model.nets[0].n_queries), codes
         if columns.max(initial=0) >= len(codes):
@@ -130,15 +129,15 @@ def attention_maps(
     batches = [features.take(np.arange(len(features))[start : start + _BATCH]) for start in starts]
     for fit in range(len(model.nets)) if fits is None else fits:
         outputs = [model.attention(batch, codes, fit) for batch in batches]
-        every = model.nets[fit].qformer.shape.cross_every
-        tokens = torch.cat([_over_layers(output, layers, every) for output in outputs])
+        cross_every = model.nets[fit].qformer.shape.cross_every
+        tokens = torch.cat([_over_layers(output, layers, cross_every) for output in outputs])
         values.append(tokens.double().numpy())
         if raw:
-            every_layer = torch.cat([torch.stack(each.cross, dim=1) for each in outputs])
+            every_layer = torch.cat([torch.stack(output.cross, dim=1) for output in outputs])
             weights.append(every_layer.numpy()[:, :, :, columns])
     image = not all_tokens and _without_padding(features)
     mean, shape, kind = _arrange(np.mean(values, axis=0), model.nets[0].tokens, image)
-    return Maps(mean[:, columns], shape, kind, shown, weights)
+    return Maps(values=mean[:, columns], shape=shape, kind=kind, annotator=annotators, raw=weights)
 
 
 def _without_padding(features: Features) -> bool:
@@ -174,11 +173,11 @@ def _arrange(values: Floats, layer: Any, image: bool) -> tuple[Floats, tuple[int
         n_queries = layer.queries.shape[1]
         frames = values.reshape(*values.shape[:2], n_tokens // n_queries, n_queries).sum(axis=3)
         return frames, (frames.shape[2],), "frames"
-    for first in (0, 1):  # a token for the whole image, if any, is the first
-        side = isqrt(n_tokens - first)
-        if image and side > 1 and side**2 == n_tokens - first:
-            rest = values[:, :, first:]
-            return rest / rest.sum(axis=2, keepdims=True), (side, side), "patches"
+    for n_special in (0, 1):  # a token for the whole image, if any, is the first
+        side = isqrt(n_tokens - n_special)
+        if image and side > 1 and side**2 == n_tokens - n_special:
+            patches = values[:, :, n_special:]
+            return patches / patches.sum(axis=2, keepdims=True), (side, side), "patches"
     return values, (n_tokens,), "tokens"
 
 
@@ -207,9 +206,6 @@ def word_maps(maps: Maps, texts: Sequence[str], tokenizer: Any, length: int) -> 
                 values[:, word] += maps.values[item, :, token]
         out.append(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
     return out
-
-
-_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -258,26 +254,26 @@ def faithfulness(
     rng = np.random.default_rng(seed)
     model = query_model(tendency)
     codes = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    asked = tendency.codes(codes) if isinstance(tendency, QuestionTendency) else codes
+    joint_codes = tendency.codes(codes) if isinstance(tendency, QuestionTendency) else codes
     features = features.take(np.sort(rng.permutation(len(features))[:most]))
     maps = _token_maps(tendency, features, codes)
     if features.tokens is None or maps.shape[2] < 2:
         return Faithfulness(len(features))
     random_order = rng.random(maps.shape)
-    masked, shown = deletion(tendency, features, codes, maps)
-    masked_random, shown_random = deletion(tendency, features, codes, random_order)
+    masked, inserted = deletion(tendency, features, codes, maps)
+    masked_random, inserted_random = deletion(tendency, features, codes, random_order)
     fits = [_token_maps(tendency, features, codes, [fit]) for fit in range(len(model.nets))]
     pairs = combinations(range(len(codes)), 2)
     return Faithfulness(
         n_items=len(features),
         deletion=masked,
         deletion_random=masked_random,
-        insertion=shown,
-        insertion_random=shown_random,
+        insertion=inserted,
+        insertion_random=inserted_random,
         randomization=_randomization(tendency, features, codes, seed),
-        stability=_mean([_correlation(one, two) for one, two in combinations(fits, 2)]),
-        gradient=rank_correlation(fits[0], gradient_maps(model, features, asked)),
-        distance=_mean([_distance(maps[:, one], maps[:, two]) for one, two in pairs]),
+        stability=_mean([_correlation(first, second) for first, second in combinations(fits, 2)]),
+        gradient=rank_correlation(fits[0], gradient_maps(model, features, joint_codes)),
+        distance=_mean([_distance(maps[:, first], maps[:, second]) for first, second in pairs]),
     )
 
 
@@ -310,10 +306,10 @@ def deletion(
     pairs = np.arange(len(item))
     probabilities: tuple[list[float], list[float]] = ([], [])
     for step in range(1, _STEPS + 1):
-        first = rank < np.clip(np.rint(step * count / (_STEPS + 1)), 1, count - 1)
-        for kept, out in zip((~first, first), probabilities, strict=True):
-            shown = (flat & kept[:, :, None]).reshape(mask.shape)
-            masked = Features(features.vectors[item], TokenFeatures(values, shown))
+        top = rank < np.clip(np.rint(step * count / (_STEPS + 1)), 1, count - 1)
+        for visible, out in zip((~top, top), probabilities, strict=True):
+            visible_mask = (flat & visible[:, :, None]).reshape(mask.shape)
+            masked = Features(features.vectors[item], TokenFeatures(values, visible_mask))
             log = tendency.log_probability(masked, pairs, codes)
             out.append(float(np.exp(log[pairs, label]).mean()))
     return _mean(probabilities[0]), _mean(probabilities[1])
@@ -329,24 +325,24 @@ def gradient_maps(model: QueryTendency, features: Features, annotator: Integers)
     batch = net.split(features.rows[np.arange(len(features))])
     out = []
     for item in range(len(features)):
-        one = FeatureBatch(
-            *(each[item : item + 1].expand(len(codes), *each.shape[1:]) for each in batch)
+        pairs = FeatureBatch(
+            *(part[item : item + 1].expand(len(codes), *part.shape[1:]) for part in batch)
         )
-        values = one.values.clone().requires_grad_(True)
-        log = net.log_given(one._replace(values=values), torch.arange(len(codes)), codes)
+        values = pairs.values.clone().requires_grad_(True)
+        log = net.log_given(pairs._replace(values=values), torch.arange(len(codes)), codes)
         (grad,) = torch.autograd.grad(log.max(dim=1).values.sum(), values)
         by_token = (grad * values).detach().sum(dim=-1).abs()
         out.append(by_token.flatten(2).sum(dim=2) if by_token.ndim == 3 else by_token)
     return torch.stack(out).double().numpy()
 
 
-def rank_correlation(one: Floats, two: Floats) -> float:
+def rank_correlation(first: Floats, second: Floats) -> float:
     """Return the mean rank correlation of maps: (item, annotator, position).
 
     >>> rank_correlation(np.array([[[1.0, 2.0, 3.0]]]), np.array([[[3.0, 5.0, 9.0]]]))
     1.0
     """
-    return _correlation(rankdata(one, axis=2), rankdata(two, axis=2))
+    return _correlation(rankdata(first, axis=2), rankdata(second, axis=2))
 
 
 def _token_maps(
@@ -360,27 +356,29 @@ def _randomization(tendency: Tendency, features: Features, codes: Integers, seed
     """Return how far maps move when annotators get random queries."""
     distances = []
     for index, net in enumerate(query_model(tendency).nets):
-        before = _token_maps(tendency, features, codes, [index])
+        learned_maps = _token_maps(tendency, features, codes, [index])
         weight = net.queries.own.weight.data
         learned = weight.clone()
         random = torch.randn(learned.shape, generator=torch.Generator().manual_seed(seed))
         try:
             weight.copy_(learned.mean(dim=0) + random * learned.std())
-            distances.append(_distance(before, _token_maps(tendency, features, codes, [index])))
+            distances.append(
+                _distance(learned_maps, _token_maps(tendency, features, codes, [index]))
+            )
         finally:
             weight.copy_(learned)
     return _mean(distances)
 
 
-def _distance(one: Floats, two: Floats) -> float:
+def _distance(first: Floats, second: Floats) -> float:
     """Return the mean total variation distance, from 0 to 1."""
-    return float(np.abs(one - two).sum(axis=-1).mean() / 2)
+    return float(np.abs(first - second).sum(axis=-1).mean() / 2)
 
 
-def _correlation(one: Floats, two: Floats) -> float:
-    one, two = (each - each.mean(axis=2, keepdims=True) for each in (one, two))
-    length = np.sqrt((one**2).sum(axis=2) * (two**2).sum(axis=2))
-    return float(((one * two).sum(axis=2) / np.maximum(length, 1e-300))[length > 0].mean())
+def _correlation(first: Floats, second: Floats) -> float:
+    first, second = (values - values.mean(axis=2, keepdims=True) for values in (first, second))
+    length = np.sqrt((first**2).sum(axis=2) * (second**2).sum(axis=2))
+    return float(((first * second).sum(axis=2) / np.maximum(length, 1e-300))[length > 0].mean())
 
 
 def _mean(values: list[float]) -> float:

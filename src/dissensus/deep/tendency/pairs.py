@@ -1,12 +1,11 @@
-"""The data of a hierarchical fit: annotations by annotator, and sums over them.
+"""The data of a hierarchical fit: components of items, annotations by annotator, sums over them.
 
 Fits run in the precision of the components, on arrays whose first axis is the class or direction:
 sums over classes then add whole rows. Sorted by annotator (`in_order`), the annotations of an
 annotator are a slice.
 
-Principal components of item features, linear or with an RBF kernel.
-
-Features are either standardized or, for embeddings meant to be compared by cosine, scaled to length
+Components are principal components of item features, linear or with an RBF kernel. Features are
+either standardized or, for embeddings meant to be compared by cosine, scaled to length
 one (`cosine`). Kernel components are those of
 
     exp(−gamma · ‖x − y‖² / mean ‖x − y‖²)
@@ -38,6 +37,9 @@ from ..nn.features import Features, Vectors
 
 OWN = 64  # components in heads of annotators: the first
 _MANY = 48  # labels from which an annotator's head is a matrix product of its own
+_ANCHORS = 1000
+_PIECE = 4096  # items compared with the anchors at a time
+_TINY = 1e-6  # smallest variance of a component, relative to the first: 32 bits carry no less
 
 
 class _Block(NamedTuple):
@@ -72,13 +74,13 @@ class Pairs:
     ) -> Pairs:
         """Return the data of annotations on items with components `x`."""
         return cls(
-            x,
-            annotations.item.astype(np.int64),
-            annotations.annotator.astype(np.int64),
-            np.eye(annotations.n_classes)[annotations.label],
-            np.zeros((annotations.n_annotators, 0)) if metadata is None else metadata,
-            class_basis(annotations.n_classes, ordinal),
-            weight,
+            x=x,
+            item=annotations.item.astype(np.int64),
+            annotator=annotations.annotator.astype(np.int64),
+            target=np.eye(annotations.n_classes)[annotations.label],
+            metadata=np.zeros((annotations.n_annotators, 0)) if metadata is None else metadata,
+            basis=class_basis(annotations.n_classes, ordinal),
+            weight=weight,
         )
 
     @property
@@ -127,8 +129,8 @@ class Pairs:
     @cached_property
     def weight_or_one(self) -> Array:
         """The weight of every annotation."""
-        one = np.ones(len(self.item), self.x.dtype)
-        return one if self.weight is None else self.weight.astype(self.x.dtype)
+        unit = np.ones(len(self.item), self.x.dtype)
+        return unit if self.weight is None else self.weight.astype(self.x.dtype)
 
     @cached_property
     def own_x(self) -> Array:
@@ -155,17 +157,17 @@ class Pairs:
         """Return sums of values (…, annotation) by annotator: (…, annotator)."""
         out = np.zeros((*values.shape[:-1], self.n_annotators), values.dtype)
         present = np.flatnonzero(self.count)
-        first = (np.cumsum(self.count) - self.count)[present]
-        if len(first):
-            out[..., present] = np.add.reduceat(values, first, axis=-1)
+        starts = (np.cumsum(self.count) - self.count)[present]
+        if len(starts):
+            out[..., present] = np.add.reduceat(values, starts, axis=-1)
         return out
 
     @cached_property
     def by_item(self) -> Any:
         """Matrix that sums over the annotations of an item: (item, annotation)."""
         cells = self.item, np.arange(len(self.item))
-        one = np.ones(len(self.item), self.x.dtype)
-        return sparse.csr_array((one, cells), shape=(len(self.x), len(self.item)))
+        unit = np.ones(len(self.item), self.x.dtype)
+        return sparse.csr_array((unit, cells), shape=(len(self.x), len(self.item)))
 
     @cached_property
     def slices(self) -> list[tuple[int, slice]]:
@@ -180,14 +182,14 @@ class Pairs:
     def blocks(self) -> list[_Block]:
         """The other annotators by number of labels, within a factor of √2."""
         count = np.where(self.count < _MANY, self.count, 0)
-        first = np.cumsum(self.count) - self.count
+        starts = np.cumsum(self.count) - self.count
         size = np.ceil(2 * np.log2(np.maximum(count, 1))).astype(int)
         padded = np.concatenate([self.own_x, np.zeros_like(self.own_x[:1])])
         blocks = []
-        for each in np.unique(size[count > 0]):
-            row = np.flatnonzero((size == each) & (count > 0))
+        for size_class in np.unique(size[count > 0]):
+            row = np.flatnonzero((size == size_class) & (count > 0))
             label = np.arange(count[row].max())
-            position = np.where(label < count[row, None], first[row, None] + label, len(self.item))
+            position = np.where(label < count[row, None], starts[row, None] + label, len(self.item))
             blocks.append(_Block(row, position, padded[position]))
         return blocks
 
@@ -207,11 +209,6 @@ def class_basis(n_classes: int, ordinal: bool) -> Floats:
         return helmert(n_classes) if n_classes > 1 else np.zeros((1, 1))
     position = np.arange(n_classes, dtype=np.float64)
     return (position - position.mean())[None]
-
-
-_ANCHORS = 1000
-_PIECE = 4096  # items compared with the anchors at a time
-_TINY = 1e-6  # smallest variance of a component, relative to the first: 32 bits carry no less
 
 
 class Kernel(NamedTuple):
@@ -268,14 +265,14 @@ def fit_components(
     mean, scale = np.zeros((2, vectors.shape[1]), np.float32)
     if not kernel.unit_length:
         wide = torch.from_numpy(vectors.astype(np.float64))
-        mean, scale = (each.numpy().astype(np.float32) for each in standardization(wide))
+        mean, scale = (values.numpy().astype(np.float32) for values in standardization(wide))
     x = _scaled(vectors, mean, scale)
     anchors, mean_kernel, mean_square = x[:0], np.zeros(0, np.float32), 1.0
     if gamma:
         anchors = x
         if len(x) > _ANCHORS:
-            chosen = np.random.default_rng([seed, 0xA2C4]).permutation(len(x))[:_ANCHORS]
-            anchors = x[np.sort(chosen)]
+            sample = np.random.default_rng([seed, 0xA2C4]).permutation(len(x))[:_ANCHORS]
+            anchors = x[np.sort(sample)]
         mean_square = float(_squares(anchors, anchors).mean()) or 1.0
         gram = _kernel(anchors, anchors, gamma / mean_square)
         mean_kernel = gram.mean(axis=0)
@@ -283,13 +280,21 @@ def fit_components(
     else:
         gram = (x - x.mean(axis=0)).T @ x
     last = len(gram) - 1
-    found = eigh(gram, subset_by_index=(max(last + 1 - most, 0), last), driver="evr")
-    value, basis = (each.astype(np.float32) for each in found)
-    kept = np.flatnonzero(value > _TINY * max(value[-1], _TINY))[::-1]
-    basis = np.ascontiguousarray(basis[:, kept])
+    spectrum = eigh(gram, subset_by_index=(max(last + 1 - most, 0), last), driver="evr")
+    value, basis = (part.astype(np.float32) for part in spectrum)
+    columns = np.flatnonzero(value > _TINY * max(value[-1], _TINY))[::-1]
+    basis = np.ascontiguousarray(basis[:, columns])
     if gamma:
-        basis /= np.sqrt(value[kept])
-    components = Components(mean, scale, gamma, mean_square, anchors, mean_kernel, basis)
+        basis /= np.sqrt(value[columns])
+    components = Components(
+        mean=mean,
+        scale=scale,
+        gamma=gamma,
+        mean_square=mean_square,
+        anchors=anchors,
+        mean_kernel=mean_kernel,
+        basis=basis,
+    )
     x = components.of(Features(vectors))
     size = np.float32(np.sqrt(x.var(axis=0, dtype=np.float64).sum()) or 1.0)
     return replace(components, basis=basis / size), x / size

@@ -1,17 +1,14 @@
-"""Methods that learn the truth from a crowd, used to predict what each annotator would say.
+"""Published ways from annotations to what each annotator would say, and to the verdict of a jury.
 
-Gordon et al. (2022), jury learning: the composition of the jury decides the verdict.
+Three are methods: models of a crowd's truth, asked for each annotator; preferences with a random
+error (PADL); labels imputed from similar annotators (SimLabel).
 
-Every group of annotators gets its share of the jury's members. Juries are sampled many times; each
-gives the mean of its members' predictions, and the median over juries is the verdict. Any fitted
-model of annotators can be used.
+In jury learning, which takes any fitted model of annotators, the composition of the jury decides
+the verdict. Every group of annotators gets its share of the jury's members. Juries are sampled many
+times; each gives the mean of its members' predictions, and the median over juries is the verdict.
 
     M. L. Gordon et al. Jury learning: integrating dissenting voices into machine learning models.
     CHI 2022. doi:10.1145/3491102.3502004
-
-Liao et al. (2024), PADL: an annotator's preference and their random error.
-
-SimLabel (2025): missing labels of annotators, imputed from similar annotators.
 """
 
 from __future__ import annotations
@@ -51,6 +48,9 @@ from .vector_networks import (
 )
 
 _DROPOUT = 0.5, 0.3  # of the hidden layer and of the vectors
+_LOG_STD = -1.0  # log σ at the start
+_SHRINKAGE = 10.0  # pseudo-count of common items without agreement
+_TINY = 1e-300
 
 
 class _CrowdTendency(VectorTendency):
@@ -70,8 +70,8 @@ class _CrowdTendency(VectorTendency):
 
     def state(self) -> State:
         state = super().state()
-        kept = {k: v for k, v in state.arrays.items() if k not in self.net.per_item}
-        return State(state.notes, kept)
+        arrays = {k: v for k, v in state.arrays.items() if k not in self.net.per_item}
+        return State(state.notes, arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +116,15 @@ class CrowdMethod(TendencyMethod):
 
     def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:
         x, metadata = torch.from_numpy(features.vectors), context.metadata
-        known = None if metadata is None else torch.tensor(metadata, dtype=torch.float32)
+        encoded = None if metadata is None else torch.tensor(metadata, dtype=torch.float32)
         training = Training.of(self, seed=context.seed)
-        build = partial(self._model, x=x, known=known)
-        return _CrowdTendency(fit_network(build, x, annotations, training, context))
+        build = partial(self._model, x=x, encoded=encoded)
+        return _CrowdTendency(
+            fit_network(build, x, annotations, training=training, context=context)
+        )
 
     def _model(
-        self, annotations: Annotations, x: Tensor, known: Tensor | None
+        self, annotations: Annotations, x: Tensor, encoded: Tensor | None
     ) -> learning.CrowdModel:
         def classifier() -> Classifier:
             sizes = x.shape[1], annotations.n_classes, self.hidden
@@ -131,13 +133,15 @@ class CrowdMethod(TendencyMethod):
             return network
 
         return learners.create(self.learner).build(
-            learning.BuildParts(annotations, classifier, known)
+            learning.BuildParts(annotations, classifier, encoded)
         )
 
     def restore(self, state: State) -> Tendency:
         n_features, n_annotators, n_classes = state.notes["sizes"]
         annotations = Annotations.from_labels([], n_classes).with_codes(annotators=n_annotators)
-        tensors: dict[str, Any] = {name: torch.tensor(each) for name, each in state.arrays.items()}
+        tensors: dict[str, Any] = {
+            name: torch.tensor(array) for name, array in state.arrays.items()
+        }
         model = self._model(annotations, torch.zeros(1, n_features), tensors.get("features"))
         model.load_state_dict(tensors, strict=False)
         return _CrowdTendency(model)
@@ -164,9 +168,9 @@ def apportion(quota: Mapping[str, float], size: int) -> dict[str, int]:
     if not quota or total <= 0 or min(quota.values()) < 0:
         raise OptionError("a jury needs shares of groups, none below 0 and not all 0")
     exact = {name: share * size / total for name, share in quota.items()}
-    out = {name: int(each) for name, each in exact.items()}
-    rest = sorted(exact, key=lambda name: out[name] - exact[name])
-    for name in rest[: size - sum(out.values())]:
+    out = {name: int(share) for name, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: out[name] - exact[name])
+    for name in by_remainder[: size - sum(out.values())]:
         out[name] += 1
     return out
 
@@ -206,17 +210,17 @@ def jury(
         )
     random = np.random.default_rng([seed, 0x7041])
     counts = {name: count for name, count in apportion(quota, size).items() if count}
-    members = {name: np.flatnonzero([each == name for each in groups]) for name in counts}
+    members = {name: np.flatnonzero([group == name for group in groups]) for name in counts}
     for name, codes in members.items():
         if not len(codes):
             raise DataError(f"no annotator is in group {name!r}, which has {counts[name]} members")
 
     def sample() -> Integers:
-        chosen = [
+        codes = [
             random.choice(members[name], count, replace=count > len(members[name]))
             for name, count in counts.items()
         ]
-        return np.concatenate(chosen)
+        return np.concatenate(codes)
 
     drawn = np.array([sample() for _ in range(juries)])  # (jury, member)
     codes, index = np.unique(drawn, return_inverse=True)
@@ -232,9 +236,6 @@ def jury(
     median = out[0] / out[0].sum(axis=1, keepdims=True)
     low, high, share = map(frozen, out[1:])
     return Verdict(frozen(median), low, high, frozen(median.argmax(axis=1)), share)
-
-
-_LOG_STD = -1.0  # log σ at the start
 
 
 class PadlNet(VectorNet):
@@ -286,10 +287,6 @@ class Padl(NetworkMethod):
     network = PadlNet
 
     samples: Count = 10
-
-
-_SHRINKAGE = 10.0  # pseudo-count of common items without agreement
-_TINY = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,25 +341,25 @@ class SimLabel(Linear):
         validation = self.validation(features, annotations, context)
         kernel, priors = self.choose(validation, context)
         components, x = fit_components(features.vectors, self.components, kernel, context.seed)
-        given = Pairs.of(x, annotations, metadata=validation.metadata, ordinal=self.ordinal)
-        fit = fit_shrunk(given, priors)
+        labelled = Pairs.of(x, annotations, metadata=validation.metadata, ordinal=self.ordinal)
+        fit = fit_shrunk(labelled, priors)
         random = np.random.default_rng([context.seed, 0x51B1])
         completed = annotations
         n_sampled = round(self.share * len(annotations))
         for step in range(1, self.rounds + 1):
             model = LinearTendency(components, fit.heads, priors)
             item, annotator = unlabelled_pairs(annotations, n_sampled, random)
-            posterior = self._impute(model, features, completed, item, annotator)
+            posterior = self._impute(model, features, completed, item=item, annotator=annotator)
             entropy = -(posterior * np.log(np.maximum(posterior, _TINY))).sum(axis=1)
             uniform = np.log(max(annotations.n_classes, 2))
-            kept = (posterior.max(axis=1) + 1 - entropy / uniform) / 2 > self.confidence
-            item, annotator, posterior = item[kept], annotator[kept], posterior[kept]
+            confident = (posterior.max(axis=1) + 1 - entropy / uniform) / 2 > self.confidence
+            item, annotator, posterior = item[confident], annotator[confident], posterior[confident]
             weight = [1.0, self.weight * step / self.rounds]
             pairs = replace(
-                given,
-                item=np.concatenate([given.item, item]),
-                annotator=np.concatenate([given.annotator, annotator]),
-                target=np.concatenate([given.target, posterior]),
+                labelled,
+                item=np.concatenate([labelled.item, item]),
+                annotator=np.concatenate([labelled.annotator, annotator]),
+                target=np.concatenate([labelled.target, posterior]),
                 weight=np.repeat(weight, [len(annotations), len(item)]),
             )
             fit = fit_shrunk(pairs, priors, start=fit.parts)
@@ -378,17 +375,18 @@ class SimLabel(Linear):
         model: LinearTendency,
         features: Features,
         annotations: Annotations,
+        *,
         item: Integers,
         annotator: Integers,
     ) -> Floats:
         """Return the mean prediction of similar annotators, uniform if there are none."""
-        other, similarity = most_similar(annotations, self.neighbours)
-        other, similarity = other[annotator], similarity[annotator]  # (pair, neighbour)
+        similar, similarity = most_similar(annotations, self.neighbours)
+        similar, similarity = similar[annotator], similarity[annotator]  # (pair, neighbour)
         out = np.zeros((len(item), model.n_classes))
         for neighbour in range(self.neighbours):
             weight = similarity[:, neighbour]
             pairs = np.flatnonzero(weight > 0)
-            log = model.log_probability(features, item[pairs], other[pairs, neighbour])
+            log = model.log_probability(features, item[pairs], similar[pairs, neighbour])
             out[pairs] += weight[pairs, None] * np.exp(log)
         total = out.sum(axis=1, keepdims=True)
         return np.where(total > 0, out / np.maximum(total, _TINY), 1 / model.n_classes)
@@ -397,18 +395,18 @@ class SimLabel(Linear):
 def most_similar(annotations: Annotations, count: int) -> tuple[Integers, Floats]:
     """Return the most similar annotators and their similarities: (annotator, neighbour)."""
     pairs = pairwise(annotations, min_overlap=1, shrinkage=_SHRINKAGE)
-    one = np.concatenate([pairs.one, pairs.other])
-    other = np.concatenate([pairs.other, pairs.one])
+    first = np.concatenate([pairs.one, pairs.other])
+    second = np.concatenate([pairs.other, pairs.one])
     value = np.maximum(np.nan_to_num(np.concatenate([pairs.value, pairs.value])), 0)
-    order = np.lexsort((-value, one))
-    one, other, value = one[order], other[order], value[order]
-    first = np.searchsorted(one, np.arange(annotations.n_annotators))
-    rank = np.arange(len(one)) - first[one]
-    kept = rank < count
+    order = np.lexsort((-value, first))
+    first, second, value = first[order], second[order], value[order]
+    start = np.searchsorted(first, np.arange(annotations.n_annotators))
+    rank = np.arange(len(first)) - start[first]
+    near = rank < count
     neighbour = np.zeros((annotations.n_annotators, count), dtype=np.int64)
     similarity = np.zeros((annotations.n_annotators, count))
-    cells = one[kept], rank[kept]
-    neighbour[cells], similarity[cells] = other[kept], value[kept]
+    cells = first[near], rank[near]
+    neighbour[cells], similarity[cells] = second[near], value[near]
     return neighbour, similarity
 
 

@@ -11,10 +11,10 @@ The Q-Former is equivariant to the order of the queries. Without self-attention 
 does not depend on other queries, so only the needed queries are computed; `row` then names the item
 of each row of queries, and keys are still computed once per item.
 
+Pretrained ones are read from folders of BLIP-2 or InstructBLIP as transformers writes them.
+
     J. Li, D. Li, S. Savarese, S. Hoi. BLIP-2: bootstrapping language-image pre-training with
     frozen image encoders and large language models. ICML 2023. arXiv:2301.12597
-
-Pretrained Q-Formers, from folders of BLIP-2 or InstructBLIP as transformers writes them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,24 @@ from ...params import Count, Probability, Settings
 
 _EPS = 1e-12  # of layer norms, as in BERT
 _INIT_STD = 0.02
+
+# Names of weights in transformers' Blip2QFormerModel and InstructBlipQFormerModel, and ours.
+_RENAMES = (
+    (r"^embeddings\.layernorm\.", "norm."),
+    (r"^layernorm\.", "norm."),
+    (r"^encoder\.layer\.", "layers."),
+    (r"\.attention\.attention\.", ".own."),
+    (r"\.attention\.output\.dense\.", ".own.out."),
+    (r"\.attention\.output\.LayerNorm\.", ".own.norm."),
+    (r"\.crossattention\.attention\.", ".cross."),
+    (r"\.crossattention\.output\.dense\.", ".cross.out."),
+    (r"\.crossattention\.output\.LayerNorm\.", ".cross.norm."),
+    (r"\.intermediate_query\.dense\.", ".feed.wide."),
+    (r"\.output_query\.dense\.", ".feed.out."),
+    (r"\.output_query\.LayerNorm\.", ".feed.norm."),
+)
+_PREFIX = re.compile(r"^(?:.*\.)?qformer\.")  # of the Q-Former in a larger model
+_KEYS = re.compile(r"\.cross\.(?:key|value)\.weight$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +154,7 @@ class QFormer(nn.Module):
                 cross += attention
             x = layer.feed(x)
         return Output(
-            x.expand(n_rows, -1, -1), cross, [each.expand(n_rows, -1, -1, -1) for each in own]
+            x.expand(n_rows, -1, -1), cross, [weight.expand(n_rows, -1, -1, -1) for weight in own]
         )
 
 
@@ -182,21 +200,21 @@ class _Attention(nn.Module):
         if row is not None:
             key, value = key[row], value[row]
             hidden = None if hidden is None else hidden[row]
-        query, key, value = (self._by_head(each) for each in (query, key, value))
+        query, key, value = (self._by_head(projected) for projected in (query, key, value))
         dropout = self.attention_dropout if self.training else 0.0
         if weights:
             score = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
             if hidden is not None:
                 score = score.masked_fill(hidden, -torch.inf)
             attention = score.softmax(dim=3)  # (row, head, query, token)
-            out, kept = functional.dropout(attention, dropout) @ value, [attention]
+            out, attentions = functional.dropout(attention, dropout) @ value, [attention]
         else:
             query = query.expand(len(key), -1, -1, -1)
-            shown = None if hidden is None else ~hidden
-            out = functional.scaled_dot_product_attention(query, key, value, shown, dropout)
-            kept = []
+            visible = None if hidden is None else ~hidden
+            out = functional.scaled_dot_product_attention(query, key, value, visible, dropout)
+            attentions = []
         out = self.out(out.transpose(1, 2).flatten(2))
-        return self.norm(x + self.dropout(out)), kept
+        return self.norm(x + self.dropout(out)), attentions
 
     def _by_head(self, x: Tensor) -> Tensor:
         """Return (row, head, position, width of a head)."""
@@ -233,25 +251,6 @@ def _initialize(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=_INIT_STD)
         nn.init.zeros_(module.bias)
-
-
-# Names of weights in transformers' Blip2QFormerModel and InstructBlipQFormerModel, and ours.
-_RENAMES = (
-    (r"^embeddings\.layernorm\.", "norm."),
-    (r"^layernorm\.", "norm."),
-    (r"^encoder\.layer\.", "layers."),
-    (r"\.attention\.attention\.", ".own."),
-    (r"\.attention\.output\.dense\.", ".own.out."),
-    (r"\.attention\.output\.LayerNorm\.", ".own.norm."),
-    (r"\.crossattention\.attention\.", ".cross."),
-    (r"\.crossattention\.output\.dense\.", ".cross.out."),
-    (r"\.crossattention\.output\.LayerNorm\.", ".cross.norm."),
-    (r"\.intermediate_query\.dense\.", ".feed.wide."),
-    (r"\.output_query\.dense\.", ".feed.out."),
-    (r"\.output_query\.LayerNorm\.", ".feed.norm."),
-)
-_PREFIX = re.compile(r"^(?:.*\.)?qformer\.")  # of the Q-Former in a larger model
-_KEYS = re.compile(r"\.cross\.(?:key|value)\.weight$")
 
 
 def pretrained_shape(folder: str | Path) -> Shape:
@@ -303,8 +302,8 @@ def load_qformer(
     try:
         qformer.load_state_dict(fits, strict=False)
     except RuntimeError as problem:
-        first = " ".join(str(problem).split())[:160]
-        raise DataError(f"{folder}: weights do not match its config.json ({first})") from None
+        reason = " ".join(str(problem).split())[:160]
+        raise DataError(f"{folder}: weights do not match its config.json ({reason})") from None
     return qformer, queries
 
 
@@ -335,6 +334,6 @@ def _names(path: Path) -> list[str]:
 
 def _our_name(name: str) -> str:
     name = _PREFIX.sub("", name)
-    for theirs, ours in _RENAMES:
-        name = re.sub(theirs, ours, name)
+    for pattern, replacement in _RENAMES:
+        name = re.sub(pattern, replacement, name)
     return name

@@ -1,4 +1,4 @@
-"""The input layers of a query model: tokens of an item, or of the frames of a video.
+"""What a query model has before its Q-Former and after it: layers of tokens, and classifiers.
 
 Tokens are normalized, either each on its own (`layer`, as on top of an image transformer) or every
 feature over the training items (`feature`, which preserves differences between tokens). If all
@@ -7,7 +7,7 @@ items have the same number of tokens, tokens may get learned position embeddings
 For videos, the tokens of every frame are first summarized by a few queries that all annotators
 share, plus a position embedding of the frame; these summaries are the tokens of the video.
 
-Classifiers of a query model: one per annotator, one for all, or both.
+There is a classifier per annotator, one for all, or both:
 
     own      a network per annotator
     shared   one network; only the queries differ between annotators
@@ -41,6 +41,7 @@ from .qformer import QFormer, Shape
 
 _INIT_STD = 0.02
 _POSITION_STD = 0.3  # of position embeddings
+_MIN_GAP = 1e-3  # between neighbouring thresholds
 
 
 class TokenLayer(nn.Module):
@@ -72,7 +73,7 @@ class FrameLayer(nn.Module):
     """Tokens of a video: `n_queries` summaries of every frame."""
 
     def __init__(
-        self, layout: Layout, shape: Shape, scale: str, positions: bool, n_queries: int
+        self, layout: Layout, shape: Shape, *, scale: str, positions: bool, n_queries: int
     ) -> None:
         super().__init__()
         n_frames, n_tokens = layout.tokens
@@ -97,9 +98,6 @@ class FrameLayer(nn.Module):
         out = out.reshape(*shape, *out.shape[1:]) + self.positions[: shape[1]]
         out_mask = present.reshape(shape)[:, :, None].expand(-1, -1, out.shape[2])
         return out.flatten(1, 2), out_mask.flatten(1)
-
-
-_MIN_GAP = 1e-3  # between neighbouring thresholds
 
 
 class Heads(nn.Module):
@@ -200,16 +198,16 @@ class QuestionHeads(Heads):
         question = annotator // self.n_annotators
         parts, order = [x.new_zeros(0, self.n_classes)], []
         for number, heads in enumerate(self.heads):
-            asked = torch.nonzero(question == number)[:, 0]
-            order.append(asked)
-            if len(asked):
-                logits = heads(x[asked], annotator[asked] % self.n_annotators)
+            pairs = torch.nonzero(question == number)[:, 0]
+            order.append(pairs)
+            if len(pairs):
+                logits = heads(x[pairs], annotator[pairs] % self.n_annotators)
                 missing = self.n_classes - logits.shape[1]
                 parts.append(functional.pad(logits, (0, missing), value=-torch.inf))
         return torch.cat(parts)[torch.argsort(torch.cat(order))]
 
     def own(self) -> list[Tensor]:
-        return [each for heads in self.heads for each in cast(Heads, heads).own()]
+        return [parameter for heads in self.heads for parameter in cast(Heads, heads).own()]
 
 
 class OrdinalHeads(Heads):
@@ -228,10 +226,10 @@ class OrdinalHeads(Heads):
         steps = torch.cat([gaps[:, :1], functional.softplus(gaps[:, 1:]) + _MIN_GAP], dim=1)
         above = steps.cumsum(dim=1) - self.score(x, annotator)  # (pair, class − 1)
         at_most = functional.logsigmoid(above)
-        more = functional.logsigmoid(-above)
+        log_above = functional.logsigmoid(-above)
         # σ(a) − σ(b) = σ(a) σ(−b) (1 − exp(b − a))
-        between = at_most[:, 1:] + more[:, :-1] + torch.log(-torch.expm1(-steps[:, 1:]))
-        return torch.cat([at_most[:, :1], between, more[:, -1:]], dim=1)
+        between = at_most[:, 1:] + log_above[:, :-1] + torch.log(-torch.expm1(-steps[:, 1:]))
+        return torch.cat([at_most[:, :1], between, log_above[:, -1:]], dim=1)
 
     def own(self) -> list[Tensor]:
         gaps = [] if self.own_gaps is None else [self.own_gaps.weight]
@@ -246,8 +244,8 @@ def gaps_of(counts: Tensor) -> Tensor:
     """
     share = (counts.cumsum(dim=0)[:-1] + 0.5) / (counts.sum() + 1)
     steps = torch.diff(torch.logit(share), prepend=torch.zeros(1))
-    rest = (steps[1:] - _MIN_GAP).clamp(min=1e-2)
-    return torch.cat([steps[:1], torch.log(torch.expm1(rest))])
+    upper = (steps[1:] - _MIN_GAP).clamp(min=1e-2)
+    return torch.cat([steps[:1], torch.log(torch.expm1(upper))])
 
 
 class Slots(NamedTuple):
@@ -285,7 +283,7 @@ def slots(owner: Tensor) -> Slots:
     n_rows = -(-count // size)  # (owner)
     order = torch.argsort(index, stable=True)
     rank = torch.empty_like(order)
-    before = count.cumsum(0) - count
-    rank[order] = torch.arange(len(owner), device=owner.device) - before[index[order]]
+    start = count.cumsum(0) - count
+    rank[order] = torch.arange(len(owner), device=owner.device) - start[index[order]]
     row = (n_rows.cumsum(0) - n_rows)[index] + rank // size
     return Slots(owners.repeat_interleave(n_rows), row * size + rank % size, size)

@@ -51,7 +51,7 @@ from ..nn.runs import load_network, network_state
 from ..nn.training import History, Training, train
 from .base import FitOptions, State, Tendency, TendencyMethod
 from .qformer import Output, Shape, pretrained_shape
-from .qumatl_network import QueryNet, Sizes
+from .qumatl_network import QueryNet, Sizes, add_annotator
 
 _ITEMS = 256  # predicted at a time
 _PAIRS = 2**14
@@ -98,40 +98,41 @@ class QueryTendency(Tendency):
     @torch.inference_mode()
     def attention(self, features: Features, annotator: Integers, net: int = 0) -> Output:
         """Return attention weights of these annotators on every item, in one of the networks."""
-        chosen = self.nets[net]
-        if not chosen.has_queries:
+        network = self.nets[net]
+        if not network.has_queries:
             raise MethodError("no attention without a Q-Former; fit with qformer=True")
         self._check(features)
-        x = chosen.split(features.rows[np.arange(len(features))])
-        return chosen.attention(x, torch.from_numpy(np.asarray(annotator, dtype=np.int64)))
+        x = network.split(features.rows[np.arange(len(features))])
+        return network.attention(x, torch.from_numpy(np.asarray(annotator, dtype=np.int64)))
 
     def state(self) -> State:
         nets = {str(index): network_state(net) for index, net in enumerate(self.nets)}
         return State.join({"sizes": self.nets[0].sizes.as_dict(), "nets": len(nets)}, **nets)
 
     def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
-        from .qumatl_network import add_annotator
-
         if self.nets[0].sizes.questions:
             raise MethodError("a model of several questions takes no new annotator; fit it again")
         nets = [
-            add_annotator(net, features, label, options.metadata, mixed(options.seed, index))
+            add_annotator(
+                net, features, label, metadata=options.metadata, seed=mixed(options.seed, index)
+            )
             for index, net in enumerate(self.nets)
         ]
         return QueryTendency(nets, self.method)
 
     def _check(self, features: Features) -> None:
         sizes = self.nets[0].sizes
-        expected, given = sizes.layout, features.layout
-        widths = [(each.features, each.token_features) for each in (expected, given)]
-        if widths[0] != widths[1] or len(expected.tokens) != len(given.tokens):
+        expected, actual = sizes.layout, features.layout
+        widths = [(layout.features, layout.token_features) for layout in (expected, actual)]
+        if widths[0] != widths[1] or len(expected.tokens) != len(actual.tokens):
             raise DataError(
-                f"items are {_described(given)}, but the model was fitted to {_described(expected)}"
+                f"items are {_described(actual)}, "
+                f"but the model was fitted to {_described(expected)}"
             )
-        more_frames = len(expected.tokens) == 2 and given.tokens[0] > expected.tokens[0]
-        if more_frames or (sizes.positions and expected.tokens != given.tokens):
+        more_frames = len(expected.tokens) == 2 and actual.tokens[0] > expected.tokens[0]
+        if more_frames or (sizes.positions and expected.tokens != actual.tokens):
             raise DataError(
-                f"items have {given.tokens} tokens, but the model was fitted to "
+                f"items have {actual.tokens} tokens, but the model was fitted to "
                 f"{expected.tokens} tokens"
             )
 
@@ -288,24 +289,27 @@ class Qumatl(TendencyMethod):
         self, features: Features, annotations: Annotations, context: FitOptions
     ) -> QueryTendency:
         labels = _majority(annotations, context.seed) if self.votes == "before" else annotations
-        return self._fit_labels(features, labels, [annotations], (), context)
+        return self._fit_labels(features, labels, [annotations], n_classes=(), context=context)
 
     def fit_questions(
         self, features: Features, questions: Sequence[Annotations], context: FitOptions
     ) -> QueryTendency:
-        sizes = tuple(each.n_classes for each in questions)
+        sizes = tuple(question.n_classes for question in questions)
         if self.votes != "none":
             raise MethodError("votes are of one question; leave the setting out")
         if self.consistency and len(set(sizes)) > 1:
             raise MethodError("consistency is between questions with the same classes")
         with one_blas_thread():
-            return self._fit_labels(features, _joined(questions), questions, sizes, context)
+            return self._fit_labels(
+                features, _joined(questions), questions, n_classes=sizes, context=context
+            )
 
     def _fit_labels(
         self,
         features: Features,
         labels: Annotations,
         questions: Sequence[Annotations],
+        *,
         n_classes: tuple[int, ...],
         context: FitOptions,
     ) -> QueryTendency:
@@ -314,10 +318,10 @@ class Qumatl(TendencyMethod):
         same_tokens = tokens is not None and bool(np.asarray(tokens.mask).all())
         n_annotators = questions[0].n_annotators
         sizes = Sizes(
-            features.layout,
-            self._shape(n_annotators, len(questions)),
-            n_annotators,
-            labels.n_classes,
+            layout=features.layout,
+            shape=self._shape(n_annotators, len(questions)),
+            n_core=n_annotators,
+            n_classes=labels.n_classes,
             n_metadata=0 if metadata is None else np.shape(metadata)[1],
             positions=self.positions and same_tokens,
             questions=n_classes,
@@ -329,7 +333,9 @@ class Qumatl(TendencyMethod):
             seed = mixed(context.seed, fit) >> 32
             with torch_seed(seed):
                 net = QueryNet(sizes, self)
-                net.start(features, questions, metadata, seed, self.pretrained)
+                net.start(
+                    features, questions, metadata=metadata, seed=seed, pretrained=self.pretrained
+                )
 
             def progress(done: float, total: float = 0, message: str = "", fit: int = fit) -> None:
                 context.progress(done + fit * total, self.fits * total, message)
@@ -376,11 +382,11 @@ class Qumatl(TendencyMethod):
 def _pieces(item: Integers) -> list[slice]:
     """Return slices of pairs, sorted by item, that cut no item in two."""
     ends = np.append(np.flatnonzero(np.diff(item)) + 1, len(item))
-    pieces, start, first = [], 0, 0
+    pieces, start, first_item = [], 0, 0
     for index, end in enumerate(ends.tolist() if len(item) else [], 1):
-        if index - first >= _ITEMS or end - start >= _PAIRS or index == len(ends):
+        if index - first_item >= _ITEMS or end - start >= _PAIRS or index == len(ends):
             pieces.append(slice(start, end))
-            start, first = end, index
+            start, first_item = end, index
     return pieces
 
 
@@ -388,17 +394,17 @@ def _joined(questions: Sequence[Annotations]) -> Annotations:
     """Return the labels of all questions, with a code for every question and annotator."""
     n_annotators = questions[0].n_annotators
     return Annotations.from_codes(
-        np.concatenate([each.item for each in questions]),
+        np.concatenate([question.item for question in questions]),
         np.concatenate(
             [
-                number * n_annotators + each.annotator.astype(int)
-                for number, each in enumerate(questions)
+                number * n_annotators + question.annotator.astype(int)
+                for number, question in enumerate(questions)
             ]
         ),
-        np.concatenate([each.label for each in questions]),
+        np.concatenate([question.label for question in questions]),
         items=questions[0].n_items,
         annotators=n_annotators * len(questions),
-        classes=max(each.n_classes for each in questions),
+        classes=max(question.n_classes for question in questions),
     )
 
 
@@ -409,8 +415,9 @@ def _items_per_batch(batch: int, labels: Annotations, questions: Sequence[Annota
     of them, too few steps in all.
     """
     per_item = [
-        sum(map(len, every)) / max(sum(np.count_nonzero(each.labels_per_item) for each in every), 1)
-        for every in (questions, [labels])
+        sum(map(len, answers))
+        / max(sum(np.count_nonzero(question.labels_per_item) for question in answers), 1)
+        for answers in (questions, [labels])
     ]
     return max(round(batch * per_item[0] / per_item[1]), 1)
 

@@ -1,10 +1,4 @@
-"""Add an annotator to a trained network: one more row in every table, and only that row is trained.
-
-The new row starts as that of the annotator under whom the new labels are most likely or, without
-labels, from the metadata through the map of the queries. Queries of the other annotators do not
-attend to the new one, so their predictions do not change.
-
-The network of QuMATL: a query per annotator attends to the item, a classifier gives the label.
+"""The network of QuMATL: a query per annotator attends to the item, a classifier gives the label.
 
     tokens ─queries─▶ Q-Former ─shared layer─▶ classifier of the annotator ─▶ label
 
@@ -15,6 +9,11 @@ tokens than one question does, so queries get the values of tokens at full scale
 
 With self-attention between queries, all annotators' queries attend to every item. Without, only
 those of annotators with labels do, so a step costs what its annotations cost.
+
+An annotator added to a trained network is one more row in every table, and only that row is
+trained. It starts as that of the annotator under whom the new labels are most likely or, without
+labels, from the metadata through the map of the queries. Queries of the other annotators do not
+attend to the new one, so their predictions do not change.
 """
 
 from __future__ import annotations
@@ -58,6 +57,11 @@ _INIT_STD = 0.02
 _QUERY_DROPOUT = 0.25  # how often an annotator is represented by their metadata alone
 _NORM_ITEMS = 1024  # items by which tokens are normalized
 _SHRINK = 0.1, 3.0  # of one question, and of several: each has its own parameters per annotator
+_TRAINING = Training(  # of an annotator added later
+    epochs=40, batch=16, optimizer="adamw", lr=3e-3, scheduler="cosine", clip=1.0, held_out=0.0
+)
+_ENOUGH = 50  # labels from which some are held out to choose the epoch
+_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,8 @@ class Sizes:
         """Return sizes from JSON."""
         n_features, positions, token_features = sizes["layout"]
         layout = Layout(n_features, tuple(positions), token_features)
-        known = {"layout": layout, "shape": Shape(**sizes["shape"])}
-        return cls(**(sizes | known | {"questions": tuple(sizes.get("questions", ()))}))
+        typed = {"layout": layout, "shape": Shape(**sizes["shape"])}
+        return cls(**(sizes | typed | {"questions": tuple(sizes.get("questions", ()))}))
 
 
 class Queries(nn.Module):
@@ -169,7 +173,11 @@ class QueryNet(Learner):
         elif len(layout.tokens) == 2:
             frames = replace(shape, self_attention=True)
             self.tokens = FrameLayer(
-                layout, frames, method.scale, sizes.positions, method.frame_queries
+                layout,
+                frames,
+                scale=method.scale,
+                positions=sizes.positions,
+                n_queries=method.frame_queries,
             )
             video = replace(shape, layers=method.video_layers, cross_every=1)
             self.qformer = QFormer(video, width)
@@ -190,6 +198,7 @@ class QueryNet(Learner):
         self,
         features: Features,
         questions: Sequence[Annotations],
+        *,
         metadata: Floats | None,
         seed: int,
         pretrained: str | None,
@@ -198,8 +207,8 @@ class QueryNet(Learner):
         if not self.has_queries:
             self.scaling.fit(torch.from_numpy(features.vectors))
         else:
-            chosen = np.random.default_rng(seed).permutation(len(features))[:_NORM_ITEMS]
-            x = self.split(features.rows[np.sort(chosen)])
+            sample = np.random.default_rng(seed).permutation(len(features))[:_NORM_ITEMS]
+            x = self.split(features.rows[np.sort(sample)])
             self.tokens.fit(x.values[x.mask])
             if self.sizes.questions:
                 pass_tokens_on(self)
@@ -208,13 +217,13 @@ class QueryNet(Learner):
             if metadata is not None:
                 self.queries.metadata.copy_(torch.as_tensor(metadata))
                 self.queries.scaling.fit(self.queries.metadata)
-        every = self.heads.heads if isinstance(self.heads, QuestionHeads) else [self.heads]
-        for head, given in zip(every, questions, strict=True):
+        heads = self.heads.heads if isinstance(self.heads, QuestionHeads) else [self.heads]
+        for head, labels in zip(heads, questions, strict=True):
             if isinstance(head, BiasHeads):
-                log = torch.from_numpy(np.log(label_marginals(given))).float()
+                log = torch.from_numpy(np.log(label_marginals(labels))).float()
                 head.bias.weight.data.copy_(log - log.mean(dim=1, keepdim=True))
             if isinstance(head, OrdinalHeads):
-                counts = np.bincount(given.label, minlength=given.n_classes)
+                counts = np.bincount(labels.label, minlength=labels.n_classes)
                 head.gaps.data.copy_(gaps_of(torch.from_numpy(counts).float()))
 
     def _load(self, folder: str) -> None:
@@ -303,7 +312,7 @@ class QueryNet(Learner):
         queries, column, n_added = self._all_queries(annotator)
         out = self.qformer(queries[None], tokens, mask, n_added=n_added, weights=True)
         return out._replace(
-            values=out.values[:, column], cross=[each[:, :, column] for each in out.cross]
+            values=out.values[:, column], cross=[weights[:, :, column] for weights in out.cross]
         )
 
     def _log_batch(self, batch: Batch) -> Tensor:
@@ -337,40 +346,35 @@ class QueryNet(Learner):
         own = self.heads.own()
         if self.has_queries and self.queries.offsets is not None:
             own = [*own, self.queries.offsets.weight]
-        ids = {id(each) for each in own}
-        rest = [each for each in self.parameters() if id(each) not in ids]
-        return [{"params": rest}, {"params": own, "weight_decay": self.shrink}]
+        ids = {id(parameter) for parameter in own}
+        common = [parameter for parameter in self.parameters() if id(parameter) not in ids]
+        return [{"params": common}, {"params": own, "weight_decay": self.shrink}]
 
 
 def _heads(sizes: Sizes, method: Qumatl) -> Heads:
     """Return the classifiers that the settings ask for."""
     if sizes.questions:
-        each = [replace(sizes, n_classes=count, questions=()) for count in sizes.questions]
-        heads = [_heads(one, method) for one in each]
+        sizes_of_questions = [
+            replace(sizes, n_classes=count, questions=()) for count in sizes.questions
+        ]
+        heads = [_heads(question, method) for question in sizes_of_questions]
         return QuestionHeads(heads, sizes.n_core, sizes.n_classes)
     out = 1 if method.ordinal else sizes.n_classes
     own = method.head != "shared" and method.votes != "before"
     kind = {"own": OwnHeads, "bias": BiasHeads, "shrunk": ShrunkHeads, "shared": SharedHeads}
     activation = {"gelu": nn.GELU, "relu": nn.ReLU}[method.activation]()
     after = nn.Sequential(activation, nn.Dropout(method.head_dropout))
-    one: Heads = kind[method.head if own else "shared"](
+    classifier: Heads = kind[method.head if own else "shared"](
         sizes.n_annotators, method.fc, method.head_hidden, out, after
     )
     if method.ordinal:
         start = torch.zeros(sizes.n_classes - 1)
-        one = OrdinalHeads(one, start, sizes.n_annotators, own=own)
-    return one
-
-
-_TRAINING = Training(
-    epochs=40, batch=16, optimizer="adamw", lr=3e-3, scheduler="cosine", clip=1.0, held_out=0.0
-)
-_ENOUGH = 50  # labels from which some are held out to choose the epoch
-_BATCH = 64
+        classifier = OrdinalHeads(classifier, start, sizes.n_annotators, own=own)
+    return classifier
 
 
 def add_annotator(
-    net: QueryNet, features: Features, label: Integers, metadata: Floats | None, seed: int
+    net: QueryNet, features: Features, label: Integers, *, metadata: Floats | None, seed: int
 ) -> QueryNet:
     """Return a network with one more annotator, the last."""
     _check(net, label, metadata)
@@ -380,13 +384,13 @@ def add_annotator(
     grown.sizes = replace(net.sizes, n_added=net.sizes.n_added + 1)
     _add_row(grown, nearest)
     if grown.has_queries:
-        known = net.queries.metadata
-        row = known[[nearest or 0]]
+        encoded = net.queries.metadata
+        row = encoded[[nearest or 0]]
         if metadata is not None:
             row = torch.as_tensor(metadata, dtype=torch.float32)[None]
             if nearest is None:
                 grown.queries.own.weight.data[new] = 0
-        grown.queries.metadata = torch.cat([known, row])
+        grown.queries.metadata = torch.cat([encoded, row])
     if not len(label):
         return grown.eval()
     annotations = Annotations.from_labels(label, net.sizes.n_classes)
@@ -407,10 +411,10 @@ def _check(net: QueryNet, label: Integers, metadata: Floats | None) -> None:
     if net.votes == "before":
         raise MethodError("a model of majority labels has no annotators; none can be added")
     expected = net.sizes.n_metadata
-    given = 0 if metadata is None else len(metadata)
-    if given != expected and (metadata is not None or not len(label)):
+    n_given = 0 if metadata is None else len(metadata)
+    if n_given != expected and (metadata is not None or not len(label)):
         raise DataError(
-            f"the model has {expected} metadata features of an annotator, but {given} are given"
+            f"the model has {expected} metadata features of an annotator, but {n_given} are given"
         )
     heads = net.heads.score if isinstance(net.heads, OrdinalHeads) else net.heads
     if not len(label) and (isinstance(heads, OwnHeads) or not expected):
@@ -429,8 +433,8 @@ def _nearest(net: QueryNet, features: Features, label: Integers) -> int:
         row = torch.arange(len(items)).repeat_interleave(n_core)
         annotator = torch.arange(n_core).repeat(len(items))
         log = net.log_given(net.split(features.rows[items]), row, annotator)
-        given = log.gather(1, codes[items][row][:, None])
-        total += given.reshape(len(items), n_core).double().sum(dim=0)
+        likelihood = log.gather(1, codes[items][row][:, None])
+        total += likelihood.reshape(len(items), n_core).double().sum(dim=0)
     return int(total.argmax())
 
 

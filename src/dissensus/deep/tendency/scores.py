@@ -177,17 +177,17 @@ def score(
         distance = np.abs(rank[label][:, None] - rank)
         steps = (distance * tied).sum(axis=1) / tied.sum(axis=1)
     return TendencyScores(
-        annotations.annotators,
-        min_labels,
-        frozen(count),
-        frozen(mean_by_annotator(correct)),
-        frozen(mean_by_annotator(loss)),
-        frozen(np.where(count > 0, f1, np.nan)),
-        frozen(np.where(count > 0, weighted, np.nan)),
-        frozen(mean_by_annotator(steps)),
-        frozen(np.abs(gap).sum(axis=1) / 2),
-        overall,
-        pairs,
+        annotators=annotations.annotators,
+        min_labels=min_labels,
+        count=frozen(count),
+        accuracy=frozen(mean_by_annotator(correct)),
+        log_loss=frozen(mean_by_annotator(loss)),
+        macro_f1=frozen(np.where(count > 0, f1, np.nan)),
+        weighted_f1=frozen(np.where(count > 0, weighted, np.nan)),
+        mae=frozen(mean_by_annotator(steps)),
+        marginal_error=frozen(np.abs(gap).sum(axis=1) / 2),
+        overall=overall,
+        pairs=pairs,
     )
 
 
@@ -224,17 +224,17 @@ def _f1(
         count = np.bincount(annotator * n_classes + code, weight, n_annotators * n_classes)
         return count.reshape(shape).astype(np.float64)
 
-    given = tally(label)
-    total = given + tally(predicted)
+    n_labels = tally(label)
+    total = n_labels + tally(predicted)
     hits = 2 * tally(label, (label == predicted).astype(float))
     f1 = np.divide(hits, total, out=np.zeros_like(hits), where=total > 0)
     macro = f1.sum(axis=1) / np.maximum((total > 0).sum(axis=1), 1)
-    return macro, (f1 * given).sum(axis=1) / np.maximum(given.sum(axis=1), 1)
+    return macro, (f1 * n_labels).sum(axis=1) / np.maximum(n_labels.sum(axis=1), 1)
 
 
 def _ece(confidence: Floats, correct: Floats) -> float:
-    which = np.clip(np.ceil(confidence * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
-    gap = np.bincount(which, correct - confidence, _BINS)
+    bin_ = np.clip(np.ceil(confidence * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
+    gap = np.bincount(bin_, correct - confidence, _BINS)
     return float(np.abs(gap).sum() / max(len(correct), 1))
 
 

@@ -130,11 +130,11 @@ def fit_shrunk(
     max_iter
         Maximal number of steps: priors can be compared before convergence.
     """
-    given = _reindex(start or {}, pairs.order)
-    model = _Model(pairs.in_order, priors, given)
+    initial = _reindex(start or {}, pairs.order)
+    model = _Model(pairs.in_order, priors, initial)
     solution = minimize(
         model.objective,
-        model.start(given),
+        model.start(initial),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter, "maxcor": 10, "ftol": tol, "gtol": 1e-4},
@@ -179,10 +179,10 @@ class _Model:
             [unit for _, unit in parts.values()], np.diff(self.bounds, prepend=0)
         )  # prior standard deviations
         curvature = np.zeros(self.bounds[-1])
-        found = self._curvatures(priors, (start or {}).get("weight"))
+        curvatures = self._curvatures(priors, (start or {}).get("weight"))
         for name, part in self.split(curvature).items():
             if part.size:
-                part[:] = found[name]
+                part[:] = curvatures[name]
         self.shrinkage = 1 / np.sqrt(1 + spread**2 * curvature)
         self.units = spread * self.shrinkage
 
@@ -200,7 +200,7 @@ class _Model:
         z = _SPREAD * len(direction) * priors.shared**2
         if weight is not None and weight.shape == squares.shape:
             z = float((weight**2 @ pairs.squares).sum()) / total
-        known = self.metadata**2 * n_labels[:, None]
+        squared = self.metadata**2 * n_labels[:, None]
         factor = _SPREAD * len(direction) * direction.mean() * priors.factor**2
         return {
             "weight": squares,
@@ -210,8 +210,8 @@ class _Model:
             "own": direction[:, None] * pairs.own_squares[:, None],
             "embedding": factor * n_labels[:, None],
             "factor": squares,
-            "metadata_bias": binomial * known.sum(axis=0)[:, None],
-            "metadata_factor": squares * (known.sum(axis=0) / total)[:, None, None],
+            "metadata_bias": binomial * squared.sum(axis=0)[:, None],
+            "metadata_factor": squares * (squared.sum(axis=0) / total)[:, None, None],
         }
 
     def split(self, flat: Floats) -> dict[str, Floats]:
@@ -274,15 +274,15 @@ class _Model:
         bias = np.zeros((n, len(parts["level"])))
         bias += parts["bias"] if len(parts["bias"]) else 0.0
         return ShrunkLinear(
-            self.pairs.basis,
-            parts["weight"],
-            parts["level"],
-            bias + self.metadata @ parts["metadata_bias"],
-            parts["slope"] if len(parts["slope"]) else np.zeros(n),
-            parts["own"],
-            np.concatenate([parts["embedding"], self.metadata], axis=1),
-            np.concatenate([parts["factor"], parts["metadata_factor"]]),
-            parts["metadata_bias"],
+            basis=self.pairs.basis,
+            weight=parts["weight"],
+            level=parts["level"],
+            bias=bias + self.metadata @ parts["metadata_bias"],
+            slope=parts["slope"] if len(parts["slope"]) else np.zeros(n),
+            own=parts["own"],
+            embedding=np.concatenate([parts["embedding"], self.metadata], axis=1),
+            factor=np.concatenate([parts["factor"], parts["metadata_factor"]]),
+            metadata_bias=parts["metadata_bias"],
         )
 
     def forward(self, heads: ShrunkLinear) -> _Forward:
@@ -306,23 +306,28 @@ class _Model:
             factors = (single.factor.reshape(-1, d) @ pairs.x.T)[:, pairs.item]
             factors = factors.reshape(rank, q, -1)  # (factor, direction, annotation)
             embedding = pairs.repeat(np.ascontiguousarray(single.embedding.T))
-            for each, factor in zip(embedding, factors, strict=True):
-                out += each * factor
+            for position, factor in zip(embedding, factors, strict=True):
+                out += position * factor
         logits = single.basis.T @ out  # (class, annotation)
         logits += single.level[:, None]
         logits += pairs.repeat(np.ascontiguousarray(single.bias.T))
         logits -= logits.max(axis=0)
-        given = (pairs.target_of_class * logits).sum(axis=0)
+        score = (pairs.target_of_class * logits).sum(axis=0)
         residual = np.exp(logits, out=logits)
         total = residual.sum(axis=0)
         residual /= total
         residual -= pairs.target_of_class
-        loss = np.log(total) - given
+        loss = np.log(total) - score
         if pairs.weight is not None:
             loss *= pairs.weight_or_one
             residual *= pairs.weight_or_one
         return _Forward(
-            float(loss.sum(dtype=np.float64)), residual, z, steepness, embedding, factors
+            loss=float(loss.sum(dtype=np.float64)),
+            residual=residual,
+            z=z,
+            steepness=steepness,
+            embedding=embedding,
+            factors=factors,
         )
 
     def objective(self, flat: Floats) -> tuple[float, Floats]:
@@ -348,8 +353,8 @@ class _Model:
             by_factor = np.stack([(back * factor).sum(axis=0) for factor in factors])
             parts["embedding"][:] = pairs.sum_by_annotator(by_factor[:rank]).T
             outer = (embedding[:, None] * back).reshape(-1, back.shape[1])
-            both = self._outer(outer).reshape(heads.factor.shape)
-            parts["factor"][:], parts["metadata_factor"][:] = both[:rank], both[rank:]
+            gradients = self._outer(outer).reshape(heads.factor.shape)
+            parts["factor"][:], parts["metadata_factor"][:] = gradients[:rank], gradients[rank:]
         prior = self.shrinkage * flat
         grad *= self.units
         grad += self.shrinkage * prior

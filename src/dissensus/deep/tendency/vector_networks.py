@@ -1,14 +1,9 @@
-"""Networks on item vectors: what the deep baselines share.
+"""Networks on item vectors: the deep baselines, and what they share.
 
 A `VectorNet` gives the log-probability of every label from the vector of the item and the code of
-the annotator. Loss, training, early stopping and state are here; a method's file holds its
-formulas.
-
-Deng et al. (2023): embeddings of annotators and of their other annotations.
-
-D-LEMA (2021): one network per annotator, or per group of similar annotators.
-
-Davani, Díaz and Prabhakaran (2022): one task per annotator on a shared hidden layer.
+the annotator. Loss, training, early stopping and state are those of `NetworkMethod`; a method adds
+its network. What annotators have of their own is an embedding, a network for them or a group of
+similar ones, a bias, or a head on a shared hidden layer.
 """
 
 from __future__ import annotations
@@ -37,6 +32,7 @@ from .baselines import label_counts, label_marginals
 from .pairs import check_width
 
 _PAIRS = 2**14  # predicted at a time
+_INIT_STD = 0.02
 Net = TypeVar("Net", bound=Learner)
 
 
@@ -134,6 +130,7 @@ def fit_network(
     build: Callable[[Annotations], Net],
     x: Tensor,
     annotations: Annotations,
+    *,
     training: Training,
     context: FitOptions,
 ) -> Net:
@@ -197,7 +194,7 @@ class NetworkMethod(TendencyMethod):
             return net
 
         training = Training.of(self, optimizer="adamw", seed=context.seed)
-        net = fit_network(build, x, annotations, training, context)
+        net = fit_network(build, x, annotations, training=training, context=context)
         net.start(annotations)
         return NetworkTendency(net, sizes, context.seed)
 
@@ -205,9 +202,6 @@ class NetworkMethod(TendencyMethod):
         sizes = Sizes(*state.notes["sizes"])
         net = load_network(self.network(sizes, self), state)
         return NetworkTendency(net, sizes, state.notes["seed"])
-
-
-_INIT_STD = 0.02
 
 
 class AnnotatorEmbeddingNet(VectorNet):
@@ -310,9 +304,9 @@ def groups(annotations: Annotations, bases: int) -> Integers:
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
     order = np.argsort(centred @ axis, kind="stable")
     count = annotations.labels_per_annotator[order]
-    before = np.cumsum(count) - count
+    start = np.cumsum(count) - count
     out = np.empty(annotations.n_annotators, dtype=np.int64)
-    out[order] = np.minimum(before * bases // max(len(annotations), 1), bases - 1)
+    out[order] = np.minimum(start * bases // max(len(annotations), 1), bases - 1)
     return out
 
 
@@ -439,8 +433,8 @@ class FormulaNet(_Net):
         self.marginals.copy_((marginals - marginals.mean(dim=0)) / std)
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        both = torch.cat([self.hidden(x)[row], self.marginals[annotator]], dim=1)
-        return self.last(both).log_softmax(dim=1)
+        joined = torch.cat([self.hidden(x)[row], self.marginals[annotator]], dim=1)
+        return self.last(joined).log_softmax(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
