@@ -151,8 +151,8 @@ class AnnotatorScores(Drawable, FrozenArrays):
     @cached_property
     def guess(self) -> Floats:
         """The accuracy of guessing with the annotator's label marginals."""
-        given, true = self._counts.sum(axis=1), self._counts.sum(axis=2)
-        return self._defined((normalize(given) * normalize(true)).sum(axis=1))
+        n_given, n_true = self._counts.sum(axis=1), self._counts.sum(axis=2)
+        return self._defined((normalize(n_given) * normalize(n_true)).sum(axis=1))
 
     @property
     def worst_class(self) -> Integers:

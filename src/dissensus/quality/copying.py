@@ -88,16 +88,16 @@ def find_co_annotated(
 ) -> CoAnnotatedPairs:
     """Return the pairs to compare: labels given once, by annotators with enough of them."""
     item = annotations.item.astype(np.int64)
-    again = repeats_previous(annotations)
-    once = ~again & ~np.append(again[1:], False)[: len(again)]
+    repeated = repeats_previous(annotations)
+    once = ~repeated & ~np.append(repeated[1:], False)[: len(repeated)]
     labels = np.bincount(annotations.annotator[once], minlength=annotations.n_annotators)
     once &= (labels >= min_common)[annotations.annotator]
     size = np.bincount(item[once], minlength=annotations.n_items)
     share = min(max_label_pairs / max(int((size * (size - 1) // 2).sum()), 1), 1.0)
     if share < 1:
-        chosen = np.random.default_rng(seed).random(annotations.n_items) < share
-        once &= chosen[item]
-        size = np.where(chosen, size, 0)
+        in_sample = np.random.default_rng(seed).random(annotations.n_items) < share
+        once &= in_sample[item]
+        size = np.where(in_sample, size, 0)
     rows = np.flatnonzero(once)
     start = np.concatenate([[0], np.cumsum(size)])
     labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
@@ -121,10 +121,10 @@ class PairStatistics:
         # The probability that both give one label: (pair, true class).
         self.same = np.empty((len(pairs.one), n_classes))
         step = max(1, _CELLS // n_classes**2)
-        for first in range(0, len(pairs.one), step):
-            now = slice(first, first + step)
-            one, other = confusion[pairs.one[now]], confusion[pairs.other[now]]
-            self.same[now] = np.einsum("ptg,ptg->pt", one, other)
+        for start in range(0, len(pairs.one), step):
+            part = slice(start, start + step)
+            left, right = confusion[pairs.one[part]], confusion[pairs.other[part]]
+            self.same[part] = np.einsum("ptg,ptg->pt", left, right)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
         self.sums = np.zeros((6, len(pairs.one)))
         self.fit = np.zeros((len(_SHARES), len(pairs.one)))
@@ -134,22 +134,22 @@ class PairStatistics:
         annotations, n_pairs = self.annotations, len(self.same)
         posterior = self.leave_out.without_pair(one, other)  # (label pair, true class)
         label, best = annotations.label[one], posterior.argmax(axis=1)
-        same = label == annotations.label[other]
+        equal = label == annotations.label[other]
         expected = np.einsum("mt,mt->m", posterior, self.same[pair])
         right = self.probability(one, best)
         right *= self.probability(other, best)
         wrong = expected - np.einsum("mt,mt->m", posterior, right)
         variance = expected * (1 - expected)
-        values = (np.ones(len(pair)), same, same & (label != best), expected, variance, wrong)
+        values = (np.ones(len(pair)), equal, equal & (label != best), expected, variance, wrong)
         for position, value in enumerate(values):
             self.sums[position] += np.bincount(pair, value, minlength=n_pairs)
-        left, right = (self.probability(side[same], label[same]) for side in (one, other))
-        either = np.einsum("mt,mt->m", posterior[same], left + right) / 2
+        left, right = (self.probability(side[equal], label[equal]) for side in (one, other))
+        either = np.einsum("mt,mt->m", posterior[equal], left + right) / 2
         # How much more probable an equal label is as a copy than independently.
-        gain = either / np.einsum("mt,mt,mt->m", posterior[same], left, right) - 1
+        gain = either / np.einsum("mt,mt,mt->m", posterior[equal], left, right) - 1
         for position, copied in enumerate(_SHARES):
             fit = np.log1p(copied * gain)
-            self.fit[position] += np.bincount(pair[same], fit, minlength=n_pairs)
+            self.fit[position] += np.bincount(pair[equal], fit, minlength=n_pairs)
 
     def probability(self, position: Integers, label: Array) -> Floats:
         """Return the probability of labels for every true class: (annotation, true class)."""
@@ -173,19 +173,19 @@ def pair_evidence(
     progress: Callable[[int, int], None],
 ) -> list[PairEvidence]:
     """Return how well a share of copied labels explains every pair, under every consensus."""
-    statistics = [PairStatistics(annotations, one, pairs) for one in leave_outs]
+    statistics = [PairStatistics(annotations, leave_out, pairs) for leave_out in leave_outs]
     index = PairIndex(pairs.one, pairs.other, annotations.n_annotators)
-    done, total = 0, int((pairs.size * (pairs.size - 1) // 2).sum())
+    n_done, total = 0, int((pairs.size * (pairs.size - 1) // 2).sum())
     step = max(1, _CELLS // annotations.n_classes, len(pairs.one))
     for left, right in label_pairs(pairs.size, step):
-        one, other = pairs.rows[left], pairs.rows[right]
-        pair = index.find(annotations.annotator[one], annotations.annotator[other])
-        known = np.flatnonzero(pair >= 0)
-        for each in statistics:
-            each.add(one[known], other[known], pair[known])
-        done += len(left)
-        progress(done, total)
-    return [each.evidence() for each in statistics]
+        first, second = pairs.rows[left], pairs.rows[right]
+        pair = index.find(annotations.annotator[first], annotations.annotator[second])
+        indexed = np.flatnonzero(pair >= 0)
+        for statistic in statistics:
+            statistic.add(first[indexed], second[indexed], pair[indexed])
+        n_done += len(left)
+        progress(n_done, total)
+    return [statistic.evidence() for statistic in statistics]
 
 
 MIN_COMMON = 20  # common items of a pair
@@ -269,8 +269,8 @@ class Copies(FrozenArrays):
         partner = np.full(len(self.annotators), -1)
         order = np.flatnonzero(self.flagged)
         order = order[np.argsort(self.z[order], kind="stable")]  # the clearest is written last
-        both = np.stack([self.one[order], self.other[order]], axis=1)
-        partner[both.ravel()] = both[:, ::-1].ravel()
+        members = np.stack([self.one[order], self.other[order]], axis=1)
+        partner[members.ravel()] = members[:, ::-1].ravel()
         return partner
 
     def as_dict(self) -> dict[str, Any]:
@@ -334,19 +334,19 @@ def copies(
     """
     if min_common < 1:
         raise OptionError(f"min_common = {min_common}, but it must be at least 1")
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _step, _total: None)
     result = result or aggregators.create("dawid-skene-map").fit(annotations, gold=gold, seed=seed)
-    known = gold_codes(annotations, gold)
+    truth = gold_codes(annotations, gold)
     pairs = find_co_annotated(annotations, min_common, max_label_pairs, seed)
-    votes = leave_one_out(aggregators.create("naive-soft").fit(annotations), known)
-    consensus = [fitted or leave_one_out(result, known), votes]
+    votes = leave_one_out(aggregators.create("naive-soft").fit(annotations), truth)
+    consensus = [fitted or leave_one_out(result, truth), votes]
     first, by_votes = pair_evidence(annotations, consensus, pairs, progress)
     z, shares, n_tests = first.z / _bulk(first.z), first.share, 1
-    kept, inside = _cliques(annotations, pairs, by_votes, false_discovery_rate)
+    voters, inside = _cliques(annotations, pairs, by_votes, false_discovery_rate)
     if inside.any():
         method = aggregators.create(result.method)
-        again = method.fit(annotations.keep(kept[annotations.annotator]), gold=gold, seed=seed)
-        refitted = leave_subset_out(again, annotations, kept, known)
+        again = method.fit(annotations.keep(voters[annotations.annotator]), gold=gold, seed=seed)
+        refitted = leave_subset_out(again, annotations, voters, truth)
         (second,) = pair_evidence(annotations, [refitted], pairs, progress)
         stronger = second.z / _bulk(second.z)
         stronger[~inside | (second.share < _MUCH)] = 0.0
@@ -389,16 +389,16 @@ def _cliques(
     flagged = discoveries(ndtr(-z), rate) & (z > 0)
     group = _clusters(annotations.n_annotators, pairs.one[flagged], pairs.other[flagged])
     size = np.bincount(group[group >= 0])  # the largest first
-    kept = np.ones(annotations.n_annotators, dtype=bool)
+    voters = np.ones(annotations.n_annotators, dtype=bool)
     inside = np.zeros(len(z), dtype=bool)
-    for number in np.flatnonzero((size >= _CLIQUE) & (2 * size <= len(kept))).tolist():
+    for number in np.flatnonzero((size >= _CLIQUE) & (2 * size <= len(voters))).tolist():
         within = (group[pairs.one] == number) & (group[pairs.other] == number)
         if flagged[within].mean() >= _DENSE and np.median(evidence.share[within]) >= _MUCH:
             members = np.flatnonzero(group == number)
-            kept[members] = False
-            kept[members[annotations.labels_per_annotator[members].argmax()]] = True
+            voters[members] = False
+            voters[members[annotations.labels_per_annotator[members].argmax()]] = True
             inside |= within
-    return kept, inside
+    return voters, inside
 
 
 def _bulk(z: Floats) -> float:
@@ -406,22 +406,22 @@ def _bulk(z: Floats) -> float:
 
     Outliers are those beyond `_APART` scales, so both are updated in turn.
     """
-    scale, kept = 1.0, np.ones(len(z), dtype=bool)
+    scale, bulk = 1.0, np.ones(len(z), dtype=bool)
     for _ in range(50):
-        if not kept.any():
+        if not bulk.any():
             break
-        scale = max(1.0, float(np.quantile(z[kept], 0.75)) / _QUARTER)
+        scale = max(1.0, float(np.quantile(z[bulk], 0.75)) / _QUARTER)
         inside = z < _APART * scale
-        if np.array_equal(inside, kept):
+        if np.array_equal(inside, bulk):
             break
-        kept = inside
+        bulk = inside
     return scale
 
 
-def _clusters(n_annotators: int, one: Integers, other: Integers) -> Integers:
+def _clusters(n_annotators: int, left: Integers, right: Integers) -> Integers:
     """Return the connected components of pairs, the largest first; -1 for single annotators."""
     graph: sparse.coo_array[Any, Any] = sparse.coo_array(
-        (np.ones(len(one)), (one, other)), shape=(n_annotators, n_annotators)
+        (np.ones(len(left)), (left, right)), shape=(n_annotators, n_annotators)
     )
     _, group = connected_components(graph, directed=False)
     size = np.bincount(group, minlength=1)

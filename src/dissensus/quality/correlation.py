@@ -67,13 +67,13 @@ class ClassCorrelation(NamedTuple):
     n_minor: Floats  # (annotator): labels outside the commonest class, by them or by the others
 
 
-def known_chunks(annotations: Annotations, known: Integers) -> Iterator[tuple[Integers, Floats]]:
+def known_chunks(annotations: Annotations, gold: Integers) -> Iterator[tuple[Integers, Floats]]:
     """Yield positions of annotations of items whose class is known, and these classes."""
     rows, item = np.eye(annotations.n_classes), annotations.item
-    positions = np.flatnonzero(known[item] >= 0)
-    for first in range(0, len(positions), _STEP):
-        now = positions[first : first + _STEP]
-        yield now, rows[known[item[now]]]
+    positions = np.flatnonzero(gold[item] >= 0)
+    for start in range(0, len(positions), _STEP):
+        part = positions[start : start + _STEP]
+        yield part, rows[gold[item[part]]]
 
 
 def class_correlation(annotations: Annotations, compared: Mask, chunks: Chunks) -> ClassCorrelation:
@@ -92,9 +92,9 @@ def class_correlation(annotations: Annotations, compared: Mask, chunks: Chunks) 
     cell = (
         annotations.annotator[compared].astype(np.int64) * n_classes + annotations.label[compared]
     )
-    given = np.bincount(cell, minlength=n_annotators * n_classes).astype(float)
-    given = given.reshape(n_annotators, n_classes)
-    share, n = normalize(given), given.sum(axis=1)
+    label_counts = np.bincount(cell, minlength=n_annotators * n_classes).astype(float)
+    label_counts = label_counts.reshape(n_annotators, n_classes)
+    share, n = normalize(label_counts), label_counts.sum(axis=1)
     first, second = np.zeros((2, n_annotators, n_classes))  # sums of B and B² over the items
     own, crossed = np.zeros((2, n_annotators))
     for positions, probability in chunks:
@@ -117,7 +117,7 @@ def class_correlation(annotations: Annotations, compared: Mask, chunks: Chunks) 
         defined = (n > 1) & (scale > 1e-9 * n) & (variance > 1e-12 * n)
         correlation = np.where(defined, np.clip(gain / np.sqrt(scale), -1, 1), np.nan)
         size = np.where(defined, 1 + scale / variance, np.nan)
-    minor = [n - counts.max(axis=1, initial=0.0) for counts in (given, first)]
+    minor = [n - counts.max(axis=1, initial=0.0) for counts in (label_counts, first)]
     return ClassCorrelation(correlation, size, n.astype(np.int64), np.minimum(*minor))
 
 
@@ -141,14 +141,16 @@ def log_typical(
         The class that each of them always gives: (annotator).
     """
     rows = np.arange(annotations.n_annotators)
-    given = counts.sum(axis=0)[:, label].T - counts[rows, :, label]  # (annotator, true class)
+    label_counts = (
+        counts.sum(axis=0)[:, label].T - counts[rows, :, label]
+    )  # (annotator, true class)
     true = counts.sum(axis=(0, 2)) - counts.sum(axis=2)
-    q = (given + 0.5) / (true + 0.5 * annotations.n_classes)
+    q = (label_counts + 0.5) / (true + 0.5 * annotations.n_classes)
     total = np.zeros(annotations.n_annotators)
     for positions, probability in chunks:
-        kept = judged[annotations.annotator[positions]]
-        annotator = annotations.annotator[positions[kept]]
-        expected = np.einsum("ik,ik->i", probability[kept], q[annotator])
+        of_judged = judged[annotations.annotator[positions]]
+        annotator = annotations.annotator[positions[of_judged]]
+        expected = np.einsum("ik,ik->i", probability[of_judged], q[annotator])
         total += np.bincount(annotator, np.log(0.5 + 0.5 * expected), len(total))
     return total
 
@@ -182,10 +184,10 @@ def within_ranks(group: Integers, values: Floats) -> Floats:
     """
     order = np.lexsort((values, group))
     sorted_group, sorted_values = group[order], values[order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = sorted_group[1:] != sorted_group[:-1]
-    start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    tied = first.copy()
+    new_group = np.ones(len(order), dtype=bool)
+    new_group[1:] = sorted_group[1:] != sorted_group[:-1]
+    start = np.maximum.accumulate(np.where(new_group, np.arange(len(order)), 0))
+    tied = new_group.copy()
     tied[1:] |= sorted_values[1:] != sorted_values[:-1]
     run = np.cumsum(tied) - 1
     begins = np.flatnonzero(tied)
@@ -265,12 +267,12 @@ def spam_interval(counts: Floats, *, prior: float = PRIOR, confidence: float = 0
     out = np.full((3, n_annotators), np.nan)
     tail = np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]])
     step = max(1, _CELLS // max(n_classes, 1) ** 3)
-    for first in range(0, n_annotators if n_classes > 1 else 0, step):
-        now = slice(first, first + step)
-        mean, variance = spam_moments(counts[now] + prior / n_classes)
+    for start in range(0, n_annotators if n_classes > 1 else 0, step):
+        part = slice(start, start + step)
+        mean, variance = spam_moments(counts[part] + prior / n_classes)
         mean = np.clip(mean, 1e-12, 1 - 1e-12)
         size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-6)
-        out[:, now] = np.stack([mean, *betaincinv(mean * size, (1 - mean) * size, tail)])
+        out[:, part] = np.stack([mean, *betaincinv(mean * size, (1 - mean) * size, tail)])
     return Interval(*out)
 
 
@@ -320,5 +322,5 @@ def spam_moments(rows: Floats) -> tuple[Floats, Floats]:
     return expected / (n_classes - 1), variance / (n_classes - 1) ** 2
 
 
-def _dot(one: Floats, other: Floats) -> Floats:
-    return np.einsum("atg,atg->at", one, other)
+def _dot(left: Floats, right: Floats) -> Floats:
+    return np.einsum("atg,atg->at", left, right)

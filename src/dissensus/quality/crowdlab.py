@@ -243,41 +243,41 @@ def crowdlab(
     score = LabelScore.of(label_quality_score_kwargs or {})
     if calibrate:
         models = calibrated(annotations, models, as_cleanlab)[0]
-    first = majority(annotations, models.mean(axis=0))
+    majority_label = majority(annotations, models.mean(axis=0))
     overlap = bool((annotations.labels_per_item > 1).any())
     agreement, weigh = quality_method == "agreement", None
     if agreement:
         posterior = _shares(annotations, as_cleanlab)
     elif overlap:
         weigh = _weigher(annotations, models)
-        posterior = _posterior(annotations, models, weigh(first))
+        posterior = _posterior(annotations, models, weigh(majority_label))
     else:
         posterior = models.mean(axis=0)
     results = []
     for method in methods:
-        label = first
+        label = majority_label
         if method == "best_quality" and (agreement or overlap):
-            label = best(posterior, first)
+            label = best(posterior, majority_label)
         weights = weigh(label) if weigh else _unweighted(annotations, models, agreement)
         final = _posterior(annotations, models, weights) if weigh else posterior
         results.append(_conclude(annotations, models, label, final, weights, score))
-    others: dict[str, Array] = {}
-    for method, one in zip(methods[1:], results[1:], strict=True):
-        others[f"label_{method}"] = one.label
-        others[f"consensus_quality_{method}"] = one.consensus_quality
-        others[f"consensus_agreement_{method}"] = one.consensus_agreement
+    columns: dict[str, Array] = {}
+    for method, result in zip(methods[1:], results[1:], strict=True):
+        columns[f"label_{method}"] = result.label
+        columns[f"consensus_quality_{method}"] = result.consensus_quality
+        columns[f"consensus_agreement_{method}"] = result.consensus_agreement
     notes = () if agreement or overlap else (_NO_OVERLAP,)
-    return replace(results[0], others=others, notes=notes)
+    return replace(results[0], others=columns, notes=notes)
 
 
-def _check(name: str, given: Sequence[str], choices: Any) -> None:
+def _check(name: str, values: Sequence[str], choices: Any) -> None:
     """Refuse what is not among the choices."""
-    known = get_args(choices)
-    for one in given:
-        if one not in known:
-            raise OptionError(f"{name} = {one!r}, but it must be one of {', '.join(known)}")
-    if not given:
-        raise OptionError(f"{name} is empty; give one of {', '.join(known)}")
+    allowed = get_args(choices)
+    for value in values:
+        if value not in allowed:
+            raise OptionError(f"{name} = {value!r}, but it must be one of {', '.join(allowed)}")
+    if not values:
+        raise OptionError(f"{name} is empty; give one of {', '.join(allowed)}")
 
 
 def _shares(annotations: Annotations, as_cleanlab: bool) -> Floats:
@@ -308,20 +308,20 @@ def _unweighted(annotations: Annotations, models: Floats, agreement: bool) -> _W
 
 def _weigher(annotations: Annotations, models: Floats) -> Callable[[Integers], _Weights]:
     """Return the function from a consensus to weights."""
-    others = agreement_with_others(annotations)
-    known = ~np.isnan(others)
-    others = np.where(known, others, others[known].mean() if known.any() else 1.0)
+    agreement = agreement_with_others(annotations)
+    defined = ~np.isnan(agreement)
+    agreement = np.where(defined, agreement, agreement[defined].mean() if defined.any() else 1.0)
     predicted = models.argmax(axis=2)  # (model, item)
-    size, several = annotations.labels_per_item, annotations.labels_per_item > 1
+    size, shared = annotations.labels_per_item, annotations.labels_per_item > 1
 
     def weigh(label: Integers) -> _Weights:
-        same = by_item(annotations, label[annotations.item] == annotations.label)
-        right = float((same[several] / size[several]).mean())
-        common = np.bincount(label[several], minlength=annotations.n_classes).max()
-        baseline = max(1 - common / several.sum(), _FLOOR)
-        error = (predicted != label)[:, several].mean(axis=1)  # (model)
+        n_equal = by_item(annotations, label[annotations.item] == annotations.label)
+        right = float((n_equal[shared] / size[shared]).mean())
+        common = np.bincount(label[shared], minlength=annotations.n_classes).max()
+        baseline = max(1 - common / shared.sum(), _FLOOR)
+        error = (predicted != label)[:, shared].mean(axis=1)  # (model)
         model = np.maximum(1 - error / baseline, _FLOOR) * np.sqrt(size[size > 0].mean())
-        annotator = np.maximum(1 - (1 - others) / baseline, _FLOOR)
+        annotator = np.maximum(1 - (1 - agreement) / baseline, _FLOOR)
         return _Weights(annotator, model, right, (1 - right) / max(annotations.n_classes - 1, 1))
 
     return weigh
@@ -347,25 +347,25 @@ def _conclude(
     score: LabelScore,
 ) -> Crowdlab:
     """Return all scores under the final consensus."""
-    size, given = annotations.labels_per_item, annotations.labels_per_annotator
+    size, n_labels = annotations.labels_per_item, annotations.labels_per_annotator
     item, labelled = annotations.item, np.flatnonzero(size)
     label_quality = score(
         posterior, item, annotations.label, annotations.annotator, annotations.n_annotators
     )
-    same = label[item] == annotations.label  # (annotation)
-    several = size[item] > 1
+    equal = label[item] == annotations.label  # (annotation)
+    compared = size[item] > 1
     with np.errstate(invalid="ignore"):
-        consensus_agreement = by_item(annotations, same) / size
-        agreement = by_annotator(annotations, same) / given
-        shared = by_annotator(annotations, same & several) / by_annotator(annotations, several)
-        mean_quality = by_annotator(annotations, label_quality) / given
+        consensus_agreement = by_item(annotations, equal) / size
+        agreement = by_annotator(annotations, equal) / n_labels
+        shared = by_annotator(annotations, equal & compared) / by_annotator(annotations, compared)
+        mean_quality = by_annotator(annotations, label_quality) / n_labels
     if np.isnan(weights.model).all():  # only agreement counts
         quality, annotator_quality = consensus_agreement, shared
     else:
-        quality, one = np.full(len(label), np.nan), np.zeros(len(labelled), np.int64)
-        quality[labelled] = score(posterior, labelled, label[labelled], one, 1)
+        quality, group = np.full(len(label), np.nan), np.zeros(len(labelled), np.int64)
+        quality[labelled] = score(posterior, labelled, label[labelled], group, 1)
         per_item, model = len(annotations) / max(len(labelled), 1), weights.model.mean()
-        mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
+        mean_weight = weights.annotator[n_labels > 0].sum() / max((n_labels > 0).sum(), 1)
         trust = model / (model + mean_weight * per_item)  # in the classifier
         annotator_quality = trust * mean_quality + (1 - trust) * shared
     return Crowdlab(
@@ -378,8 +378,8 @@ def _conclude(
         label_quality,
         annotator_quality,
         agreement,
-        worst_class(annotations, same, quality[item]),
-        np.where(given > 0, weights.annotator, np.nan),
+        worst_class(annotations, equal, quality[item]),
+        np.where(n_labels > 0, weights.annotator, np.nan),
         weights.model,
     )
 
@@ -429,7 +429,7 @@ def activelab(
     quality = scores.consensus_quality.copy()
     if not labelled.all():
         pairs = zip(models[:, ~labelled], temperature, strict=True)
-        unlabelled = np.stack([_tempered(one, at) for one, at in pairs])
+        unlabelled = np.stack([_tempered(probability, at) for probability, at in pairs])
         posterior = np.tensordot(model_weight, unlabelled, 1) / model_weight.sum()
         quality[~labelled] = posterior[np.arange(len(posterior)), _majority_class(unlabelled)]
     # One more annotator of typical weight who guesses uniformly.
@@ -440,9 +440,11 @@ def calibrated(
     annotations: Annotations, models: Floats, as_cleanlab: bool = False
 ) -> tuple[Floats, Floats]:
     """Return calibrated probabilities, and the temperature of every model."""
-    temperature = np.array([_temperature(annotations, one, as_cleanlab) for one in models])
+    temperature = np.array(
+        [_temperature(annotations, probability, as_cleanlab) for probability in models]
+    )
     pairs = zip(models, temperature, strict=True)
-    return np.stack([_tempered(one, at) for one, at in pairs]), temperature
+    return np.stack([_tempered(probability, at) for probability, at in pairs]), temperature
 
 
 def _majority_class(models: Floats) -> Integers:
@@ -492,7 +494,7 @@ def _temperature(annotations: Annotations, probabilities: Floats, as_cleanlab: b
 
 def _tempered(probabilities: Floats, temperature: float) -> Floats:
     """Return probabilities at a temperature: flatter above 1, sharper below."""
-    known = np.maximum(probabilities, _TINY)
-    known /= known.sum(axis=1, keepdims=True)
-    flat = np.exp(np.log(known) / temperature)
+    floored = np.maximum(probabilities, _TINY)
+    floored /= floored.sum(axis=1, keepdims=True)
+    flat = np.exp(np.log(floored) / temperature)
     return flat / flat.sum(axis=1, keepdims=True)

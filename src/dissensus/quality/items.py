@@ -163,58 +163,58 @@ def _fit_context(annotations: Annotations, accuracy: Floats) -> _FitContext:
     support[np.arange(annotations.n_items), first] = -1.0
     item, second = annotations.item, support.argmax(axis=1)
     cell = item * np.int64(annotations.n_classes) + annotations.label
-    other = np.where(second[item] == annotations.label, 1, 2)
-    position = np.where(first[item] == annotations.label, 0, other)
+    otherwise = np.where(second[item] == annotations.label, 1, 2)
+    position = np.where(first[item] == annotations.label, 0, otherwise)
     return _FitContext(annotations, item, cell, position)
 
 
 def _e_step(context: _FitContext, accuracy: Floats, prior: Floats, not_clear: float) -> _Posterior:
     annotations, n_classes = context.annotations, context.annotations.n_classes
-    one = np.empty((len(_GUESSING), annotations.n_items, n_classes))
+    one_class = np.empty((len(_GUESSING), annotations.n_items, n_classes))
     for position, guessing in enumerate(_GUESSING):
         share = 1 - not_clear if guessing == 0 else not_clear / 2 / (len(_GUESSING) - 1)
         hit, miss = np.log(_given_one(accuracy, guessing, n_classes))
-        one[position] = by_cell(annotations, (hit - miss)[annotations.annotator])
-        one[position] += context.by_item(miss[annotations.annotator])[:, None]
-        one[position] += np.log(prior * share)
+        one_class[position] = by_cell(annotations, (hit - miss)[annotations.annotator])
+        one_class[position] += context.by_item(miss[annotations.annotator])[:, None]
+        one_class[position] += np.log(prior * share)
     n_pairs = n_classes * (n_classes - 1) / 2
-    two = np.empty((len(_SHARES), annotations.n_items))
+    two_classes = np.empty((len(_SHARES), annotations.n_items))
     for position, share in enumerate(_SHARES):
         log_given = np.log(_given_two(accuracy, share, n_classes))
-        two[position] = context.by_item(context.of_label(*log_given))
-    two += np.log(not_clear / 2 / len(_SHARES) / n_pairs)
-    top = np.maximum(one.max(axis=(0, 2)), two.max(axis=0))
-    np.exp(one - top[:, None], out=one)
-    np.exp(two - top, out=two)
-    total = two.sum(axis=0) + np.einsum("dik->i", one)
-    one /= total[:, None]
-    two /= total
-    return _Posterior(one, two, float((np.log(total) + top).sum()))
+        two_classes[position] = context.by_item(context.of_label(*log_given))
+    two_classes += np.log(not_clear / 2 / len(_SHARES) / n_pairs)
+    top = np.maximum(one_class.max(axis=(0, 2)), two_classes.max(axis=0))
+    np.exp(one_class - top[:, None], out=one_class)
+    np.exp(two_classes - top, out=two_classes)
+    total = two_classes.sum(axis=0) + np.einsum("dik->i", one_class)
+    one_class /= total[:, None]
+    two_classes /= total
+    return _Posterior(one_class, two_classes, float((np.log(total) + top).sum()))
 
 
 def _update_accuracy(context: _FitContext, accuracy: Floats, posterior: _Posterior) -> Floats:
     """Return how often annotators named the class they perceived: (annotator)."""
     annotations, n_classes = context.annotations, context.annotations.n_classes
     annotator, wrong = annotations.annotator, (1 - accuracy) / (n_classes - 1)
-    named = np.zeros(len(annotations))  # probability that the label is the perceived class
+    hits = np.zeros(len(annotations))  # probability that the label is the perceived class
     perceived = np.zeros(len(annotations))  # probability that the annotator did not guess
     for guessing, of_class in zip(_GUESSING, posterior.one, strict=True):
         hit, miss = _given_one(accuracy, guessing, n_classes)
-        same = of_class.ravel()[context.cell]
-        correct = same * ((1 - guessing) * accuracy / hit)[annotator]
-        other = of_class.sum(axis=1)[context.item] - same
-        named += correct
-        perceived += correct + other * ((1 - guessing) * wrong / miss)[annotator]
+        as_labelled = of_class.ravel()[context.cell]
+        correct = as_labelled * ((1 - guessing) * accuracy / hit)[annotator]
+        elsewhere = of_class.sum(axis=1)[context.item] - as_labelled
+        hits += correct
+        perceived += correct + elsewhere * ((1 - guessing) * wrong / miss)[annotator]
     for share, of_pair in zip(_SHARES, posterior.two, strict=True):
         first, second, neither = _given_two(accuracy, share, n_classes)
         hit = context.of_label(
             share * accuracy / first, (1 - share) * accuracy / second, 0 * neither
         )
         weight = of_pair[context.item]
-        named += weight * hit
+        hits += weight * hit
         perceived += weight
     total = by_annotator(annotations, perceived) + _STRENGTH
-    return (by_annotator(annotations, named) + _STRENGTH * _ACCURACY) / total
+    return (by_annotator(annotations, hits) + _STRENGTH * _ACCURACY) / total
 
 
 def _given_one(accuracy: Floats, guessing: float, n_classes: int) -> Floats:
@@ -409,14 +409,14 @@ def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabil
     disputed = (annotations.votes() > 0).sum(axis=1) > 1
     resolved = (votes > 0).sum(axis=1) < 2
     clear, ambiguous, hard = causes.probability.T
-    other = np.where(ambiguous >= hard, AMBIGUOUS, HARD)
+    not_clear = np.where(ambiguous >= hard, AMBIGUOUS, HARD)
     uncertain = (clear < 0.5) | (result.posterior.max(axis=1) < _CONFIDENT)
-    cause = np.where(disputed & uncertain, other, CLEAR)
+    cause = np.where(disputed & uncertain, not_clear, CLEAR)
     cause = np.where(disputed & resolved & (clear >= 0.5), _UNRELIABLE, cause)
-    given = annotations.votes()
-    tied = (given == given.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    all_votes = annotations.votes()
+    tied = (all_votes == all_votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     cause = np.where(tied & (cause == CLEAR), _SPLIT, cause)
-    missing = (result.label >= 0) & (given[np.arange(len(given)), result.label] == 0)
+    missing = (result.label >= 0) & (all_votes[np.arange(len(all_votes)), result.label] == 0)
     cause = np.where(missing, _NOBODY, cause)
     return np.where(size == 0, _NONE, np.where(size == 1, _ONE, cause))
 

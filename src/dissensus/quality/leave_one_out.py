@@ -79,15 +79,15 @@ class LeaveOneOut:
         """
         item = self.item[rows]
         own = self.contribution(np.arange(rows.start, rows.stop))
-        again = repeats_previous(self.annotations)[rows]
-        if again.any():  # repeated labels of an annotator are subtracted together
-            own = np.add.reduceat(own, np.flatnonzero(~again), axis=0)[np.cumsum(~again) - 1]
+        repeated = repeats_previous(self.annotations)[rows]
+        if repeated.any():  # repeated labels of an annotator are subtracted together
+            own = np.add.reduceat(own, np.flatnonzero(~repeated), axis=0)[np.cumsum(~repeated) - 1]
         return self._posterior(item, self.score[item] - own)
 
-    def without_pair(self, one: Integers, other: Integers) -> Floats:
+    def without_pair(self, left: Integers, right: Integers) -> Floats:
         """Return posteriors without two labels of the same item, by position: (pair, class)."""
-        item = self.item[one]
-        own = self.contribution(one) + self.contribution(other)
+        item = self.item[left]
+        own = self.contribution(left) + self.contribution(right)
         return self._posterior(item, self.score[item] - own)
 
     def chunks(self) -> Iterator[tuple[Integers, Floats]]:
@@ -103,8 +103,8 @@ class LeaveOneOut:
         step = max(_CELLS // max(annotations.n_classes, 1), annotations.n_annotators)
         cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
         for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
-            kept = has_others[first:last]
-            yield np.arange(first, last)[kept], self.without(slice(first, last))[kept]
+            compared = has_others[first:last]
+            yield np.arange(first, last)[compared], self.without(slice(first, last))[compared]
 
     @cached_property
     def comparison(self) -> PeerComparison:
@@ -143,8 +143,8 @@ class LeaveOneOut:
             # A subtracted vote leaves a rounding error.
             posterior = normalize(np.where(score > TIE, score, 0.0))
         if self.gold is not None:
-            known = np.flatnonzero(self.gold[item] >= 0)
-            posterior[known] = np.eye(posterior.shape[1])[self.gold[item[known]]]
+            has_gold = np.flatnonzero(self.gold[item] >= 0)
+            posterior[has_gold] = np.eye(posterior.shape[1])[self.gold[item[has_gold]]]
         return posterior
 
 
@@ -173,10 +173,14 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
         def log_likelihood(positions: Integers) -> Floats:
             out = np.empty((len(positions), n_classes))
             step = max(1, _CELLS // n_classes**2)
-            for first in range(0, len(positions), step):
-                now = positions[first : first + step]
-                given = method.label_probabilities(params, item[now], annotations.annotator[now])
-                out[first : first + step] = given[np.arange(len(now)), :, annotations.label[now]]
+            for start in range(0, len(positions), step):
+                part = positions[start : start + step]
+                likelihood = method.label_probabilities(
+                    params, item[part], annotations.annotator[part]
+                )
+                out[start : start + step] = likelihood[
+                    np.arange(len(part)), :, annotations.label[part]
+                ]
             return safe_log(out)
 
         score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)

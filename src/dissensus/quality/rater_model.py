@@ -74,7 +74,7 @@ class RaterModel(FrozenArrays):
     noise: Floats  # (annotator): standard deviation
 
 
-def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = None) -> RaterModel:
+def fit_rater_model(answers: Relation, value: Floats, gold: Floats | None = None) -> RaterModel:
     """Return the model of numbers, one for every answer.
 
     Parameters
@@ -89,11 +89,11 @@ def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = Non
     """
     n_annotators = answers.n_annotators
     item, annotator, y = _one_per_pair(answers, value)
-    if known is not None and np.isfinite(known).any():
-        gold = np.flatnonzero(np.isfinite(known))
-        item = np.append(item, gold)
-        annotator = np.append(annotator, np.full(len(gold), n_annotators))
-        y = np.append(y, known[gold])
+    if gold is not None and np.isfinite(gold).any():
+        gold_items = np.flatnonzero(np.isfinite(gold))
+        item = np.append(item, gold_items)
+        annotator = np.append(annotator, np.full(len(gold_items), n_annotators))
+        y = np.append(y, gold[gold_items])
     own = annotator < n_annotators
     deviation = float(y[own].std()) if own.any() else 0.0
     y = (y - (y[own].mean() if own.any() else 0.0)) / (deviation or 1.0)
@@ -103,12 +103,12 @@ def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = Non
     annotator, y, mean, variance = annotator[own], y[own], mean[own], variance[own]
     shared = shared[own]
     compared = annotator[shared]
-    others = np.where(shared, mean, np.nan)
+    reference = np.where(shared, mean, np.nan)
     count = np.bincount(compared, minlength=n_annotators)
     return RaterModel(
         annotator,
         y,
-        others,
+        reference,
         count,
         rating_correlations(compared, y[shared], mean[shared], n_annotators),
         *_regressions(compared, y[shared], mean[shared], variance[shared], n_annotators),
@@ -133,13 +133,13 @@ def _leveled(annotator: Integers, y: Floats, n: int) -> Floats:
 def _one_per_pair(answers: Relation, value: Floats) -> tuple[Integers, Integers, Floats]:
     """Return items, annotators and mean values of every pair of an item and an annotator."""
     new = ~repeats_previous(answers)
-    first = np.flatnonzero(new)
-    if len(first) == len(new):
+    starts = np.flatnonzero(new)
+    if len(starts) == len(new):
         y = value.astype(float)
     else:
         pair = np.cumsum(new) - 1
         y = np.bincount(pair, value) / np.bincount(pair)
-    return answers.item[first].astype(np.int64), answers.annotator[first].astype(np.int64), y
+    return answers.item[starts].astype(np.int64), answers.annotator[starts].astype(np.int64), y
 
 
 def _others(
@@ -161,15 +161,15 @@ def _others(
     for _ in range(_ROUNDS):
         weight = np.maximum(slope, _LEAST_SLOPE) / noise
         precision = weight * np.maximum(slope, _LEAST_SLOPE)
-        given = weight[annotator] * (y - level[annotator])
+        weighted = weight[annotator] * (y - level[annotator])
         total = 1 + np.bincount(item, precision[annotator], n_items)
-        theta = np.bincount(item, given, n_items)
+        theta = np.bincount(item, weighted, n_items)
         posterior = (theta / total)[answered]
         center = float(posterior.mean()) if len(posterior) else 0.0
         spread = np.sqrt(posterior.var() + (1 / total[answered]).mean()) if len(posterior) else 1.0
-        rest = np.maximum(total[item] - precision[annotator], 1.0)
-        mean = ((theta[item] - given) / rest - center) / spread
-        variance = 1 / (rest * spread**2)
+        others_precision = np.maximum(total[item] - precision[annotator], 1.0)
+        mean = ((theta[item] - weighted) / others_precision - center) / spread
+        variance = 1 / (others_precision * spread**2)
 
         m, v = mean[shared], variance[shared]
         w = 1 / (noise[compared] + slope[compared] ** 2 * v)
@@ -183,10 +183,10 @@ def _others(
         determinant = sw * smm - sm**2
         slope, level = (sw * smy - sm * sy) / determinant, (smm * sy - sm * smy) / determinant
         error = x_y - level[compared] - slope[compared] * m
-        left = sums(error**2 - slope[compared] ** 2 * v)
-        pool = max(float(left.sum() / max(count.sum(), 1)), 1e-3)
+        residual = sums(error**2 - slope[compared] ** 2 * v)
+        pool = max(float(residual.sum() / max(count.sum(), 1)), 1e-3)
         noise = np.maximum(
-            (left + _PRIOR_LABELS * pool) / (count + _PRIOR_LABELS), _LEAST_NOISE * pool
+            (residual + _PRIOR_LABELS * pool) / (count + _PRIOR_LABELS), _LEAST_NOISE * pool
         )
         noise[gold] = _LEAST_NOISE * pool
     return mean, variance
@@ -260,11 +260,11 @@ def following(correlation: Floats, size: Floats, n_labels: Floats) -> Following:
     reach = _Z * np.sqrt(v)
     center = np.arctanh(np.clip(correlation, -_ONE, _ONE))
     z = np.arctanh(np.clip(correlation, -_MOST, _MOST))
-    used = np.isfinite(z) & (n_labels >= LEAST_LABELS)
-    share, mean, spread = _fit(z[used], v[used])
+    judged = np.isfinite(z) & (n_labels >= LEAST_LABELS)
+    share, mean, spread = _fit(z[judged], v[judged])
     weight = np.divide(n_labels - 1, size - 1, where=size > 1, out=np.ones(len(size)))
-    apart = max(mean - spread, _CUT)  # zeta of an attentive annotator with a low correlation
-    needed = 3 + (_BOTH_ERRORS / apart) ** 2 * np.clip(weight, 0.0, 1.0)
+    separation = max(mean - spread, _CUT)  # zeta of an attentive annotator with a low correlation
+    needed = 3 + (_BOTH_ERRORS / separation) ** 2 * np.clip(weight, 0.0, 1.0)
     return Following(
         correlation,
         np.tanh(center - reach),

@@ -57,7 +57,7 @@ def shown_annotators(report: Report | NumberReport) -> Integers:
 
 def annotator_columns(report: Report | NumberReport) -> Table:
     """Return the most important scores of annotators, to download."""
-    scores, shown = report.annotator_scores, shown_annotators(report)
+    scores, annotators = report.annotator_scores, shown_annotators(report)
     follow, gold = scores.basis.following, scores.gold
     columns: dict[str, Any] = {
         "annotator": scores.annotations.annotators,
@@ -68,10 +68,10 @@ def annotator_columns(report: Report | NumberReport) -> Table:
         "follows_high": follow.high,
     }
     if gold is not None:
-        known = zip(("labels", "accuracy", "low", "high"), gold, strict=True)
-        columns |= {f"known_{name}": values for name, values in known}
+        bounds = zip(("labels", "accuracy", "low", "high"), gold, strict=True)
+        columns |= {f"known_{name}": values for name, values in bounds}
     columns["evidence"] = np.array(scores.evidence, dtype=object)
-    return {name: values[shown] for name, values in columns.items()}
+    return {name: values[annotators] for name, values in columns.items()}
 
 
 def annotator_table(
@@ -89,17 +89,17 @@ def annotator_table(
         The label of every item, and that of every annotation, as texts.
     """
     annotations, scores = report.annotations, report.annotator_scores
-    shown = shown_annotators(report)
-    follow, gold, verdict = scores.basis.following, scores.gold, scores.verdict[shown]
-    bounds = zip(follow.low[shown], follow.high[shown], strict=True)
+    annotators = shown_annotators(report)
+    follow, gold, verdict = scores.basis.following, scores.gold, scores.verdict[annotators]
+    bounds = zip(follow.low[annotators], follow.high[annotators], strict=True)
     columns = {
-        "annotator": Column(annotations.annotators[shown]),
-        "labels": Column(scores.behaviour.labels[shown], "d"),
-        "follows": Column(follow.correlation[shown], "z.2f"),
+        "annotator": Column(annotations.annotators[annotators]),
+        "labels": Column(scores.behaviour.labels[annotators], "d"),
+        "follows": Column(follow.correlation[annotators], "z.2f"),
         "95% interval": Column([interval(*ends) for ends in bounds], kind="plain number"),
     }
     if gold is not None:
-        rows = zip(*(values[shown].tolist() for values in gold), strict=True)
+        rows = zip(*(values[annotators].tolist() for values in gold), strict=True)
         right = [
             f"{percent(value)} of {n:.0f} ({percent(low)} to {percent(high)})" if n else ""
             for n, value, low, high in rows
@@ -107,34 +107,34 @@ def annotator_table(
         columns["right on known items"] = Column(right, kind="plain number")
     level = _level(report)
     if level is not None:
-        columns["level"] = Column(level[0][shown], "+z.2f")
+        columns["level"] = Column(level[0][annotators], "+z.2f")
     if scores.peers is not None:
-        columns["agrees"] = Column(scores.behaviour.agreement[shown], percent)
-    if not np.isnan(scores.behaviour.seconds[shown]).all():
-        columns["seconds"] = Column(scores.behaviour.seconds[shown], ".1f")
+        columns["agrees"] = Column(scores.behaviour.agreement[annotators], percent)
+    if not np.isnan(scores.behaviour.seconds[annotators]).all():
+        columns["seconds"] = Column(scores.behaviour.seconds[annotators], ".1f")
     columns["verdict"] = Column(verdict, kind="verdict")
-    alone: dict[int, list[list[str]]] = {a: [] for a in shown.tolist()}
+    differing: dict[int, list[list[str]]] = {a: [] for a in annotators.tolist()}
     people, items = annotations.annotator[examples], annotations.item[examples]
     for row, annotator, item in zip(
         examples.tolist(), people.tolist(), items.tolist(), strict=True
     ):
-        labels = alone.get(annotator)
+        labels = differing.get(annotator)
         if labels is not None and len(labels) < _MAX_EXAMPLES:
             labels.append([annotations.items[item], given[row], truth[item]])
     small = scores.peers is not None and scores.confusion.shape[1] <= _MAX_CLASSES
     details = as_rows(
         {
-            "name": annotations.annotators[shown],
+            "name": annotations.annotators[annotators],
             "verdict": verdict,
-            "evidence": [scores.evidence[a] for a in shown.tolist()],
-            "styles": [_styles(report, level, a) for a in shown.tolist()],
-            "alone": list(alone.values()),
-            "confusion": scores.confusion[shown].round(3).tolist()
+            "evidence": [scores.evidence[a] for a in annotators.tolist()],
+            "styles": [_styles(report, level, a) for a in annotators.tolist()],
+            "alone": list(differing.values()),
+            "confusion": scores.confusion[annotators].round(3).tolist()
             if small
-            else [None] * len(shown),
+            else [None] * len(annotators),
         }
     )
-    caption = f"{amount(len(shown), 'annotator', annotations.n_annotators)}, the worst first"
+    caption = f"{amount(len(annotators), 'annotator', annotations.n_annotators)}, the worst first"
     kinds, hint = [[word] for word in verdict], "name or verdict"
     table = SortableTable("annotator-table", caption, columns, kinds, "annotator", hint, "Verdict")
     return table, details
@@ -158,14 +158,14 @@ def _styles(
     styles = report.annotator_scores.basis.styles
     if styles is None or level is None:
         return None
-    shown = {
+    columns = {
         "answers higher by": (level[:, annotator].tolist(), "+z.2f", ""),
         "slope (range of answers)": ([bound[annotator] for bound in styles.slope], ".2f", " times"),
         "noise": ([bound[annotator] for bound in styles.noise], ".2f", " times"),
     }
     return [
         (name, f"{value:{form}}{unit}", interval(low, high, form))
-        for name, ((value, low, high), form, unit) in shown.items()
+        for name, ((value, low, high), form, unit) in columns.items()
         if value == value
     ]
 
@@ -202,7 +202,7 @@ def item_table(
     order
         How the items are ordered, in words.
     """
-    annotations, texts, known = report.annotations, report.texts, report.known
+    annotations, texts, known_labels = report.annotations, report.texts, report.known
     items = annotations.items[shown].tolist()
     names: dict[str, int] = {}
     labels = []
@@ -212,7 +212,7 @@ def item_table(
         people = annotations.annotators[annotations.annotator[start:end]].tolist()
         codes = [names.setdefault(name, len(names)) for name in people]
         labels.append(list(zip(codes, given[start:end].tolist(), strict=True)))
-    gold = [known.get(name) for name in items]
+    gold = [known_labels.get(name) for name in items]
     written = [
         label.values[k] if label.form is None else formatted(x, label.form)
         for k, x in enumerate(label.values)
@@ -224,20 +224,20 @@ def item_table(
         **details,
         "n": annotations.labels_per_item[shown].tolist(),
         "text": text,
-        "image": [embedded_image(one, report.folder) for one in text],
+        "image": [embedded_image(content, report.folder) for content in text],
         "gold": gold,
         "annotations": labels,
     }
     rows = [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
-    short = [shortened(one) for one in text]
-    differs = ["differs" if "differs from the known label" in each else "" for each in kinds]
+    short = [shortened(content) for content in text]
+    differs = ["differs" if "differs from the known label" in words else "" for words in kinds]
     shown_columns = {"item": Column(items)}
     if texts:
         shown_columns["text"] = Column(short, kind="plain", classes=["text"] * len(short))
     shown_columns[report.noun] = label
-    if known:
+    if known_labels:
         shown_columns["known"] = Column(
-            ["" if one is None else one for one in gold], classes=differs
+            ["" if known_label is None else known_label for known_label in gold], classes=differs
         )
     caption = f"{amount(len(shown), 'item', annotations.n_items)}, {order}"
     hint = "item, text or label" if texts else "a word"
@@ -282,56 +282,66 @@ def print_items(table: dict[str, Any], top: int) -> None:
     from .items import CAUSES
 
     rank = {cause: position for position, cause in enumerate(_CAUSES)}
-    cause = np.array([rank.get(one, len(rank)) for one in table["cause"].tolist()])
+    cause = np.array([rank.get(reason, len(rank)) for reason in table["cause"].tolist()])
     order = np.lexsort((table["confidence"], cause))
-    shown = ("n_labels", "vote_entropy", "agreement", "confidence")
+    measures = ("n_labels", "vote_entropy", "agreement", "confidence")
     rows = [
-        (table["item"][item], table["cause"][item], *(_cell(table[name][item]) for name in shown))
+        (
+            table["item"][item],
+            table["cause"][item],
+            *(_cell(table[name][item]) for name in measures),
+        )
         for item in order[:top].tolist()
     ]
     columns = ("item", "why they disagree", ">labels", ">entropy", ">agree", ">confidence")
     print_table(columns, rows, f"{len(order)} items, the hard ones first")
-    counts = {one: int((table["cause"] == one).sum()) for one in CAUSES}
-    print_text("; ".join(f"{one} {count}" for one, count in counts.items() if count))
+    counts = {reason: int((table["cause"] == reason).sum()) for reason in CAUSES}
+    print_text("; ".join(f"{reason} {count}" for reason, count in counts.items() if count))
     _print_more(len(order), top)
 
 
-def print_annotators(found: AnnotatorScores, top: int) -> None:
+def print_annotators(scores: AnnotatorScores, top: int) -> None:
     """Print the annotators, the worst first, and the evidence."""
     from .verdicts import FAULTS
 
-    order = found.worst.tolist()
-    names, follow, styles = found.annotations.annotators, found.basis.following, found.basis.styles
+    order = scores.worst.tolist()
+    names, follow, styles = (
+        scores.annotations.annotators,
+        scores.basis.following,
+        scores.basis.styles,
+    )
     columns: dict[str, Callable[[int], str]] = {
         "annotator": lambda code: str(names[code]),
-        "verdict": lambda code: str(found.verdict[code]),
-        **_kind_column(found),
-        ">labels": lambda code: str(found.behaviour.labels[code]),
+        "verdict": lambda code: str(scores.verdict[code]),
+        **_kind_column(scores),
+        ">labels": lambda code: str(scores.behaviour.labels[code]),
         ">follows": lambda code: _bounded(follow[:3], code),
     }
-    if found.gold is not None:
-        columns[">known"] = lambda code: _percent(found.gold, code)
+    if scores.gold is not None:
+        columns[">known"] = lambda code: _percent(scores.gold, code)
     if styles is None:
-        columns[">right"] = lambda code: _percent(found.accuracy, code)
+        columns[">right"] = lambda code: _percent(scores.accuracy, code)
     else:
         columns[">level"] = lambda code: _bounded(styles.level, code)
     rows = [[cell(code) for cell in columns.values()] for code in order[:top]]
-    by = f"by {found.method}" if found.peers is not None and styles is None else "by their ratings"
+    by = (
+        f"by {scores.method}" if scores.peers is not None and styles is None else "by their ratings"
+    )
     print_table(tuple(columns), rows, f"{len(order)} annotators compared with the others, {by}")
     _print_more(len(order), top)
-    counts = [f"{count} {word}" for word, count in found.verdict_counts.items()]
+    counts = [f"{count} {word}" for word, count in scores.verdict_counts.items()]
     print_text(f"Verdicts: {', '.join(counts)}.")
-    suspect = [code for code in order if found.verdict[code] in FAULTS]
+    suspect = [code for code in order if scores.verdict[code] in FAULTS]
     for code in suspect[:_SENTENCES]:
-        echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
-    if "likely random" in found.verdict_counts and not found.basis.gold_labels.any():
+        echo(f"{names[code]} ({scores.verdict[code]}): {scores.evidence[code]}")
+    if "likely random" in scores.verdict_counts and not scores.basis.gold_labels.any():
         echo("Known items (--gold) would settle who is only likely random.")
-    if found.copies is not None:
-        _print_copies(found.copies)
+    if scores.copies is not None:
+        _print_copies(scores.copies)
 
 
-def _kind_column(found: AnnotatorScores) -> dict[str, Callable[[int], str]]:
-    kinds = getattr(found.annotations, "annotator_kinds", ())
+def _kind_column(scores: AnnotatorScores) -> dict[str, Callable[[int], str]]:
+    kinds = getattr(scores.annotations, "annotator_kinds", ())
     return {"kind": lambda code: str(kinds[code])} if len(kinds) else {}
 
 
@@ -352,8 +362,8 @@ def _print_copies(copies: Any) -> None:
             f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
         )
     if len(copies.pairs) > _SENTENCES:
-        more = len(copies.pairs) - _SENTENCES
-        echo(f"{more} more pairs agree too much; all are in --json.")
+        n_more = len(copies.pairs) - _SENTENCES
+        echo(f"{n_more} more pairs agree too much; all are in --json.")
     if copies.sampled < 1:
         echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
 
@@ -429,36 +439,36 @@ def score_pair(
 ) -> Figure | None:
     """Return two scores of the same annotators or items; nothing if fewer than two have both."""
     x, y = one.values.astype(float), other.values.astype(float)
-    known = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
-    if len(known) < 2:
+    defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+    if len(defined) < 2:
         return None
     of, names = one.score.of, (one.score.name, other.score.name)
-    x, y = x[known], y[known]
+    x, y = x[defined], y[defined]
     words = _correlation(x, y)
-    if len(known) < len(one.values):
-        words += f" {len(one.values) - len(known)} {of}s without both scores are not shown."
+    if len(defined) < len(one.values):
+        words += f" {len(one.values) - len(defined)} {of}s without both scores are not shown."
     axes = [
         charts.number(field, _AXES.get(name, _plain(name)), scale={"zero": False})
         for field, name in zip("xy", names, strict=True)
     ]
-    if len(known) > _MOST:
+    if len(defined) > _MOST:
         spec = _cells(x, y, axes, of)
     else:
-        columns: dict[str, Array] = {of: one.names[known], "x": x.round(4), "y": y.round(4)}
+        columns: dict[str, Array] = {of: one.names[defined], "x": x.round(4), "y": y.round(4)}
         encoding: dict[str, Any] = {"x": axes[0], "y": axes[1]}
-        shown = [{"field": of}, *({**a, "format": ".3f"} for a in axes)]
+        tooltip = [{"field": of}, *({**a, "format": ".3f"} for a in axes)]
         if len(np.unique(y)) < len(y) / 10:
             columns["spread"] = _spread(y).round(4)
             encoding["y"] = {**axes[1], "field": "spread"}
             words += " Equal values are spread a little."
         if groups is not None and palette:
-            columns["group"] = groups[known]
+            columns["group"] = groups[defined]
             present = set(columns["group"].tolist())
             colours = {word: tone for word, tone in palette.items() if word in present}
             encoding["color"] = charts.colour("group", colours, symbolOpacity=1, columns=4)
-            shown.append({"field": "group"})
-        encoding["tooltip"] = [{k: v for k, v in a.items() if k != "scale"} for a in shown]
-        few = len(known) <= _FEW
+            tooltip.append({"field": "group"})
+        encoding["tooltip"] = [{k: v for k, v in a.items() if k != "scale"} for a in tooltip]
+        few = len(defined) <= _FEW
         mark: dict[str, Any] = {"type": "circle", "color": BLUE}
         mark |= {"size": 50, "opacity": 0.7} if few else {"size": 25, "opacity": 0.45}
         spec = charts.chart(as_rows(columns), height=280, mark=mark, encoding=encoding)
@@ -468,8 +478,8 @@ def score_pair(
 
 def _plain(name: str) -> str:
     """Return the name of a score in words."""
-    word, *rest = name.split("_")
-    return " ".join([word.upper() if word in ("waum", "aum", "aumc") else word, *rest])
+    word, *words = name.split("_")
+    return " ".join([word.upper() if word in ("waum", "aum", "aumc") else word, *words])
 
 
 def _spread(values: Floats) -> Floats:
@@ -480,8 +490,8 @@ def _spread(values: Floats) -> Floats:
 def _correlation(x: Floats, y: Floats) -> str:
     if min(np.ptp(x), np.ptp(y)) == 0:
         return "One of the scores is the same for all."
-    together = np.zeros(len(x), dtype=np.int64)
-    rho = np.corrcoef(within_ranks(together, x), within_ranks(together, y))[0, 1]
+    one_group = np.zeros(len(x), dtype=np.int64)
+    rho = np.corrcoef(within_ranks(one_group, x), within_ranks(one_group, y))[0, 1]
     return f"Spearman's rank correlation of the two scores is {rho:.2f}."
 
 

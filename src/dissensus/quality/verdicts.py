@@ -130,8 +130,8 @@ def time_order(annotations: Relation) -> Integers | None:
     time = annotations.columns.get("time")
     if time is None or time.dtype.kind not in "iufM":
         return None
-    known = np.flatnonzero(_known(time))
-    return known[np.lexsort((time[known], annotations.annotator[known]))]
+    timed = np.flatnonzero(_known(time))
+    return timed[np.lexsort((time[timed], annotations.annotator[timed]))]
 
 
 def longest_runs(annotations: Annotations | Numbers) -> Floats:
@@ -158,11 +158,11 @@ def _median_seconds(annotations: Relation) -> Floats:
     duration = annotations.columns.get("duration")
     if duration is None or duration.dtype.kind not in "iufm":
         return np.full(annotations.n_annotators, np.nan)
-    known = np.flatnonzero(_known(duration))
-    seconds = duration[known]
+    timed = np.flatnonzero(_known(duration))
+    seconds = duration[timed]
     if seconds.dtype.kind == "m":
         seconds = seconds / np.timedelta64(1, "s")
-    return median_by(annotations.annotator[known], seconds.astype(float), annotations.n_annotators)
+    return median_by(annotations.annotator[timed], seconds.astype(float), annotations.n_annotators)
 
 
 def _known(values: Array) -> Array:
@@ -206,13 +206,15 @@ class Evidence(NamedTuple):
 
 
 def class_evidence(
-    annotations: Annotations, behaviour: Behaviour, known: Integers | None
+    annotations: Annotations, behaviour: Behaviour, gold: Integers | None
 ) -> Evidence:
     """Return the evidence on annotators who give classes."""
-    votes = leave_one_out_votes(annotations, known)
-    compared = has_other_labels(annotations, known)
-    found = class_correlation(annotations, compared, votes.chunks())
-    follow = following(found.correlation, found.size, found.n_labels.astype(float))
+    votes = leave_one_out_votes(annotations, gold)
+    compared = has_other_labels(annotations, gold)
+    correlation = class_correlation(annotations, compared, votes.chunks())
+    follow = following(
+        correlation.correlation, correlation.size, correlation.n_labels.astype(float)
+    )
     steady = behaviour.top_share >= ONE_ANSWER
     typical = np.zeros(annotations.n_annotators)
     if steady.any():
@@ -220,31 +222,35 @@ def class_evidence(
         typical = log_typical(annotations, votes.chunks(), counts, steady, behaviour.top_code)
     gold_z = np.full(annotations.n_annotators, np.nan)
     gold_labels = np.zeros(annotations.n_annotators, dtype=np.int64)
-    if known is not None:
-        of_known = known[annotations.item] >= 0
-        gold = class_correlation(annotations, of_known, known_chunks(annotations, known))
-        gold_z, gold_labels = gold.correlation * np.sqrt(gold.size - 1), gold.n_labels
+    if gold is not None:
+        of_known = gold[annotations.item] >= 0
+        on_gold = class_correlation(annotations, of_known, known_chunks(annotations, gold))
+        gold_z, gold_labels = on_gold.correlation * np.sqrt(on_gold.size - 1), on_gold.n_labels
     return Evidence(
-        follow, typical, found.n_minor, _if_enough(gold_z, gold_labels), gold_labels, None
+        follow, typical, correlation.n_minor, _if_enough(gold_z, gold_labels), gold_labels, None
     )
 
 
 def rating_evidence(
-    answers: Relation, value: Floats, behaviour: Behaviour, known: Floats | None
+    answers: Relation, value: Floats, behaviour: Behaviour, gold: Floats | None
 ) -> Evidence:
     """Return the evidence on annotators who rate items on an ordered scale or with numbers."""
     n = answers.n_annotators
-    model = fit_rater_model(answers, value, known)
+    model = fit_rater_model(answers, value, gold)
     count = model.n_answers.astype(float)
     follow = following(model.correlation, count, count)
     enough = behaviour.labels >= ENOUGH
     often = np.quantile(behaviour.top_share[enough], 0.75) if enough.any() else 1.0
     typical = count * np.log(0.5 + 0.5 * float(often))
     gold_z, gold_labels = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
-    if known is not None:
-        truth = known[answers.item]
-        kept = np.isfinite(truth)
-        annotator, own, truth = answers.annotator[kept].astype(np.int64), value[kept], truth[kept]
+    if gold is not None:
+        truth = gold[answers.item]
+        has_gold = np.isfinite(truth)
+        annotator, own, truth = (
+            answers.annotator[has_gold].astype(np.int64),
+            value[has_gold],
+            truth[has_gold],
+        )
         gold_labels = np.bincount(annotator, minlength=n)
         gold_z = rating_correlations(annotator, own, truth, n) * np.sqrt(gold_labels - 1.0).clip(0)
     return Evidence(
@@ -297,9 +303,9 @@ def _styles(model: RaterModel, follow: Following) -> Styles:
     return Styles(
         Bounded(level, level - reach, level + reach),
         Bounded(
-            *((model.slope + one) / slope for one in (0, -model.slope_error, model.slope_error))
+            *((model.slope + shift) / slope for shift in (0, -model.slope_error, model.slope_error))
         ),
-        Bounded(*(relative * one / noise for one in (1, low, high))),
+        Bounded(*(relative * factor / noise for factor in (1, low, high))),
     )
 
 
@@ -362,18 +368,18 @@ def further_labels(evidence: Evidence, code: npt.NDArray[np.int64]) -> npt.NDArr
 
     Where labels that suffice for others do not, as many again.
     """
-    given, needed = evidence.following.n_labels, evidence.following.needed
-    more = np.where(needed > given, needed - given, given)
-    return np.where(code == VERDICTS.index(UNKNOWN), more, 0).astype(np.int64)
+    n_labels, needed = evidence.following.n_labels, evidence.following.needed
+    n_more = np.where(needed > n_labels, needed - n_labels, n_labels)
+    return np.where(code == VERDICTS.index(UNKNOWN), n_more, 0).astype(np.int64)
 
 
-def reference(evidence: Evidence, chosen: npt.NDArray[np.int64] | int) -> str:
+def reference(evidence: Evidence, annotators: npt.NDArray[np.int64] | int) -> str:
     """Return what these annotators were compared with: known labels where there are any."""
-    chosen = np.atleast_1d(chosen)
-    known = evidence.gold_labels[chosen]
-    if not known.any():
+    annotators = np.atleast_1d(annotators)
+    n_gold = evidence.gold_labels[annotators]
+    if not n_gold.any():
         return "the others"
-    all_known = (known >= evidence.following.n_labels[chosen]).all()
+    all_known = (n_gold >= evidence.following.n_labels[annotators]).all()
     return "known labels" if all_known else "known labels or the others"
 
 
@@ -383,10 +389,10 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
     follow = basis.following
     word, among = VERDICTS[scores.code[annotator]], int(follow.n_labels[annotator])
     reasons = []
-    known, compared = int(basis.gold_labels[annotator]), reference(basis, annotator)
-    if known and gold is not None:
+    n_gold, compared = int(basis.gold_labels[annotator]), reference(basis, annotator)
+    if n_gold and gold is not None:
         reasons.append(
-            f"right on {gold.value[annotator]:.0%} of {known} known labels "
+            f"right on {gold.value[annotator]:.0%} of {n_gold} known labels "
             f"({gold.low[annotator]:.0%} to {gold.high[annotator]:.0%})"
         )
     if among == 0:
@@ -410,8 +416,8 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
         )
         reasons.append(f"says {str(behaviour.top_label[annotator])!r} {often} of the time")
     if word == UNKNOWN:
-        more = scores.labels_needed[annotator]
-        reasons.append(f"about {more} more labels are needed for a verdict")
+        needed = scores.labels_needed[annotator]
+        reasons.append(f"about {needed} more labels are needed for a verdict")
     if basis.styles is not None and word in STYLES:
         reasons.append(_style(basis.styles, word, annotator))
     if scores.drift[annotator] * max(len(scores.drift), 1) < DRIFTED:
@@ -431,8 +437,6 @@ def _style(styles: Styles, word: str, annotator: int) -> str:
         side = "below" if word == "harsh" else "above"
         reach = f"({min(ends):.2f} to {max(ends):.2f})"
         return f"{value:.2f} standard deviations {side} the others {reach}"
-    chosen, what = (
-        (styles.noise, "noise") if word == "noisy" else (styles.slope, "range of ratings")
-    )
-    value, low, high = (float(bound[annotator]) for bound in chosen)
-    return f"{what} {value:.2f} times the usual ({low:.2f} to {high:.2f})"
+    style, noun = (styles.noise, "noise") if word == "noisy" else (styles.slope, "range of ratings")
+    value, low, high = (float(bound[annotator]) for bound in style)
+    return f"{noun} {value:.2f} times the usual ({low:.2f} to {high:.2f})"
