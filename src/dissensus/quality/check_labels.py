@@ -323,8 +323,8 @@ def _against(annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     share = len(contradicted) / judged.sum()
     yield Finding(
         "gold-alone",
-        f"On {many(len(contradicted), 'item')} ({share:.1%} of those with gold and {_ENOUGH} labels) "
-        "gold contradicts all labels.",
+        f"On {many(len(contradicted), 'item')} ({share:.1%} of those with gold and {_ENOUGH} "
+        "labels) gold contradicts all labels.",
         len(contradicted),
         tuple(_example(annotations, truth, item) for item in contradicted[:3].tolist()),
         "review these items: gold is sometimes wrong",

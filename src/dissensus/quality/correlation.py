@@ -1,6 +1,6 @@
-"""How far the classes that annotators give follow the items.
+"""How far an annotator's labels follow the items, and how far they are from a spammer's.
 
-An annotator's labels y are compared with probabilities B[i, k] of the classes of their items that
+Classes y of an annotator are compared with probabilities B[i, k] of the classes of their items that
 do not depend on the annotator: the shares of the others' labels, or the known class. With
 p[k], the share of class k in the labels, and Bc, B minus its mean over the annotator's items,
 
@@ -11,18 +11,15 @@ p[k], the share of class k in the labels, and Bc, B minus its mean over the anno
 
 r is a correlation with variance 1/(e - 1) when the labels ignore the items. With two classes it is
 Pearson's and e = n; with K classes, e is up to (K - 1) n. Favourite classes do not change its
-expectation.
+expectation. Correlations of numbers are computed within all groups at once.
 
 A fitted model would weigh the others, but its parameters have seen the annotator's labels: in
 crowds of guessers, correlations with a leave-one-out posterior of `dawid-skene-map` are 1.5
 standard deviations above 0 on average, those with shares of labels are not.
 
-Correlations of numbers within groups, without a loop over the groups.
-
-Spam score: how far an annotator is from a spammer, whose labels do not depend on the truth.
-
-All rows of a spammer's confusion matrix are equal, 1·vᵀ. The nearest such matrix has the mean row
-as v, so the squared distance to it, relative to its maximum, is
+The labels of a spammer do not depend on the truth: all rows of the confusion matrix are equal,
+1·vᵀ. The nearest such matrix has the mean row as v, so the squared distance to it, relative to its
+maximum, is the spam score
 
     score = Σ_t Σ_g (confusion[t, g] - mean_t confusion[t, g])² / (n_classes - 1)
 
@@ -55,7 +52,9 @@ from .label_scores import sum_by
 Mask = npt.NDArray[np.bool_]
 Chunks = Iterable[tuple[Integers, Floats]]  # positions of annotations, (annotation, class)
 
+PRIOR = 1.0  # pseudo-counts of a row of a confusion matrix, spread evenly over the given classes
 _STEP = 2**16  # annotations in memory at a time
+_CELLS = 2**22  # numbers in memory at a time
 
 
 class ClassCorrelation(NamedTuple):
@@ -197,10 +196,6 @@ def within_ranks(group: Integers, values: Floats) -> Floats:
     return ranks
 
 
-PRIOR = 1.0  # pseudo-counts of a row, spread evenly over the given classes
-_CELLS = 2**22  # numbers in memory at a time
-
-
 class Interval(NamedTuple):
     """The mean of a score and its credible interval."""
 
@@ -293,10 +288,10 @@ def spam_moments(rows: Floats) -> tuple[Floats, Floats]:
     away = mean - mean.mean(axis=1, keepdims=True)
     part = 1 - 1 / n_classes
 
-    def spread(one: Floats, other: Floats) -> Floats:
-        """Return the covariance of one·y and other·y."""
-        together = _dot(mean * one, other) - _dot(mean, one) * _dot(mean, other)
-        return together / (total + 1)
+    def spread(left: Floats, right: Floats) -> Floats:
+        """Return the covariance of left·y and right·y."""
+        product = _dot(mean * left, right) - _dot(mean, left) * _dot(mean, right)
+        return product / (total + 1)
 
     square = rows * (rows + 1)  # moments are these over rising powers of the total
     second = square.sum(axis=2)
@@ -307,8 +302,8 @@ def spam_moments(rows: Floats) -> tuple[Floats, Floats]:
     fourth = second**2 + (square * ((rows + 2) * (rows + 3) - square)).sum(axis=2)
     length = fourth / power4 - (second / power2) ** 2  # the variance of |x|²
     length += 4 * spread(mean, mean) - 4 * _dot(third, mean)  # … and of |y|²
-    both = _dot(third, away) - 2 * spread(mean, away)  # the covariance of away·y and |y|²
-    variance = (4 * spread(away, away) + 4 * part * both + part**2 * length).sum(axis=1)
+    mixed = _dot(third, away) - 2 * spread(mean, away)  # the covariance of away·y and |y|²
+    variance = (4 * spread(away, away) + 4 * part * mixed + part**2 * length).sum(axis=1)
 
     flat = 1 / (total + 1)
     cross = np.einsum("atg,aug->atu", mean, mean)

@@ -1,8 +1,9 @@
-"""CROWDLAB (Goh, Tkachenko & Mueller 2022): annotators and a classifier vote together.
+"""CROWDLAB and ActiveLab: annotators and a classifier vote together, and what to label next.
 
-A classifier gives every item out-of-sample `probabilities` and votes with the annotators. The
-weight of each is how much less often it errs than always naming the most common class, whose error
-is `baseline`. Over the items with several labels,
+In CROWDLAB (Goh, Tkachenko & Mueller 2022) a classifier gives every item out-of-sample
+`probabilities` and votes with the annotators. The weight of each is how much less often it errs
+than always naming the most common class, whose error is `baseline`. Over the items with several
+labels,
 
     right           = mean share of labels that equal the consensus
     wrong           = (1 - right) / (n_classes - 1)
@@ -22,10 +23,9 @@ of an item to the first columns, which spoils calibration and the quality method
     H. W. Goh, U. Tkachenko, J. Mueller. CROWDLAB: supervised learning to infer consensus labels and
     quality scores for data with multiple annotators. 2022. arXiv:2210.06812
 
-ActiveLab (Goh & Mueller 2023): which items need another label most.
-
-The score of an item is CROWDLAB's quality of its consensus, shrunk towards uniform by one more
-annotator of mean weight who guesses:
+ActiveLab (Goh & Mueller 2023) says which items need another label most. The score of an item is
+CROWDLAB's quality of its consensus, shrunk towards uniform by one more annotator of mean weight who
+guesses:
 
     score[i] = (total[i] * consensus_quality[i] + mean / n_classes) / (total[i] + mean)
 
@@ -70,6 +70,9 @@ from .label_scores import (
 )
 
 _FLOOR = 1e-6  # of weights and baseline
+_TINY = 1e-30  # floor of probabilities
+_COARSE = (0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 8.0)  # temperatures to try first
+_STEPS = 4  # between two of them in the fine search
 Quality = Literal["crowdlab", "agreement"]
 Consensus = Literal["best_quality", "majority_vote"]
 
@@ -369,24 +372,19 @@ def _conclude(
         trust = model / (model + mean_weight * per_item)  # in the classifier
         annotator_quality = trust * mean_quality + (1 - trust) * shared
     return Crowdlab(
-        annotations,
-        models,
-        label,
-        posterior,
-        quality,
-        consensus_agreement,
-        label_quality,
-        annotator_quality,
-        agreement,
-        worst_class(annotations, equal, quality[item]),
-        np.where(n_labels > 0, weights.annotator, np.nan),
-        weights.model,
+        annotations=annotations,
+        probabilities=models,
+        label=label,
+        posterior=posterior,
+        consensus_quality=quality,
+        consensus_agreement=consensus_agreement,
+        label_quality=label_quality,
+        annotator_quality=annotator_quality,
+        annotator_agreement=agreement,
+        worst_class=worst_class(annotations, equal, quality[item]),
+        annotator_weight=np.where(n_labels > 0, weights.annotator, np.nan),
+        model_weight=weights.model,
     )
-
-
-_TINY = 1e-30  # floor of probabilities
-_COARSE = (0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 8.0)  # temperatures to try first
-_STEPS = 4  # between two of them in the fine search
 
 
 def activelab(

@@ -129,7 +129,8 @@ class GroupDifferences:
                     out.append(
                         f"Annotators of {_named(column, contrast.group)} give the label "
                         f"“{contrast.label}” {100 * abs(contrast.difference):.1f} points "
-                        f"{direction} often than others on the same items (95 % interval {low:.1f} to {high:.1f})."
+                        f"{direction} often than others on the same items "
+                        f"(95 % interval {low:.1f} to {high:.1f})."
                     )
             if column.p_value * len(self.columns) < _LEVEL:
                 out.append(

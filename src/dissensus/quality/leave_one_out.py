@@ -165,7 +165,7 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
             annotator = annotations.annotator[positions].astype(np.int64)
             return table[annotator * n_classes + annotations.label[positions]]
 
-        return LeaveOneOut(annotations, log_joint(), log_given, True, gold)
+        return LeaveOneOut(annotations, log_joint(), log_given, is_log=True, gold=gold)
     none = np.zeros(0, dtype=np.int64)
     if params is not None and method.label_probabilities(params, none, none) is not None:
         item = annotations.item
@@ -186,7 +186,7 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
         score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)
         if score.shape[1] != n_classes:
             score = safe_log(result.posterior)
-        return LeaveOneOut(annotations, score, log_likelihood, True, gold)
+        return LeaveOneOut(annotations, score, log_likelihood, is_log=True, gold=gold)
     weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
     def votes(positions: Integers) -> Floats:
@@ -203,7 +203,8 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
             for part in parts
         ]
     )
-    return LeaveOneOut(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
+    is_log = bool(getattr(method, "log_odds", False))
+    return LeaveOneOut(annotations, score, votes, is_log=is_log, gold=gold)
 
 
 def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) -> LeaveOneOut:
@@ -213,7 +214,7 @@ def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) 
     def votes(positions: Integers) -> Floats:
         return classes[annotations.label[positions]]
 
-    return LeaveOneOut(annotations, annotations.votes(), votes, False, gold)
+    return LeaveOneOut(annotations, annotations.votes(), votes, is_log=False, gold=gold)
 
 
 def leave_subset_out(
@@ -239,7 +240,14 @@ def leave_subset_out(
     has_others = fitted.annotations.labels_per_item[annotations.item] > counted
     if gold is not None:
         has_others |= gold[annotations.item] >= 0
-    return LeaveOneOut(annotations, fitted.score, contribution, fitted.is_log, gold, has_others)
+    return LeaveOneOut(
+        annotations,
+        fitted.score,
+        contribution,
+        is_log=fitted.is_log,
+        gold=gold,
+        has_others=has_others,
+    )
 
 
 def has_other_labels(

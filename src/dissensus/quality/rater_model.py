@@ -1,24 +1,23 @@
-"""A model of ordered and numeric labels: severity, scale use and noise of every annotator.
+"""A model of ordered and numeric labels, and the probability that answers ignore the items.
 
-Annotator j rates item i, whose standing on the scale is theta, as
+Annotators have a severity, a use of the scale and a noise. Annotator j rates item i, whose standing
+on the scale is theta, as
 
     y[i, j] = level[j] + slope[j] * theta[i] + error,   theta ~ N(0, 1),   error ~ N(0, noise[j]²)
 
 on labels that are standardized over the crowd. Annotators are compared with the posterior mean of
 theta given the labels of all others, so that nobody agrees with themselves, and a regression on it
-needs no correction for its error. Levels and slopes are shrunk to their mean where they weigh
-other annotators; they are reported without
-shrinkage, with intervals.
+needs no correction for its error. Levels and slopes are shrunk to their mean where they weigh other
+annotators; they are reported without shrinkage, with intervals.
 
 Severity and scale use leave the correlation with the others as it is, and answers that do not
 depend on the item have expectation 0, whatever their distribution. Before the fit most of
 everybody's own mean and deviation is taken out: shrinkage of one outlying rater would otherwise
 move the others.
 
-Whose answers ignore the items: two hypotheses about all annotators at once.
-
 A correlation that is not significant may be that of somebody who answers at random, or of somebody
-with few labels. Fisher's z of every correlation r, with variance v = 1/(n - 3), is explained by
+with few labels. So there are two hypotheses about all annotators at once: Fisher's z of every
+correlation r, of classes too, with variance v = 1/(n - 3), is explained by
 
     random      z ~ N(0, v)                                                share pi
     attentive   z ~ N(zeta, v),   zeta ~ N(mu, tau²), cut below 0.1        share 1 - pi
@@ -46,6 +45,8 @@ from .label_scores import sum_by
 
 Mask = npt.NDArray[np.bool_]
 
+LEAST_LABELS = 8  # of annotators from whom the two hypotheses are learned
+
 _ROUNDS = 30
 _SPREAD = 0.05  # least variance of levels and of slopes
 _PRIOR_LABELS = 5.0  # pseudo-labels with the noise of the crowd
@@ -53,6 +54,16 @@ _LEAST_NOISE = 0.1  # variance, relative to the crowd's
 _OWN = 2.0  # pseudo-labels of the crowd in everybody's mean and deviation
 _LEAST_SLOPE = 0.02  # where it weighs a label
 _CONFIDENCE = 0.99  # of the intervals of levels and slopes
+
+_ROUNDS_OF_HYPOTHESES = 60
+_CUT = 0.1  # least zeta of an attentive annotator
+_PRIOR_RANDOM, _PRIOR_SIZE = 1.0, 18.0  # mode of Beta(2, 18)
+_PRIOR_WEIGHT, _PRIOR_MEAN, _PRIOR_SPREAD = 3.0, 0.6, 0.3
+_LEAST_SPREAD = 0.15
+_LEAST_SHARE, _MOST_SHARE = 0.01, 0.5
+_BOTH_ERRORS = 3.29  # 5 % error both ways, in standard deviations
+_Z = 1.959963984540054
+_MOST, _ONE = 0.95, 1 - 1e-12  # correlation in the mixture, where higher ones say no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +73,6 @@ class RaterModel(FrozenArrays):
     An annotator's several labels of an item are one answer, their mean. NaN where undefined.
     """
 
-    annotator: Integers  # (answer)
-    score: Floats  # (answer): standardized
-    others: Floats  # (answer): posterior mean of theta without the annotator; NaN without others
     n_answers: Integers  # (annotator): on items that others answered, too
     correlation: Floats  # (annotator): mean of Pearson's and Spearman's with the others
     level: Floats  # (annotator): mean label of an item at theta = 0
@@ -83,7 +91,7 @@ def fit_rater_model(answers: Relation, value: Floats, gold: Floats | None = None
         Who answered on which item.
     value
         The numbers: (answer).
-    known
+    gold
         Known values: (item), NaN where unknown. They count as those of a further annotator with
         little noise.
     """
@@ -99,19 +107,20 @@ def fit_rater_model(answers: Relation, value: Floats, gold: Floats | None = None
     y = (y - (y[own].mean() if own.any() else 0.0)) / (deviation or 1.0)
     shared = np.bincount(item, minlength=answers.n_items)[item] > 1
     leveled = _leveled(annotator, y, n_annotators + 1)
-    mean, variance = _others(item, annotator, leveled, shared, n_annotators, answers.n_items)
-    annotator, y, mean, variance = annotator[own], y[own], mean[own], variance[own]
-    shared = shared[own]
-    compared = annotator[shared]
-    reference = np.where(shared, mean, np.nan)
-    count = np.bincount(compared, minlength=n_annotators)
+    mean, variance = _others(
+        item, annotator, leveled, shared, gold=n_annotators, n_items=answers.n_items
+    )
+    compared = own & shared
+    annotator, y, mean, variance = (
+        annotator[compared],
+        y[compared],
+        mean[compared],
+        variance[compared],
+    )
     return RaterModel(
-        annotator,
-        y,
-        reference,
-        count,
-        rating_correlations(compared, y[shared], mean[shared], n_annotators),
-        *_regressions(compared, y[shared], mean[shared], variance[shared], n_annotators),
+        n_answers=np.bincount(annotator, minlength=n_annotators),
+        correlation=rating_correlations(annotator, y, mean, n_annotators),
+        **_regressions(annotator, y, m=mean, v=variance, n_annotators=n_annotators),
     )
 
 
@@ -194,7 +203,7 @@ def _others(
 
 def _regressions(
     annotator: Integers, y: Floats, m: Floats, v: Floats, n_annotators: int
-) -> tuple[Floats, ...]:
+) -> dict[str, Floats]:
     """Return level and slope with the reach of their intervals, and noise of every annotator."""
 
     def sums(values: Floats) -> Floats:
@@ -215,20 +224,9 @@ def _regressions(
             defined, t * np.sqrt(error * (1 / count + mean_m**2 / square)), np.nan
         )
         noise = np.sqrt(np.maximum(error - slope**2 * sums(v) / count, 0.0))
-    slope, level, noise = (np.where(defined, values, np.nan) for values in (slope, level, noise))
-    return level, level_error, slope, slope_error, noise
-
-
-LEAST_LABELS = 8  # of annotators from whom the two hypotheses are learned
-_ROUNDS_OF_REMOVAL = 60
-_CUT = 0.1  # least zeta of an attentive annotator
-_PRIOR_RANDOM, _PRIOR_SIZE = 1.0, 18.0  # mode of Beta(2, 18)
-_PRIOR_WEIGHT, _PRIOR_MEAN, _PRIOR_SPREAD = 3.0, 0.6, 0.3
-_LEAST_SPREAD = 0.15
-_LEAST_SHARE, _MOST_SHARE = 0.01, 0.5
-_BOTH_ERRORS = 3.29  # 5 % error both ways, in standard deviations
-_Z = 1.959963984540054
-_MOST, _ONE = 0.95, 1 - 1e-12  # correlation in the mixture, where higher ones say no more
+    estimates = {"level": level, "slope": slope, "noise": noise}
+    reaches = {"level_error": level_error, "slope_error": slope_error}
+    return reaches | {name: np.where(defined, values, np.nan) for name, values in estimates.items()}
 
 
 class Following(NamedTuple):
@@ -266,13 +264,13 @@ def following(correlation: Floats, size: Floats, n_labels: Floats) -> Following:
     separation = max(mean - spread, _CUT)  # zeta of an attentive annotator with a low correlation
     needed = 3 + (_BOTH_ERRORS / separation) ** 2 * np.clip(weight, 0.0, 1.0)
     return Following(
-        correlation,
-        np.tanh(center - reach),
-        np.tanh(center + reach),
-        correlation * np.sqrt(np.maximum(size - 1, 0)),
-        n_labels,
-        expit(_log_odds(z, v, share, mean, spread)),
-        np.maximum(np.ceil(needed), LEAST_LABELS + 2.0),
+        correlation=correlation,
+        low=np.tanh(center - reach),
+        high=np.tanh(center + reach),
+        z=correlation * np.sqrt(np.maximum(size - 1, 0)),
+        n_labels=n_labels,
+        p_random=expit(_log_odds(z, v, share=share, mean=mean, spread=spread)),
+        needed=np.maximum(np.ceil(needed), LEAST_LABELS + 2.0),
     )
 
 
@@ -290,8 +288,8 @@ def _log_odds(z: Floats, v: Floats, share: float, mean: float, spread: float) ->
 def _fit(z: Floats, v: Floats) -> tuple[float, float, float]:
     """Return the share of random annotators, and mean and spread of the attentive ones."""
     share, mean, spread = 0.1, _PRIOR_MEAN, _PRIOR_SPREAD
-    for _ in range(_ROUNDS_OF_REMOVAL):
-        weight = expit(-_log_odds(z, v, share, mean, spread))  # of the attentive
+    for _ in range(_ROUNDS_OF_HYPOTHESES):
+        weight = expit(-_log_odds(z, v, share=share, mean=mean, spread=spread))  # of the attentive
         share = (len(z) - weight.sum() + _PRIOR_RANDOM) / (len(z) + _PRIOR_SIZE)
         share = float(np.clip(share, _LEAST_SHARE, _MOST_SHARE))
         total = weight.sum() + _PRIOR_WEIGHT

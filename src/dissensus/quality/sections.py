@@ -1,13 +1,9 @@
-"""Tables and details of annotators and items, the same for classes and numbers.
+"""Scores of annotators and items as people see them: tables of pages, the terminal, and charts.
 
-Large data are cut, the worst and most doubtful first, and the page says so.
-
-How `dissensus identify` prints scores of annotators and items.
-
-Figures of two scores against each other: of annotators, and of items.
-
-Scores that rank alike lie along a line; who or what is far from it is good by one score and bad by
-the other. Spearman's rank correlation sums it up.
+Tables and details of pages are the same for classes and numbers; large data are cut, the worst and
+most doubtful first, and the page says so. `dissensus identify` prints the worst first, too. A chart
+draws two scores against each other: those that rank alike lie along a line, and who or what is far
+from it is good by one score and bad by the other; Spearman's rank correlation sums it up.
 """
 
 from __future__ import annotations
@@ -20,18 +16,20 @@ import numpy as np
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
-from ..base.names import Names, as_names
+from ..base.names import Names, abbreviate, as_names
 from ..base.storage import as_plain, as_rows
+from ..errors import Note
 from ..pages import charts
 from ..pages.charts import BLUE, RED, VERDICT_COLOURS, Figure
 from ..pages.embedding import embedded_image
 from ..pages.sections import Column, SortableTable
-from ..pages.terminal import echo, print_table, print_text
+from ..pages.terminal import echo, print_table, print_text, with_flags
 from ..pages.wording import amount, formatted, interval, percent
 from ..result import Table
 from .correlation import within_ranks
+from .items import CAUSES
 from .scores import Scored, find_score
-from .verdicts import rating_scores
+from .verdicts import FAULTS, rating_scores
 
 if TYPE_CHECKING:
     from ..deep.learning.label_trainer import Hardness
@@ -47,6 +45,24 @@ _MAX_LABELS = 60  # of one item
 _MAX_EXAMPLES = 10  # labels of one annotator
 _MAX_CLASSES = 20  # of annotators' confusion matrices
 _SHORT = 120  # characters of a text in the table
+
+_SENTENCES = 5  # sentences, pairs and changes on a screen
+_CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
+
+_MOST = 2000  # points, above which they are counted in cells
+_FEW = 200  # points that are drawn large
+_CELLS = 40  # along each axis
+_AXES = {
+    "trace": "trace of the confusion matrix",
+    "spam_score": "spam score (0 a spammer, 1 a hammer)",
+    "ability": "GLAD's ability",
+    "entropy": "entropy of the labels (nats)",
+    "waum": "WAUM (low: hard)",
+    "waum_perworker": "WAUM, a network for each annotator (low: hard)",
+    "aum": "AUM (low: hard)",
+    "aumc": "AUM of the majority label (low: hard)",
+}
+PRUNED = {"too hard": RED, "kept": BLUE}
 
 
 def shown_annotators(report: Report | NumberReport) -> Integers:
@@ -75,7 +91,7 @@ def annotator_columns(report: Report | NumberReport) -> Table:
 
 
 def annotator_table(
-    report: Report | NumberReport, examples: Integers, truth: Any, given: Any
+    report: Report | NumberReport, examples: Integers, truth: Any, answers: Any
 ) -> tuple[SortableTable, list[dict[str, Any]]]:
     """Return the annotators, the worst first, and the details of each.
 
@@ -85,7 +101,7 @@ def annotator_table(
         The report.
     examples
         Rows of the annotations that are examples of labels that differ, the clearest first.
-    truth, given
+    truth, answers
         The label of every item, and that of every annotation, as texts.
     """
     annotations, scores = report.annotations, report.annotator_scores
@@ -120,7 +136,7 @@ def annotator_table(
     ):
         labels = differing.get(annotator)
         if labels is not None and len(labels) < _MAX_EXAMPLES:
-            labels.append([annotations.items[item], given[row], truth[item]])
+            labels.append([annotations.items[item], answers[row], truth[item]])
     small = scores.peers is not None and scores.confusion.shape[1] <= _MAX_CLASSES
     details = as_rows(
         {
@@ -136,7 +152,15 @@ def annotator_table(
     )
     caption = f"{amount(len(annotators), 'annotator', annotations.n_annotators)}, the worst first"
     kinds, hint = [[word] for word in verdict], "name or verdict"
-    table = SortableTable("annotator-table", caption, columns, kinds, "annotator", hint, "Verdict")
+    table = SortableTable(
+        name="annotator-table",
+        caption=caption,
+        columns=columns,
+        kinds=kinds,
+        details="annotator",
+        hint=hint,
+        filter="Verdict",
+    )
     return table, details
 
 
@@ -177,8 +201,9 @@ def shortened(text: str | None) -> str:
 
 def item_table(
     report: Report | NumberReport,
-    shown: Integers,
-    given: Array,
+    codes: Integers,
+    *,
+    answers: Array,
     label: Column,
     columns: Mapping[str, Column],
     details: Mapping[str, Sequence[Any]],
@@ -191,9 +216,9 @@ def item_table(
     ----------
     report
         The report.
-    shown
-        Items by code.
-    given
+    codes
+        The items by code.
+    answers
         What every annotation says: (annotation).
     label
         The label or value of the items.
@@ -203,15 +228,15 @@ def item_table(
         How the items are ordered, in words.
     """
     annotations, texts, known_labels = report.annotations, report.texts, report.known
-    items = annotations.items[shown].tolist()
+    items = annotations.items[codes].tolist()
     names: dict[str, int] = {}
     labels = []
-    for item in shown.tolist():
+    for item in codes.tolist():
         start, end = annotations.index[item : item + 2].tolist()
         end = min(end, start + _MAX_LABELS)
         people = annotations.annotators[annotations.annotator[start:end]].tolist()
-        codes = [names.setdefault(name, len(names)) for name in people]
-        labels.append(list(zip(codes, given[start:end].tolist(), strict=True)))
+        people_codes = [names.setdefault(name, len(names)) for name in people]
+        labels.append(list(zip(people_codes, answers[start:end].tolist(), strict=True)))
     gold = [known_labels.get(name) for name in items]
     written = [
         label.values[k] if label.form is None else formatted(x, label.form)
@@ -222,7 +247,7 @@ def item_table(
         "name": items,
         "label": written,
         **details,
-        "n": annotations.labels_per_item[shown].tolist(),
+        "n": annotations.labels_per_item[codes].tolist(),
         "text": text,
         "image": [embedded_image(content, report.folder) for content in text],
         "gold": gold,
@@ -239,22 +264,18 @@ def item_table(
         shown_columns["known"] = Column(
             ["" if known_label is None else known_label for known_label in gold], classes=differs
         )
-    caption = f"{amount(len(shown), 'item', annotations.n_items)}, {order}"
+    caption = f"{amount(len(codes), 'item', annotations.n_items)}, {order}"
     hint = "item, text or label" if texts else "a word"
     table = SortableTable(
-        "item-table",
-        caption,
-        {**shown_columns, **columns},
-        kinds,
-        "item",
-        hint,
-        "Show" if kinds else "",
+        name="item-table",
+        caption=caption,
+        columns={**shown_columns, **columns},
+        kinds=kinds,
+        details="item",
+        hint=hint,
+        filter="Show" if kinds else "",
     )
     return table, rows, list(names)
-
-
-_SENTENCES = 5  # sentences, pairs and changes on a screen
-_CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
 
 
 def score_json(scored: Scored) -> dict[str, Any]:
@@ -277,10 +298,6 @@ def print_score(scored: Scored, top: int) -> None:
 
 def print_items(table: dict[str, Any], top: int) -> None:
     """Print the items, the hard ones first."""
-    import numpy as np
-
-    from .items import CAUSES
-
     rank = {cause: position for position, cause in enumerate(_CAUSES)}
     cause = np.array([rank.get(reason, len(rank)) for reason in table["cause"].tolist()])
     order = np.lexsort((table["confidence"], cause))
@@ -302,8 +319,6 @@ def print_items(table: dict[str, Any], top: int) -> None:
 
 def print_annotators(scores: AnnotatorScores, top: int) -> None:
     """Print the annotators, the worst first, and the evidence."""
-    from .verdicts import FAULTS
-
     order = scores.worst.tolist()
     names, follow, styles = (
         scores.annotations.annotators,
@@ -335,7 +350,7 @@ def print_annotators(scores: AnnotatorScores, top: int) -> None:
     for code in suspect[:_SENTENCES]:
         echo(f"{names[code]} ({scores.verdict[code]}): {scores.evidence[code]}")
     if "likely random" in scores.verdict_counts and not scores.basis.gold_labels.any():
-        echo("Known items (--gold) would settle who is only likely random.")
+        _print_note("", "Known items ({}) would settle who is only likely random.", gold=True)
     if scores.copies is not None:
         _print_copies(scores.copies)
 
@@ -363,15 +378,13 @@ def _print_copies(copies: Any) -> None:
         )
     if len(copies.pairs) > _SENTENCES:
         n_more = len(copies.pairs) - _SENTENCES
-        echo(f"{n_more} more pairs agree too much; all are in --json.")
+        _print_note(f"{n_more} more pairs agree too much", "all are in {}.", json=True)
     if copies.sampled < 1:
         echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
 
 
 def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
     """Print what was dropped and what that changed."""
-    from ..base.names import abbreviate
-
     echo(f"{cleaned.sentence}.")
     for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
         if len(names):
@@ -380,35 +393,24 @@ def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
         before, after = change.before or "undecided", change.after or "undecided"
         echo(f"  {change.item}: {before} → {after}")
     if len(cleaned.changes) > _SENTENCES:
-        echo(f"  … {len(cleaned.changes) - _SENTENCES} more; all are in --json.")
+        n_more = len(cleaned.changes) - _SENTENCES
+        _print_note(f"  … {n_more} more", "all are in {}.", json=True)
     echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
 
 
 def _print_more(rows: int, top: int) -> None:
     if rows > top:
-        echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+        _print_note(f"{rows - top} more", "shows all, -o FILE writes them.", top=rows)
+
+
+def _print_note(sentence: str, remedy: str, **instead: Any) -> None:
+    echo(with_flags(Note(sentence, remedy=remedy, **instead)))
 
 
 def _cell(value: Any) -> str:
     if math.isnan(value):
         return ""
     return f"{value:.3f}" if float(value) != int(value) else str(int(value))
-
-
-_MOST = 2000  # points, above which they are counted in cells
-_FEW = 200  # points that are drawn large
-_CELLS = 40  # along each axis
-_AXES = {
-    "trace": "trace of the confusion matrix",
-    "spam_score": "spam score (0 a spammer, 1 a hammer)",
-    "ability": "GLAD's ability",
-    "entropy": "entropy of the labels (nats)",
-    "waum": "WAUM (low: hard)",
-    "waum_perworker": "WAUM, a network for each annotator (low: hard)",
-    "aum": "AUM (low: hard)",
-    "aumc": "AUM of the majority label (low: hard)",
-}
-PRUNED = {"too hard": RED, "kept": BLUE}
 
 
 def annotator_pair(scores: AnnotatorScores) -> Figure | None:
@@ -431,22 +433,22 @@ def item_pair(hard: Hardness, entropy: Scored) -> Figure | None:
 
 
 def score_pair(
-    one: Scored,
-    other: Scored,
+    x_score: Scored,
+    y_score: Scored,
     *,
     groups: Names | None = None,
     palette: Mapping[str, str] | None = None,
 ) -> Figure | None:
     """Return two scores of the same annotators or items; nothing if fewer than two have both."""
-    x, y = one.values.astype(float), other.values.astype(float)
+    x, y = x_score.values.astype(float), y_score.values.astype(float)
     defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
     if len(defined) < 2:
         return None
-    of, names = one.score.of, (one.score.name, other.score.name)
+    of, names = x_score.score.of, (x_score.score.name, y_score.score.name)
     x, y = x[defined], y[defined]
     words = _correlation(x, y)
-    if len(defined) < len(one.values):
-        words += f" {len(one.values) - len(defined)} {of}s without both scores are not shown."
+    if len(defined) < len(x_score.values):
+        words += f" {len(x_score.values) - len(defined)} {of}s without both scores are not shown."
     axes = [
         charts.number(field, _AXES.get(name, _plain(name)), scale={"zero": False})
         for field, name in zip("xy", names, strict=True)
@@ -454,7 +456,7 @@ def score_pair(
     if len(defined) > _MOST:
         spec = _cells(x, y, axes, of)
     else:
-        columns: dict[str, Array] = {of: one.names[defined], "x": x.round(4), "y": y.round(4)}
+        columns: dict[str, Array] = {of: x_score.names[defined], "x": x.round(4), "y": y.round(4)}
         encoding: dict[str, Any] = {"x": axes[0], "y": axes[1]}
         tooltip = [{"field": of}, *({**a, "format": ".3f"} for a in axes)]
         if len(np.unique(y)) < len(y) / 10:

@@ -1,7 +1,10 @@
-"""A verdict on every annotator, and a sentence with the reason.
+"""A verdict on every annotator, what it rests on, and a sentence with the reason.
 
-Verdicts rest on how far labels follow the items (`annotator_evidence.py`), not on how often they
-agree: somebody who rates all items two points higher follows them, too. The first that holds:
+Verdicts rest on how far labels follow the items, not on how often they agree: somebody who rates
+all items two points higher follows them, too. Classes are compared with the shares of the others'
+labels, ordered labels and numbers with the mean of the others under a model of severity and scale
+use. The behaviour of annotators, as amount, variety and speed, needs no truth. The first verdict
+that holds:
 
     constant        one answer 95 % of the time, no more than by chance related to the items, and a
                     typical annotator would not answer so alike
@@ -18,13 +21,6 @@ agree: somebody who rates all items two points higher follows them, too. The fir
 None of the first four is given to an annotator who surely follows 10 known items or more, and none
 with fewer than 10 labels on items of others. The styles, harsh to noisy, are for ordered labels and
 numbers, and no faults. Only random and constant annotators are proposed to be left out.
-
-What verdicts on annotators rest on, the same for classes, ordered labels and numbers.
-
-Classes are compared with the shares of the others' labels, ordered labels and numbers with the mean
-of the others under a model of severity and scale use.
-
-Annotator behaviour without reference to the truth: amount, variety, agreement and speed.
 """
 
 from __future__ import annotations
@@ -49,6 +45,32 @@ from .rater_model import Following, RaterModel, fit_rater_model, following
 
 if TYPE_CHECKING:
     from .annotator_scores import AnnotatorScores
+
+
+UNKNOWN = "too few labels"
+ATTENTIVE = "attentive"
+FAULTS = ("random", "constant", "reversed", "likely random")
+LEFT_OUT = ("random", "constant")  # whose labels may be left out
+FLAGGED = ("random", "likely random", "constant")  # whose labels may ignore the items
+STYLES = ("noisy", "harsh", "lenient", "central", "extreme")
+# The worst first.
+VERDICTS = (*FAULTS, UNKNOWN, *STYLES, ATTENTIVE)
+
+ENOUGH = 10  # labels for a verdict; known items for one by them
+ONE_ANSWER = 0.95  # share of one answer from which on it is always given
+UNTYPICAL = float(np.log(0.01))  # log probability below which typical annotators vary more
+RELATED = 1.96  # standard deviations above which labels follow the items
+REVERSED = -3.1  # standard deviations
+RANDOM, LIKELY, POSSIBLE = 0.9, 0.5, 0.05  # probabilities of random answers
+CLOSE = 0.2  # correlation above which nobody is random
+FOLLOWS_GOLD = 2.33  # standard deviations
+MINOR = 5  # labels outside the commonest class, without which classes show nothing
+SHIFTED = 0.25  # standard deviations of labels
+NARROW, WIDE = 0.8, 1.25  # slope, and noise, relative to the median
+DRIFTED = 0.01  # p-value of a change over time that is reported, over all annotators
+_ORDINARY = 0.5  # highest probability of random answers of those whose median is usual
+_CONFIDENCE = 0.99  # of the intervals of styles
+_LEAST_SLOPE = 0.25  # of the median, where it divides noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +124,15 @@ def annotator_behaviour(annotations: Annotations | Numbers) -> Behaviour:
     if isinstance(annotations, Annotations):
         agreement = agreement_with_others(annotations)
     return Behaviour(
-        labels,
-        np.bincount(owner, minlength=n),
-        np.where(labels > 0, largest, np.nan),
-        top,
-        decode(values, top),
-        np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
-        longest_runs(annotations),
-        _median_seconds(annotations),
-        agreement,
+        labels=labels,
+        classes_used=np.bincount(owner, minlength=n),
+        top_share=np.where(labels > 0, largest, np.nan),
+        top_code=top,
+        top_label=decode(values, top),
+        entropy=np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
+        longest_run=longest_runs(annotations),
+        seconds=_median_seconds(annotations),
+        agreement=agreement,
     )
 
 
@@ -130,7 +152,7 @@ def time_order(annotations: Relation) -> Integers | None:
     time = annotations.columns.get("time")
     if time is None or time.dtype.kind not in "iufM":
         return None
-    timed = np.flatnonzero(_known(time))
+    timed = np.flatnonzero(_is_defined(time))
     return timed[np.lexsort((time[timed], annotations.annotator[timed]))]
 
 
@@ -158,24 +180,17 @@ def _median_seconds(annotations: Relation) -> Floats:
     duration = annotations.columns.get("duration")
     if duration is None or duration.dtype.kind not in "iufm":
         return np.full(annotations.n_annotators, np.nan)
-    timed = np.flatnonzero(_known(duration))
+    timed = np.flatnonzero(_is_defined(duration))
     seconds = duration[timed]
     if seconds.dtype.kind == "m":
         seconds = seconds / np.timedelta64(1, "s")
     return median_by(annotations.annotator[timed], seconds.astype(float), annotations.n_annotators)
 
 
-def _known(values: Array) -> Array:
+def _is_defined(values: Array) -> Array:
     if values.dtype.kind in "Mm":
         return ~np.isnat(values)
     return np.ones(len(values), dtype=bool) if values.dtype.kind in "iu" else ~np.isnan(values)
-
-
-ENOUGH = 10  # labels for a verdict; known items for one by them
-ONE_ANSWER = 0.95  # share of one answer from which on it is always given
-_ORDINARY = 0.5  # highest probability of random answers of those whose median is usual
-_CONFIDENCE = 0.99  # of the intervals of styles
-_LEAST_SLOPE = 0.25  # of the median, where it divides noise
 
 
 class Bounded(NamedTuple):
@@ -227,7 +242,12 @@ def class_evidence(
         on_gold = class_correlation(annotations, of_known, known_chunks(annotations, gold))
         gold_z, gold_labels = on_gold.correlation * np.sqrt(on_gold.size - 1), on_gold.n_labels
     return Evidence(
-        follow, typical, correlation.n_minor, _if_enough(gold_z, gold_labels), gold_labels, None
+        following=follow,
+        log_typical=typical,
+        n_minor=correlation.n_minor,
+        gold_z=_if_enough(gold_z, gold_labels),
+        gold_labels=gold_labels,
+        styles=None,
     )
 
 
@@ -254,12 +274,12 @@ def rating_evidence(
         gold_labels = np.bincount(annotator, minlength=n)
         gold_z = rating_correlations(annotator, own, truth, n) * np.sqrt(gold_labels - 1.0).clip(0)
     return Evidence(
-        follow,
-        typical,
-        np.full(n, np.inf),
-        _if_enough(gold_z, gold_labels),
-        gold_labels,
-        _styles(model, follow),
+        following=follow,
+        log_typical=typical,
+        n_minor=np.full(n, np.inf),
+        gold_z=_if_enough(gold_z, gold_labels),
+        gold_labels=gold_labels,
+        styles=_styles(model, follow),
     )
 
 
@@ -309,27 +329,6 @@ def _styles(model: RaterModel, follow: Following) -> Styles:
     )
 
 
-UNTYPICAL = float(np.log(0.01))  # log probability below which typical annotators vary more
-RELATED = 1.96  # standard deviations above which labels follow the items
-REVERSED = -3.1  # standard deviations
-RANDOM, LIKELY, POSSIBLE = 0.9, 0.5, 0.05  # probabilities of random answers
-CLOSE = 0.2  # correlation above which nobody is random
-FOLLOWS_GOLD = 2.33  # standard deviations
-MINOR = 5  # labels outside the commonest class, without which classes show nothing
-SHIFTED = 0.25  # standard deviations of labels
-NARROW, WIDE = 0.8, 1.25  # slope, and noise, relative to the median
-DRIFTED = 0.01  # p-value of a change over time that is reported, over all annotators
-
-UNKNOWN = "too few labels"
-ATTENTIVE = "attentive"
-FAULTS = ("random", "constant", "reversed", "likely random")
-LEFT_OUT = ("random", "constant")  # whose labels may be left out
-FLAGGED = ("random", "likely random", "constant")  # whose labels may ignore the items
-STYLES = ("noisy", "harsh", "lenient", "central", "extreme")
-# The worst first.
-VERDICTS = (*FAULTS, UNKNOWN, *STYLES, ATTENTIVE)
-
-
 def judge(evidence: Evidence, top_share: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return the index of every annotator's verdict in `VERDICTS`.
 
@@ -341,13 +340,13 @@ def judge(evidence: Evidence, top_share: npt.NDArray[np.float64]) -> npt.NDArray
     enough = follow.n_labels >= ENOUGH
     suspect = enough & ~(evidence.gold_z > FOLLOWS_GOLD)
     untypical = evidence.log_typical < UNTYPICAL
-    apart = suspect & (follow.low < CLOSE) & (evidence.n_minor >= MINOR)
+    at_odds = suspect & (follow.low < CLOSE) & (evidence.n_minor >= MINOR)
     undecided = ~(follow.p_random <= POSSIBLE) & ~related
     rules = {
         "constant": suspect & (top_share >= ONE_ANSWER) & ~related & untypical,
         "reversed": suspect & (follow.z < REVERSED),
-        "random": apart & (follow.p_random >= RANDOM),
-        "likely random": apart & (follow.p_random >= LIKELY),
+        "random": at_odds & (follow.p_random >= RANDOM),
+        "likely random": at_odds & (follow.p_random >= LIKELY),
         UNKNOWN: ~enough | (undecided & ~(evidence.gold_z > FOLLOWS_GOLD)),
     }
     if evidence.styles is not None:
