@@ -107,15 +107,20 @@ def load_arrays(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def damage(summary: str, remedy: str = "") -> Iterator[None]:
-    """Turn any error while stored state is read into one line; none of it can be trusted."""
+def damage(summary: str, remedy: str = "", **instead: Any) -> Iterator[None]:
+    """Turn any error while stored state is read into one line; none of it can be trusted.
+
+    With keywords the remedy is theirs, as an error has it; without, it ends the line.
+    """
     try:
         yield
     except DissensusError:
         raise
     except Exception as problem:
-        first = " ".join(str(problem).split())[:200] or type(problem).__name__
-        raise DataError(f"{summary} ({first}){remedy}") from None
+        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+        if instead:
+            raise DataError(f"{summary} ({reason})", remedy=remedy, **instead) from None
+        raise DataError(f"{summary} ({reason}){remedy}") from None
 
 
 def digest_of(arrays: Path, notes: dict[str, Any]) -> str:
