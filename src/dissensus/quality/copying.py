@@ -342,8 +342,8 @@ class PairStatistics:
         )
         either = np.einsum("mt,mt->m", posterior[equal], one_gives + other_gives) / 2
         # How much more probable an equal label is as a copy than independently.
-        both = np.einsum("mt,mt,mt->m", posterior[equal], one_gives, other_gives)
-        gain = either / both - 1
+        independently = np.einsum("mt,mt,mt->m", posterior[equal], one_gives, other_gives)
+        gain = either / independently - 1
         for position, copied in enumerate(_SHARES):
             fit = np.log1p(copied * gain)
             self.fit[position] += np.bincount(pair[equal], fit, minlength=n_pairs)

@@ -146,11 +146,7 @@ def shard_rows(
         n_items=starts[-1],
         most_items=max(sizes),
         has_gold=bool(dictionary.gold),
-        scale=ordered_by(labels[2]).scale
-        if detects
-        else "ordinal"
-        if scale == "ordinal"
-        else "nominal",
+        scale=ordered_by(labels[2]).scale if detects else declared,
     )
 
 
@@ -214,7 +210,8 @@ def disk_space(folder: str | Path) -> Iterator[None]:
             yield
     except OutputError as problem:
         cause = problem.__context__
-        if not isinstance(cause, Exception) or not reason(cause).endswith(_FULL):
+        is_full = isinstance(cause, Exception) and reason(cause).endswith(_FULL)
+        if problem.message.remedies or not is_full:
             raise
         raise problem.or_else("names a folder on another disk", work=...) from None
 
