@@ -280,7 +280,7 @@ class _Table(NamedTuple):
 
 def new_rows(
     path: Path,
-    seen: Mark | None = None,
+    earlier: Mark | None = None,
     columns: Mapping[str, str] | None = None,
     missing: str = "error",
     *,
@@ -300,7 +300,7 @@ def new_rows(
     if not isinstance(table, _Table):
         return NewRows(unfinished=table)
     name, first, ended = path.name, _digest(table.texts.head(1)), table.ended
-    own = None if seen is None else table.counted(seen)
+    own = None if earlier is None else table.counted(earlier)
     marks_alike = {file: mark for file, mark in alike(first).items() if file != name}
     origin, start = _origin(path, table, marks_alike, columns)
     if (
@@ -314,7 +314,7 @@ def new_rows(
         return NewRows(is_unclear=True)
     if start <= (own or 0):
         origin, start = None, own or 0
-    replaced = seen if own is None else None  # of another file of this name
+    replaced = earlier if own is None else None  # of another file of this name
     empty = _digest(table.texts.clear())
     if replaced is not None and origin is None and first in (replaced.first, empty):
         raise DataError(
@@ -322,7 +322,7 @@ def new_rows(
             "only grow, and a new file needs a new name"
         )
     is_moved = origin is not None and not (path.parent / origin).exists()
-    counts = [(seen, own), (marks_alike[origin] if origin and is_moved else None, start)]
+    counts = [(earlier, own), (marks_alike[origin] if origin and is_moved else None, start)]
     gone = [mark.last for mark, rows in counts if mark and mark.last and rows == mark.rows]
     stop = table.texts.height if settled else max(ended, start)
     unfinished = table.last_line if stop == ended else None
@@ -330,7 +330,7 @@ def new_rows(
     is_own = start <= ended or is_moved or (own or 0) > ended
     last = table.row(ended) if stop > ended and is_own else None
     mark = Mark(ended, first, _digest(table.texts.head(ended)), last)
-    if mark == seen or not (seen or mark.rows or mark.last):
+    if mark == earlier or not (earlier or mark.rows or mark.last):
         return NewRows(unfinished=unfinished)
     marks: dict[str, Mark | None] = {name: mark}
     if replaced is not None:  # its rows may have another name now
