@@ -178,7 +178,7 @@ def best_pairs(
     if len(free) <= _FEW:
         return random_pairs(items, free, rng)
     group, mean, size = _group_items(posterior[items])
-    judged = _most_informative(mean, size, free, noise_model, cost)
+    judged = _most_informative(mean, size, free, noise_model=noise_model, cost=cost)
     gain = information_table(mean, noise_model.matrix[judged], noise_model.noise[judged])
     gain = gain / cost[judged] * (1 + 1e-6 * rng.random(gain.shape))
     width = min(len(judged), _MAX_WIDTH, width)
@@ -232,7 +232,7 @@ def choose(
 ) -> Selection:
     """Return the labels to request."""
     none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
-    rounds = [Selection(none, none, nothing, nothing, nothing)]
+    rounds = [Selection(none, none, gain=nothing, before=nothing, after=nothing)]
     chooser = _Chooser(state, policy, constraints, rng)
     while (selection := chooser.next_round()) is not None:
         rounds.append(selection)

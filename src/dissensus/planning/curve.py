@@ -105,7 +105,7 @@ def expected_curve(
     runs = []
     for draw in range(draws):
         rng = np.random.default_rng([seed, draw])
-        runs.append(_simulated_run(state, policy, constraints, stages, rng))
+        runs.append(_simulated_run(state, policy, constraints, stages=stages, rng=rng))
         progress(draw + 1, draws)
     labels, cost, right = np.array(runs).transpose(2, 1, 0)  # (stage, draw) each
     right += state.accuracy() - right[0].mean()  # the mean at the start is known

@@ -258,7 +258,9 @@ def posterior_state(
     """Return the posterior state of a result."""
     result = result or fit(annotations, seed)
     posterior = np.asarray(result.posterior)
-    return PosteriorState(annotations, posterior, _counts(result), result, probabilities)
+    return PosteriorState(
+        annotations, posterior, counts=_counts(result), result=result, probabilities=probabilities
+    )
 
 
 def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:

@@ -248,7 +248,13 @@ def plan_labels(
     if min_gain is None:
         min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
     best = float((selection.gain / price[selection.annotator]).max(initial=0.0))
-    stop, reason = _verdict(errors, target, best >= min_gain, len(selection.item), unidentifiable)
+    stop, reason = _verdict(
+        errors,
+        target=target,
+        worthwhile=best >= min_gain,
+        n=len(selection.item),
+        unidentifiable=unidentifiable,
+    )
     before, after = (
         np.where(identifiable[selection.item], right, np.nan)
         for right in (selection.before, selection.after)

@@ -114,7 +114,9 @@ def identify_on_answers(
         "n_empty": np.bincount(answers.item[answers.empty], minlength=answers.n_items)[order],
         "distance": item_distance[order],
     }
-    return AnswerScores(result, table, items, evidence, confidence)
+    return AnswerScores(
+        result, annotators=table, items=items, evidence=evidence, confidence=confidence
+    )
 
 
 def _distances(answers: Answers, within: Distances, confidence: float) -> dict[str, Array]:

@@ -235,7 +235,13 @@ class SharedLabels:
     def on(self, rows: Array | slice = slice(None)) -> ItemSet:
         """Return these labels with their items, by default all."""
         n = int(self.included.sum())
-        return ItemSet(self.item[rows], self.annotator[rows], n, self.n_classes, self.ordered)
+        return ItemSet(
+            self.item[rows],
+            self.annotator[rows],
+            n_annotators=n,
+            n_classes=self.n_classes,
+            ordered=self.ordered,
+        )
 
     def loadings(self) -> Floats:
         """Return how far annotators follow the items, 0 for those left out: (annotator)."""
@@ -344,7 +350,7 @@ def fit_one_camp(
                 slope = followed - by_annotator(mean)[:, 0] - _RIDGE * (alpha - 1)
                 alpha += np.clip(slope / (by_annotator(variance)[:, 0] + _RIDGE), -0.5, 0.5)
                 alpha = np.clip(alpha, 0.0, 10.0)
-    return OneCamp(item, annotator, votes, alpha, beta)
+    return OneCamp(item, annotator, votes=votes, alpha=alpha, beta=beta)
 
 
 def _draw_log_shares(rng: np.random.Generator, votes: Floats) -> Floats:
@@ -398,7 +404,14 @@ def fit_one_ordered_camp(items: ItemSet, item: Integers, label: Array) -> OneOrd
     precision = 1 + np.bincount(item, weight * slope, n_items)
     mean = np.bincount(item, weight * score, n_items) / precision
     in_order = label[np.lexsort((label, annotator))]
-    return OneOrderedCamp(item, annotator, in_order, mean, 1 / np.sqrt(precision), loading)
+    return OneOrderedCamp(
+        item,
+        annotator,
+        label=in_order,
+        mean=mean,
+        deviation=1 / np.sqrt(precision),
+        loading=loading,
+    )
 
 
 def normal_scores(annotator: Integers, label: Array) -> Floats:

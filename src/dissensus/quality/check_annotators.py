@@ -59,8 +59,8 @@ def check_items(annotations: Relation) -> Iterator[Finding]:
             "unlabelled-items",
             f"{many(len(unlabelled), 'item')} {verb(len(unlabelled), 'have')} no label.",
             len(unlabelled),
-            first_quoted(annotations.items[unlabelled[:3]]),
-            "have them labelled, or leave them out",
+            examples=first_quoted(annotations.items[unlabelled[:3]]),
+            remedy="have them labelled, or leave them out",
         )
     labelled = int((size > 0).sum())
     single = np.flatnonzero(size == 1)
@@ -80,8 +80,8 @@ def check_items(annotations: Relation) -> Iterator[Finding]:
             f"{many(len(single), 'item')} ({share:.1%}) {verb(len(single), 'have')} one label: "
             "nothing can correct it.",
             len(single),
-            first_quoted(annotations.items[single[:3]]),
-            "`dissensus next` says where more labels help most",
+            examples=first_quoted(annotations.items[single[:3]]),
+            remedy="`dissensus next` says where more labels help most",
             severity=SERIOUS if share > 0.5 else KNOWING,
         )
     if labelled and size.max() == 2 and isinstance(annotations, Annotations):
@@ -104,8 +104,8 @@ def check_crowd(annotations: Relation) -> Iterator[Finding]:
             f"{'One annotator' if active == 1 else 'Two annotators'}: labels alone do not "
             "identify who is right.",
             active,
-            first_quoted(annotations.annotators[load > 0]),
-            "a third annotator, or gold",
+            examples=first_quoted(annotations.annotators[load > 0]),
+            remedy="a third annotator, or gold",
             severity=SERIOUS,
         )
     elif active and 2 * load.max() > len(annotations):
@@ -114,8 +114,8 @@ def check_crowd(annotations: Relation) -> Iterator[Finding]:
             "dominant-annotator",
             f"One annotator gave {load.max() / len(annotations):.0%} of the labels.",
             int(load.max()),
-            (f"{quoted(annotations.annotators[most])} ({load.max()} labels)",),
-            "most estimates are this annotator's opinion; spread the work",
+            examples=(f"{quoted(annotations.annotators[most])} ({load.max()} labels)",),
+            remedy="most estimates are this annotator's opinion; spread the work",
         )
     light = np.flatnonzero((load > 0) & (load < _LIGHT))
     if 2 * len(light) > active:
@@ -164,8 +164,8 @@ def check_groups(annotations: Relation) -> Iterator[Finding]:
         f"Annotators fall into {len(order)} groups that share no item: "
         "they cannot be compared between groups.",
         len(order),
-        tuple(examples),
-        "give some items to annotators of every group, or analyse each group separately",
+        examples=tuple(examples),
+        remedy="give some items to annotators of every group, or analyse each group separately",
         severity=SERIOUS if outside > _APART * len(annotations) else KNOWING,
     )
 
@@ -217,12 +217,12 @@ def _one_class(streams: Streams) -> Iterator[Finding]:
         f"{many(len(flagged), 'annotator')} always {verb(len(flagged), 'give')} one class where "
         f"others do not ({total / len(annotations):.1%} of the labels).",
         len(flagged),
-        tuple(
+        examples=tuple(
             f"{quoted(annotations.annotators[code])}: {load[code]} × "
             f"{quoted(annotations.classes[only[code]])}"
             for code in flagged[:3]
         ),
-        "review their work; models of annotators (dawid-skene) account for it, votes do not",
+        remedy="review their work; models of annotators (dawid-skene) account for it, votes do not",
         severity=SERIOUS if total > 0.2 * len(annotations) else KNOWING,
     )
 
@@ -252,8 +252,9 @@ def _copies(streams: Streams) -> Iterator[Finding]:
         f"{many(n_annotators, 'annotator')} gave the same labels as another wherever both labelled "
         "an item.",
         n_annotators,
-        tuple(examples),
-        "copies, or two who know more than the rest: review where they differ from the others",
+        examples=tuple(examples),
+        remedy="copies, or two who know more than the rest: review where they differ from the "
+        "others",
         severity=SERIOUS if size.max() > 2 else KNOWING,
     )
 

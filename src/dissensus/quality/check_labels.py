@@ -47,8 +47,8 @@ def check_quotes(annotations: Relation) -> Iterator[Finding]:
             f"{many(count, 'row')} {verb(count, 'seem')} to be inside a quoted field, and "
             f"{verb(count, 'are')} not read.",
             count,
-            tuple(fields),
-            "close the quote in the first of the lines, or take it away",
+            examples=tuple(fields),
+            remedy="close the quote in the first of the lines, or take it away",
             severity=SERIOUS,
         )
 
@@ -84,8 +84,8 @@ def check_repeats(annotations: Annotations | Numbers) -> Iterator[Finding]:
             f"{many(count, word)} {verb(count, 'repeat')} one that the same annotator gave "
             "to the same item.",
             count,
-            examples(pair[firsts]),
-            "leave the repeats out, or every one of them counts as a vote",
+            examples=examples(pair[firsts]),
+            remedy="leave the repeats out, or every one of them counts as a vote",
         )
     differ = np.unique(pair[repeated & ~equal])
     if len(differ):
@@ -97,8 +97,8 @@ def check_repeats(annotations: Annotations | Numbers) -> Iterator[Finding]:
             f"{many(len(differ), 'time')} ({share:.1%}) an annotator gave different {word}s to "
             "one item.",
             len(differ),
-            examples(differ),
-            "if items were asked again, keep the last; if several labels were allowed, "
+            examples=examples(differ),
+            remedy="if items were asked again, keep the last; if several labels were allowed, "
             "treat each class as a question",
             severity=SERIOUS if meant and not is_free_text(annotations) else KNOWING,
         )
@@ -120,8 +120,8 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
                 f"{len(used_classes)} different labels among {len(annotations)}: free text rather "
                 "than classes.",
                 len(used_classes),
-                examples(np.argsort(-counts, kind="stable")),
-                "sort the answers into classes first; aggregation counts equal labels",
+                examples=examples(np.argsort(-counts, kind="stable")),
+                remedy="sort the answers into classes first; aggregation counts equal labels",
                 severity=SERIOUS,
             )
         return
@@ -144,8 +144,8 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
             "missing-like",
             f"{many(total, 'label')} {verb(total, 'look')} like a missing one.",
             total,
-            tuple(f"{classes[code]!r} ({counts[code]})" for code in odd[:3]),
-            "leave these rows out unless it is a class",
+            examples=tuple(f"{classes[code]!r} ({counts[code]})" for code in odd[:3]),
+            remedy="leave these rows out unless it is a class",
         )
     rare = used_classes[counts[used_classes] < _RARE]
     if len(rare) and len(annotations) >= 20 * _RARE:
@@ -153,8 +153,8 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
             "rare-classes",
             f"{many(len(rare), 'class')} {verb(len(rare), 'have')} fewer than {_RARE} labels.",
             len(rare),
-            examples(rare),
-            "typing errors, or too few to learn from",
+            examples=examples(rare),
+            remedy="typing errors, or too few to learn from",
         )
     unused = np.flatnonzero(counts == 0)
     if len(unused) and len(used_classes):
@@ -162,8 +162,10 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
             "unused-classes",
             f"{many(len(unused), 'class')} {verb(len(unused), 'are')} declared but never used.",
             len(unused),
-            first_quoted(classes[unused[:3]]),
-            Note("", remedy="leave them out of {} unless they may still be used", classes=...),
+            examples=first_quoted(classes[unused[:3]]),
+            remedy=Note(
+                "", remedy="leave them out of {} unless they may still be used", classes=...
+            ),
         )
     alike = classes_alike(classes)
     if alike:
@@ -171,8 +173,8 @@ def check_classes(annotations: Annotations) -> Iterator[Finding]:
             "spellings",
             f"{many(len(alike), 'class')} {verb(len(alike), 'are')} written in more than one way.",
             len(alike),
-            tuple(_spelled(classes, group, counts) for group in alike[:3]),
-            "write them alike before anything is counted",
+            examples=tuple(_spelled(classes, group, counts) for group in alike[:3]),
+            remedy="write them alike before anything is counted",
             severity=SERIOUS,
         )
 
@@ -190,8 +192,8 @@ def check_names(annotations: Relation) -> Iterator[Finding]:
                 f"{many(len(alike), word)} {verb(len(alike), 'seem')} to be written in more "
                 "than one way.",
                 len(alike),
-                tuple(_spelled(names, group, counts) for group in alike[:3]),
-                "write them alike if they are the same",
+                examples=tuple(_spelled(names, group, counts) for group in alike[:3]),
+                remedy="write them alike if they are the same",
             )
 
 
@@ -211,8 +213,8 @@ def check_kinds(annotations: Annotations) -> Iterator[Finding]:
         f"Models gave {int(from_model.sum())} of {len(annotations)} labels: "
         f"{many(len(names), 'annotator')} {'is a model' if len(names) == 1 else 'are models'}.",
         len(names),
-        tuple(quoted(name) for name in names[:3].tolist()),
-        "`dissensus judge` compares them with people; to aggregate, -s judge-pool",
+        examples=tuple(quoted(name) for name in names[:3].tolist()),
+        remedy="`dissensus judge` compares them with people; to aggregate, -s judge-pool",
     )
     size = annotations.n_classes
     by_model = np.bincount(annotations.label[from_model], minlength=size)
@@ -224,12 +226,12 @@ def check_kinds(annotations: Annotations) -> Iterator[Finding]:
             f"{many(len(one_sided), 'class')} {verb(len(one_sided), 'are')} used only by people or "
             "only by models, who can never agree there.",
             len(one_sided),
-            tuple(
+            examples=tuple(
                 f"{quoted(annotations.classes[code])}: {by_people[code]} labels of people, "
                 f"{by_model[code]} of models"
                 for code in one_sided[:3].tolist()
             ),
-            "check that both were given the same classes, spelled alike",
+            remedy="check that both were given the same classes, spelled alike",
         )
 
 
@@ -246,8 +248,8 @@ def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Findi
             f"{'All' if none else len(names)} {'' if none else 'of '}{len(gold)} gold "
             "labels are about items without labels.",
             len(names),
-            first_quoted(names),
-            "check that items have the same names in both files" if none else "",
+            examples=first_quoted(names),
+            remedy="check that items have the same names in both files" if none else "",
             severity=SERIOUS if none else KNOWING,
         )
     if not isinstance(annotations, Annotations) or not labelled.any() or is_free_text(annotations):
@@ -263,8 +265,8 @@ def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Findi
             "gold-classes",
             f"Gold has classes for {int(foreign.sum())} items that no label has.",
             int(foreign.sum()),
-            first_quoted(foreign_classes),
-            Note(
+            examples=first_quoted(foreign_classes),
+            remedy=Note(
                 "",
                 remedy="write classes the same way in both files, or declare them with {}",
                 classes=...,
@@ -300,12 +302,12 @@ def _moved(annotations: Annotations, truth: Integers) -> Iterator[Finding]:
         "gold-moved",
         f"{len(moved)} of {int(judged.sum())} gold classes are mostly labelled as another.",
         len(moved),
-        tuple(
+        examples=tuple(
             f"gold {quoted(annotations.classes[t])} is labelled "
             f"{quoted(annotations.classes[best[t]])} ({share[t, best[t]]:.0%})"
             for t in moved[:3].tolist()
         ),
-        "class names or numbers seem to be shifted in one of the files"
+        remedy="class names or numbers seem to be shifted in one of the files"
         if everywhere
         else "a hard class, or exchanged names",
         severity=SERIOUS if everywhere else KNOWING,
@@ -326,8 +328,8 @@ def _against(annotations: Annotations, truth: Integers) -> Iterator[Finding]:
         f"On {many(len(contradicted), 'item')} ({share:.1%} of those with gold and {_ENOUGH} "
         "labels) gold contradicts all labels.",
         len(contradicted),
-        tuple(_example(annotations, truth, item) for item in contradicted[:3].tolist()),
-        "review these items: gold is sometimes wrong",
+        examples=tuple(_example(annotations, truth, item) for item in contradicted[:3].tolist()),
+        remedy="review these items: gold is sometimes wrong",
         severity=SERIOUS if share > _AGAINST else KNOWING,
     )
 

@@ -49,8 +49,8 @@ def check_durations(annotations: Relation, durations: Array) -> Iterator[Finding
             f"{many(len(wrong), 'duration')} {verb(len(wrong), 'are')} zero, below, or longer than "
             "ten days.",
             len(wrong),
-            tuple(f"{spent[row]:g} s" for row in wrong[:3]),
-            "check how they were measured; durations are in seconds",
+            examples=tuple(f"{spent[row]:g} s" for row in wrong[:3]),
+            remedy="check how they were measured; durations are in seconds",
         )
     fine = np.isfinite(spent) & (spent > 0)
     annotator, n = annotations.annotator[fine], annotations.n_annotators
@@ -67,11 +67,11 @@ def check_durations(annotations: Relation, durations: Array) -> Iterator[Finding
             f"{many(len(fast), 'annotator')} {verb(len(fast), 'take')} less than a fifth of the "
             f"usual {usual:.3g} s for a label.",
             len(fast),
-            tuple(
+            examples=tuple(
                 f"{quoted(annotations.annotators[code])}: {median[code]:.2g} s"
                 for code in order[:3]
             ),
-            "review their labels; `dissensus identify` scores them",
+            remedy="review their labels; `dissensus identify` scores them",
         )
 
 
@@ -123,11 +123,11 @@ def _bursts(annotations: Relation, annotator: Integers, when: Floats) -> Iterato
         f"{total} labels by {many(len(fast_ones), 'annotator')} came in runs of {_RUN} and more at "
         f"less than {_GLANCE} s each.",
         total,
-        tuple(
+        examples=tuple(
             f"{quoted(annotations.annotators[code])} ({labels[code]} labels)"
             for code in fast_ones[:3]
         ),
-        "too fast to read: a script, or labels that were sent again",
+        remedy="too fast to read: a script, or labels that were sent again",
         severity=SERIOUS if total > 0.05 * len(annotations) else KNOWING,
     )
 
@@ -137,6 +137,6 @@ def _unreadable(name: str, values: Array) -> Finding:
         "unreadable-times",
         f"The column {name} could not be read as numbers or times.",
         len(values),
-        (quoted(values[0]),),
-        "write seconds, or times as 2026-01-31T12:00:00",
+        examples=(quoted(values[0]),),
+        remedy="write seconds, or times as 2026-01-31T12:00:00",
     )

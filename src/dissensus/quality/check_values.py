@@ -64,8 +64,8 @@ def _empty(answers: Answers) -> Iterator[Finding]:
             f"{many(len(never), 'annotator')} only {verb(len(never), 'give')} empty answers where "
             "others mark something.",
             len(never),
-            first_quoted(answers.annotators[never]),
-            "identify shows what they miss",
+            examples=first_quoted(answers.annotators[never]),
+            remedy="identify shows what they miss",
         )
 
 
@@ -78,8 +78,8 @@ def _repeated(answers: Answers) -> Iterator[Finding]:
             f"{many(count, 'answer')} {verb(count, 'repeat')} an item for the same annotator, and "
             "all count.",
             count,
-            first_quoted(answers.items[np.unique(answers.item[1:][repeated])]),
-            Note("", remedy="{} first or last keeps one", duplicates=...),
+            examples=first_quoted(answers.items[np.unique(answers.item[1:][repeated])]),
+            remedy=Note("", remedy="{} first or last keeps one", duplicates=...),
         )
 
 
@@ -94,9 +94,9 @@ def _labels(answers: Answers) -> Iterator[Finding]:
             "spellings",
             f"{many(len(alike), 'label')} {verb(len(alike), 'are')} written in several ways.",
             len(alike),
-            tuple(" / ".join(names[group].tolist()) for group in alike[:3]),
-            "write each in one way",
-            SERIOUS,
+            examples=tuple(" / ".join(names[group].tolist()) for group in alike[:3]),
+            remedy="write each in one way",
+            severity=SERIOUS,
         )
 
 
@@ -116,8 +116,8 @@ def _sides(answers: Answers) -> Iterator[Finding]:
             f"{many(len(always), 'annotator')} {verb(len(always), 'give')} one answer to every "
             "comparison: left, right or a tie.",
             len(always),
-            first_quoted(answers.annotators[always]),
-            "bradley-terry gives them little weight",
+            examples=first_quoted(answers.annotators[always]),
+            remedy="bradley-terry gives them little weight",
         )
 
 
@@ -151,8 +151,8 @@ def _copied(answers: Answers) -> Iterator[Finding]:
             f"{many(len(copied), 'pair')} of annotators {verb(len(copied), 'give')} equal answers "
             "to all common items.",
             len(copied),
-            tuple(examples),
-            "find out whether one copies the other",
+            examples=tuple(examples),
+            remedy="find out whether one copies the other",
         )
 
 
@@ -176,8 +176,8 @@ def check_numbers(annotations: Numbers) -> Iterator[Finding]:
             f"{verb(len(far), 'are')} more than {_FAR:g} usual distances ({scale:.3g}) from the "
             "median of their item.",
             len(far),
-            tuple(_example(annotations, median, row) for row in far[:3].tolist()),
-            "typing errors or another scale; median, catd and gaussian are robust",
+            examples=tuple(_example(annotations, median, row) for row in far[:3].tolist()),
+            remedy="typing errors or another scale; median, catd and gaussian are robust",
         )
     yield from _constant(annotations)
 
@@ -193,12 +193,12 @@ def _constant(annotations: Numbers) -> Iterator[Finding]:
             "constant-numbers",
             f"{many(len(still), 'annotator')} always {verb(len(still), 'give')} the same number.",
             len(still),
-            tuple(
+            examples=tuple(
                 f"{quoted(annotations.annotators[code])}: "
                 f"{annotations.labels_per_annotator[code]} × {low[code]:g}"
                 for code in still[:3].tolist()
             ),
-            "review their work",
+            remedy="review their work",
         )
 
 

@@ -263,7 +263,11 @@ def crowdlab(
             label = best(posterior, majority_label)
         weights = weigh(label) if weigh else _unweighted(annotations, models, agreement)
         final = _posterior(annotations, models, weights) if weigh else posterior
-        results.append(_conclude(annotations, models, label, final, weights, score))
+        results.append(
+            _conclude(
+                annotations, models, label=label, posterior=final, weights=weights, score=score
+            )
+        )
     columns: dict[str, Array] = {}
     for method, result in zip(methods[1:], results[1:], strict=True):
         columns[f"label_{method}"] = result.label
@@ -353,7 +357,11 @@ def _conclude(
     size, n_labels = annotations.labels_per_item, annotations.labels_per_annotator
     item, labelled = annotations.item, np.flatnonzero(size)
     label_quality = score(
-        posterior, item, annotations.label, annotations.annotator, annotations.n_annotators
+        posterior,
+        item,
+        annotations.label,
+        group=annotations.annotator,
+        n_groups=annotations.n_annotators,
     )
     equal = label[item] == annotations.label  # (annotation)
     compared = size[item] > 1
@@ -366,7 +374,7 @@ def _conclude(
         quality, annotator_quality = consensus_agreement, shared
     else:
         quality, group = np.full(len(label), np.nan), np.zeros(len(labelled), np.int64)
-        quality[labelled] = score(posterior, labelled, label[labelled], group, 1)
+        quality[labelled] = score(posterior, labelled, label[labelled], group=group, n_groups=1)
         per_item, model = len(annotations) / max(len(labelled), 1), weights.model.mean()
         mean_weight = weights.annotator[n_labels > 0].sum() / max((n_labels > 0).sum(), 1)
         trust = model / (model + mean_weight * per_item)  # in the classifier

@@ -187,7 +187,11 @@ def group_differences(
         names, group, note = _groups(values, active)
         notes += [f"{name}: {sentence}" for sentence in note]
         if len(names) > 1:
-            columns.append(_column(annotations, name, names, group, suspects, ordered))
+            columns.append(
+                _column(
+                    annotations, name, names=names, group=group, suspects=suspects, ordered=ordered
+                )
+            )
     return GroupDifferences(tuple(columns), tuple(notes))
 
 
@@ -283,7 +287,14 @@ def _fisher(
     p_value = fisher_exact(
         np.array([[n_flagged, among - n_flagged], [n_flagged_others, n_others - n_flagged_others]])
     )[1]
-    return Flags(name, n_flagged, among, n_flagged_others, n_others, float(p_value))
+    return Flags(
+        name,
+        flagged=n_flagged,
+        among=among,
+        others_flagged=n_flagged_others,
+        others=n_others,
+        p_value=float(p_value),
+    )
 
 
 def _groups(

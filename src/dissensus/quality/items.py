@@ -337,10 +337,14 @@ def cause_probabilities(
     step = -(-len(annotations) // _MAX_LABELS)
     if step > 1:  # start from a fit to a part of the items
         part = _fit_context(annotations.take(rows[::step]), accuracy)
-        _, accuracy, not_clear, _ = _fit(part, accuracy, prior, not_clear, _MAX_ITER)
+        _, accuracy, not_clear, _ = _fit(
+            part, accuracy, prior=prior, not_clear=not_clear, max_iter=_MAX_ITER
+        )
         max_iter = _LAST_ITER
     context = _fit_context(annotations.take(rows), accuracy)
-    posterior, accuracy, _, trace = _fit(context, accuracy, prior, not_clear, max_iter)
+    posterior, accuracy, _, trace = _fit(
+        context, accuracy, prior=prior, not_clear=not_clear, max_iter=max_iter
+    )
     hard = posterior.one_class[1:].sum(axis=(0, 2))
     clear = posterior.one_class[0].sum(axis=1)
     probability[rows] = np.stack([clear, posterior.two_classes.sum(axis=0), hard], axis=1)

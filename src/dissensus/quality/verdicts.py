@@ -234,7 +234,9 @@ def class_evidence(
     typical = np.zeros(annotations.n_annotators)
     if steady.any():
         counts = votes.comparison.counts
-        typical = log_typical(annotations, votes.chunks(), counts, steady, behaviour.top_code)
+        typical = log_typical(
+            annotations, votes.chunks(), counts=counts, judged=steady, label=behaviour.top_code
+        )
     gold_z = np.full(annotations.n_annotators, np.nan)
     gold_labels = np.zeros(annotations.n_annotators, dtype=np.int64)
     if gold is not None:

@@ -227,7 +227,7 @@ def read_batch(path: Path) -> AnnotationBatch:
         dict(notes["seen"])
     ids = frame["id"].to_list() if "id" in frame.columns else None
     item, annotator, label = (frame[role].to_list() for role in NEEDED)
-    return AnnotationBatch(item, annotator, label, ids, notes)
+    return AnnotationBatch(item, annotator, label, ids=ids, notes=notes)
 
 
 class Mark(NamedTuple):
@@ -559,7 +559,9 @@ def _batch(
     whole = without_gaps(rows, missing)
     left_out["incomplete rows"] = rows.height - whole.height
     texts = [names_of(whole[role]).to_list() for role in whole.columns]
-    batch = AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if len(texts) > 3 else None, {})
+    batch = AnnotationBatch(
+        texts[0], texts[1], texts[2], ids=texts[3] if len(texts) > 3 else None, notes={}
+    )
     return batch, {name: count for name, count in left_out.items() if count}
 
 

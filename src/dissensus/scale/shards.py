@@ -120,9 +120,9 @@ def shard_rows(
     shards = engine.exchange(
         partial(split, dictionary=dictionary, n_shards=n_shards),
         chunks,
-        n_shards,
-        partial(join, dictionary=dictionary),
-        lambda n_done: progress("reading", n_done, count),
+        n_shards=n_shards,
+        join=partial(join, dictionary=dictionary),
+        progress=lambda n_done: progress("reading", n_done, count),
     )
     declared: Scale = "ordinal" if scale == "ordinal" else "nominal"
     sizes: list[int] = []

@@ -95,8 +95,8 @@ class Stream:
             [text(name) for name in item],
             [text(name) for name in annotator],
             [text(name) for name in label],
-            None if ids is None else [None if name is None else text(name) for name in ids],
-            {"seen": seen or {}, "gone": [list(row) for row in gone]},
+            ids=None if ids is None else [None if name is None else text(name) for name in ids],
+            notes={"seen": seen or {}, "gone": [list(row) for row in gone]},
         )
         write_batch(self._path(self.batch + 1), batch)
         return self._add(batch)
