@@ -66,7 +66,7 @@ def test_damaged_folders_end_in_one_line(kind, saved, tmp_path):
 def test_a_damaged_round_of_unfinished_work_ends_in_one_line(tmp_path):
     for body in (b"", b"PK\x03\x04 no zip", b"{}"):
         (tmp_path / "rounds-0.npz").write_bytes(body)
-        with pytest.raises(DataError, match=r"rounds-0\.npz: damaged work .* --resume"):
+        with pytest.raises(DataError, match=r"rounds-0\.npz: damaged work .* resume=True"):
             FolderCheckpoints(tmp_path).load(None, 0)
 
 

@@ -257,7 +257,7 @@ def test_a_last_row_without_an_end_counts_once(format, tmp_path):  # noqa: A002
         summary, _, labels = results(tmp_path, file.name)
         assert (summary["new"], summary["n_labels"], labels.keys()) == (new, 3, {"t1", "t2"})
         with Stream.opened(tmp_path / ".labels.csv.state") as stream:
-            assert rows_of(stream.online.log.annotations(named=True))[-1] == ("t2", "w1", "y")
+            assert rows_of(stream.online.log.annotations(with_names=True))[-1] == ("t2", "w1", "y")
     file.write_text(rows + last + "\n")
     assert results(tmp_path, file.name)[0]["new"] == 0
     file.write_text(rows + last + "\n" + last.replace("w1", "w2"))

@@ -302,9 +302,9 @@ def test_an_em_iteration_equals_plain_loops():
         )
         total = clear + hard + split
         evidence += math.log(total)
-        assert posterior.one[0, item].sum() == pytest.approx(clear / total)
-        assert posterior.one[1:, item].sum() == pytest.approx(hard / total)
-        assert posterior.two[:, item].sum() == pytest.approx(split / total)
+        assert posterior.one_class[0, item].sum() == pytest.approx(clear / total)
+        assert posterior.one_class[1:, item].sum() == pytest.approx(hard / total)
+        assert posterior.two_classes[:, item].sum() == pytest.approx(split / total)
         for a, g in pairs:
             for k in range(3):
                 for d in (0, 1 / 6, 1 / 2, 5 / 6):

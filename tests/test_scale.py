@@ -306,7 +306,7 @@ def test_a_full_disk_is_reported_in_one_line(files, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dissensus.scale.fitting.append", full)
-    with pytest.raises(OutputError, match="no space left on device; --work"):
+    with pytest.raises(OutputError, match="no space left on device; work=…"):
         aggregate_files([str(files)], output=str(tmp_path / "l.parquet"), memory=200_000)
     assert not list(tmp_path.iterdir())
 
@@ -314,7 +314,7 @@ def test_a_full_disk_is_reported_in_one_line(files, tmp_path, monkeypatch):
 def test_rows_that_lack_something_are_refused_or_dropped(tmp_path):
     rows = {"item": [1, 2, None, 2], "annotator": ["x", "x", "y", "y"], "label": list("aaba")}
     pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"a\.parquet: row 3: no item; --missing drop"):
+    with pytest.raises(DataError, match=r"a\.parquet: row 3: no item; missing='drop'"):
         aggregate_files([str(tmp_path / "a.parquet")], output=str(tmp_path / "l.parquet"))
     done = aggregate_files(
         [str(tmp_path / "a.parquet")], output=str(tmp_path / "l.parquet"), missing="drop"

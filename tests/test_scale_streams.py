@@ -216,7 +216,7 @@ def test_random_kills_lose_and_double_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_labels"] == len(rows)
     with Stream.opened(tmp_path / ".labels.csv.state") as stream:
-        assert sorted(rows_of(stream.online.log.annotations(named=True))) == sorted(rows)
+        assert sorted(rows_of(stream.online.log.annotations(with_names=True))) == sorted(rows)
     assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
 
 

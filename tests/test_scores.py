@@ -35,9 +35,9 @@ def test_impossible_scores_are_refused_with_a_remedy():
     with pytest.raises(MethodError, match="did you mean spam_score"):
         find_score("spamscores")
     for name in (one.name for one in SCORES if one.trains):
-        with pytest.raises(OptionError, match="--inputs"):
+        with pytest.raises(OptionError, match="inputs="):
             score(crowd(n_items=20).annotations, name.upper())
-    with pytest.raises(OptionError, match="--probabilities"):
+    with pytest.raises(OptionError, match="probabilities="):
         score(crowd(n_items=20).annotations, "crowdlab")
     with pytest.raises(DataError, match="confusion matrices"):
         score(ScoreContext(crowd(n_items=20).annotations, matrices=np.ones((1, 3, 3))), "trace")

@@ -584,6 +584,17 @@ tendencies: Registry[TendencyMethod] = Registry(
     },
 )
 
+# Scores of items that train a network; functions, not methods.
+network_scores: Registry[Any] = Registry(
+    "score",
+    {
+        "aum": "dissensus.deep.learning.hard_items:aum",
+        "aumc": "dissensus.deep.learning.hard_items:aumc",
+        "waum": "dissensus.deep.learning.hard_items:waum",
+        "waum_perworker": "dissensus.deep.learning.hard_items:waum",
+    },
+    {},
+)
 ON_TORCH = (learners, tendencies, recoverers, adapters)
 REGISTRIES: tuple[Registry[Any], ...] = (
     aggregators,

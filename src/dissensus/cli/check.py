@@ -10,7 +10,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import cell, print_table, print_text, show, show_json
+from ..pages.terminal import cell, print_table, print_text, show, show_json, with_flags
 from .files import class_options, examine_annotations, examine_answers, read_known
 from .verb import ANSWERS, KINDS, READING, options
 
@@ -59,6 +59,8 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
 
 
 def _show(path: str, format_: str, report: Check, *, as_json: bool, strict: bool) -> None:
+    findings = (replace(one, remedy=with_flags(one.remedy)) for one in report.findings)
+    report = replace(report, findings=tuple(findings))
     if as_json:
         show_json({"path": path, "format": format_, **report.as_dict()})
     else:

@@ -1,4 +1,4 @@
-"""What to label next, by whom, and when to stop: a plan, and policies, one file each."""
+"""What to label next, by whom, and when to stop: a plan, and policies."""
 
 from __future__ import annotations
 

@@ -78,19 +78,19 @@ def plan_on_answers(
     overall = float(within.distance.mean())
     size = answers.labels_per_item.astype(np.int64)
     pairs = size * (size - 1) / 2
-    apart = within.by_item(answers)
-    expected = (np.nan_to_num(apart) * pairs + _PAIRS * overall) / (pairs + _PAIRS)
+    distance = within.by_item(answers)
+    expected = (np.nan_to_num(distance) * pairs + _PAIRS * overall) / (pairs + _PAIRS)
     most = np.full(answers.n_items, np.iinfo(np.int64).max if per_item is None else per_item)
-    more, gain = _spend(expected, size, most, int(budget))
-    order = np.lexsort((np.arange(len(gain)), -gain, -more))
-    order = order[more[order] > 0]
+    n_more, gain = _spend(expected, size, most, int(budget))
+    order = np.lexsort((np.arange(len(gain)), -gain, -n_more))
+    order = order[n_more[order] > 0]
     order = order[np.argsort(-gain[order], kind="stable")]
     table: dict[str, Array] = {
         "item": answers.items[order],
         "n_answers": size[order],
-        "distance": apart[order],
+        "distance": distance[order],
         "expected_distance": expected[order],
-        "more": more[order],
+        "more": n_more[order],
         "gain": gain[order],
     }
     return AnswerPlan(table, overall, int(budget))
@@ -103,15 +103,15 @@ def _spend(expected: Array, size: Array, most: Array, budget: int) -> tuple[Arra
         # Without any answer, nothing is known: the first one gains the most.
         return float(expected[item] * (1 / n - 1 / (n + 1))) if n else float(expected[item] * 2)
 
-    more, gain = np.zeros(len(size), dtype=np.int64), np.zeros(len(size))
+    n_more, gain = np.zeros(len(size), dtype=np.int64), np.zeros(len(size))
     heap = [(-next_gain(i, int(n)), i) for i, n in enumerate(size.tolist()) if n < most[i]]
     heapq.heapify(heap)
     while budget and heap:
         value, item = heapq.heappop(heap)
-        more[item] += 1
+        n_more[item] += 1
         gain[item] -= value
         budget -= 1
-        n = int(size[item] + more[item])
+        n = int(size[item] + n_more[item])
         if n < most[item]:
             heapq.heappush(heap, (-next_gain(item, n), item))
-    return more, gain
+    return n_more, gain

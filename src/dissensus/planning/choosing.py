@@ -1,18 +1,16 @@
-"""Constraints on labels to request: costs, limits and new annotators, checked.
+"""Choose labels to request: greedily, within budget and constraints.
 
-Candidate pairs of item and annotator, without scoring all pairs.
+Pairs of item and annotator are taken in the order of utility per cost, skipping annotators at their
+limit and items that have been served. Where an item may get several labels, the budget is spent in
+a few rounds with one label per item each, and pending labels count before the next round.
+Annotators beyond the number of labels they are trusted with are skipped, too, until no other is
+left; then it is doubled.
 
-Items are grouped by their two most probable classes and these probabilities, rounded. For every
-group all annotators are scored once, and its items get the best of them, and a few at random, as
-candidates. So the cost is that of groups × annotators and of the candidates, never of items ×
-annotators. Where only listed pairs may be requested, these are the candidates.
-
-Choose labels to request: greedily, within budget and constraints.
-
-Pairs are taken in the order of utility per cost, skipping annotators at their limit and items that
-have been served. Where an item may get several labels, the budget is spent in a few rounds with one
-label per item each, and pending labels count before the next round. Annotators beyond the number
-of labels they are trusted with are skipped, too, until no other is left; then it is doubled.
+Candidate pairs are found without scoring all pairs. Items are grouped by their two most probable
+classes and these probabilities, rounded. For every group all annotators are scored once, and its
+items get the best of them, and a few at random, as candidates. So the cost is that of groups ×
+annotators and of the candidates, never of items × annotators. Where only listed pairs may be
+requested, these are the candidates.
 """
 
 from __future__ import annotations
@@ -33,6 +31,16 @@ from ..result import Aggregation
 from .information import Lookahead, PosteriorState, information_table, pair_keys
 from .policies import ItemPolicy, NoiseModel, PairPolicy, Policy, noise_model_of
 
+BEST, WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
+_FEW = BEST + _DRAWN  # annotators who are all candidates
+_MAX_WIDTH = 128  # candidates of a group, as some have labelled the item already
+_STEPS = 32  # to which probabilities are rounded
+_MAX_JUDGED = 1024  # annotators scored for every group; of more, the best for some group
+_GROUPS = 32  # groups to choose these by
+_TRIES = 3  # draws of candidates without one that can be taken
+_SPARE = 4  # items to consider for every affordable label
+_MIN_ITEMS = 2000  # items to consider in any case
+
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
@@ -49,6 +57,7 @@ class Constraints:
 
 def check_options(
     annotations: Annotations,
+    *,
     budget: float,
     per_item: int | None,
     batch: int | None,
@@ -87,32 +96,32 @@ def with_new(
 
 
 def amounts_of(
-    given: float | Mapping[Any, float] | None, annotations: Annotations, what: str, default: float
+    amount: float | Mapping[Any, float] | None, annotations: Annotations, word: str, default: float
 ) -> Floats:
     """Return a number for every annotator."""
-    if given is None:
+    if amount is None:
         return np.full(annotations.n_annotators, float(default))
-    if isinstance(given, Mapping):
-        amount_of = {text(name): float(value) for name, value in given.items()}
+    if isinstance(amount, Mapping):
+        amount_of = {text(name): float(value) for name, value in amount.items()}
         unknown = [name for name in amount_of if name not in set(annotations.annotators.tolist())]
         if unknown:
             raise DataError(
-                f"a {what} for {unknown[0]!r}, who is not among the annotators "
+                f"a {word} for {unknown[0]!r}, who is not among the annotators "
                 f"{abbreviate(annotations.annotators)}"
             )
         missing = [name for name in annotations.annotators.tolist() if name not in amount_of]
-        if missing and what == "cost":
+        if missing and word == "cost":
             raise DataError(f"no cost for annotator {missing[0]!r}; {len(missing)} have none")
         amounts = np.array(
             [amount_of.get(name, default) for name in annotations.annotators.tolist()], float
         )
     else:
-        amounts = np.full(annotations.n_annotators, float(given))
-    least = 0 if what == "limit" else np.nextafter(0, 1)
+        amounts = np.full(annotations.n_annotators, float(amount))
+    least = 0 if word == "limit" else np.nextafter(0, 1)
     wrong = np.flatnonzero(~(np.isfinite(amounts) & (amounts >= least)))
     if len(wrong):
-        bound = "at least" if what == "limit" else "above"
-        raise OptionError(f"{what} = {amounts[wrong[0]]:g}, but it must be {bound} 0")
+        bound = "at least" if word == "limit" else "above"
+        raise OptionError(f"{word} = {amounts[wrong[0]]:g}, but it must be {bound} 0")
     return amounts
 
 
@@ -120,16 +129,8 @@ def keys_of(available: Relation, annotations: Annotations) -> Integers:
     """Return the pairs that can be requested, as keys in ascending order."""
     item: Array = indices_of(available.items, annotations.items)[available.item]
     annotator: Array = indices_of(available.annotators, annotations.annotators)[available.annotator]
-    known = (item >= 0) & (annotator >= 0)
-    return np.unique(pair_keys(item[known], annotator[known], annotations.n_annotators))
-
-
-BEST, WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
-_FEW = BEST + _DRAWN  # annotators who are all candidates
-_MAX_WIDTH = 128  # candidates of a group, as some have labelled the item already
-_STEPS = 32  # to which probabilities are rounded
-_MAX_JUDGED = 1024  # annotators scored for every group; of more, the best for some group
-_GROUPS = 32  # groups to choose these by
+    declared = (item >= 0) & (annotator >= 0)
+    return np.unique(pair_keys(item[declared], annotator[declared], annotations.n_annotators))
 
 
 class Pairs(NamedTuple):
@@ -138,21 +139,21 @@ class Pairs(NamedTuple):
     item: Integers
     annotator: Integers
 
-    def unknown(self, known: Integers, n_annotators: int) -> Pairs:
+    def unknown(self, known_keys: Integers, n_annotators: int) -> Pairs:
         """Return those that are not among ascending keys, each once."""
         keys = np.sort(pair_keys(self.item, self.annotator, n_annotators))
         keys = keys[np.diff(keys, prepend=-1) > 0]
-        if len(known):
-            position = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-            keys = keys[known[position] != keys]
+        if len(known_keys):
+            position = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
+            keys = keys[known_keys[position] != keys]
         return Pairs(keys // n_annotators, keys % n_annotators)
 
 
 def listed_pairs(keys: Integers, free: Integers, items: Integers, n_annotators: int) -> Pairs:
     """Return the listed pairs of free annotators and these items."""
     item, annotator = keys // n_annotators, keys % n_annotators
-    kept = np.isin(annotator, free) & np.isin(item, items)
-    return Pairs(item[kept], annotator[kept])
+    allowed = np.isin(annotator, free) & np.isin(item, items)
+    return Pairs(item[allowed], annotator[allowed])
 
 
 def random_pairs(items: Integers, free: Integers, rng: np.random.Generator) -> Pairs:
@@ -168,6 +169,7 @@ def best_pairs(
     free: Integers,
     posterior: Floats,
     noise_model: NoiseModel,
+    *,
     cost: Floats,
     width: int,
     rng: np.random.Generator,
@@ -176,7 +178,7 @@ def best_pairs(
     if len(free) <= _FEW:
         return random_pairs(items, free, rng)
     group, mean, size = _group_items(posterior[items])
-    judged = _most_informative(mean, size, free, noise_model, cost)
+    judged = _most_informative(mean, size, free, noise_model=noise_model, cost=cost)
     gain = information_table(mean, noise_model.matrix[judged], noise_model.noise[judged])
     gain = gain / cost[judged] * (1 + 1e-6 * rng.random(gain.shape))
     width = min(len(judged), _MAX_WIDTH, width)
@@ -215,11 +217,6 @@ def _most_informative(
     return free[np.argsort(-relative, kind="stable")[:_MAX_JUDGED]]
 
 
-_TRIES = 3
-_SPARE = 4  # items to consider for every affordable label
-_MIN_ITEMS = 2000  # items to consider in any case
-
-
 class Selection(NamedTuple):
     """Labels to request, in the order in which they were chosen."""
 
@@ -235,7 +232,7 @@ def choose(
 ) -> Selection:
     """Return the labels to request."""
     none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
-    rounds = [Selection(none, none, nothing, nothing, nothing)]
+    rounds = [Selection(none, none, gain=nothing, before=nothing, after=nothing)]
     chooser = _Chooser(state, policy, constraints, rng)
     while (selection := chooser.next_round()) is not None:
         rounds.append(selection)
@@ -255,38 +252,42 @@ class _Chooser:
         self.state, self.policy, self.constraints, self.rng = state, policy, constraints, rng
         self.lookahead = Lookahead(state.posterior)
         self.mean = noise_model_of(state)
-        self.room, self.left = constraints.room.copy(), constraints.budget
+        self.room, self.unspent = constraints.room.copy(), constraints.budget
         self.n_labels = np.inf if constraints.max_labels is None else constraints.max_labels
         self.trusted = policy.trusted(state) if isinstance(policy, PairPolicy) else np.inf
-        self.given = np.zeros(len(self.room), dtype=np.int64)  # (annotator): labels in this plan
+        self.n_planned = np.zeros(
+            len(self.room), dtype=np.int64
+        )  # (annotator): labels in this plan
         self.planned = np.empty(0, dtype=np.int64)  # keys of pairs
         self.misses = 0
         cheapest = float(constraints.cost[self.room > 0].min(initial=np.inf))
-        self.per_round = max(self.left / constraints.rounds, cheapest)
+        self.per_round = max(self.unspent / constraints.rounds, cheapest)
         if constraints.per_item == 1:
-            self.per_round = self.left
+            self.per_round = self.unspent
 
     def next_round(self) -> Selection | None:
         """Return the next labels, at most one per item; `None` at the end."""
         cost = self.constraints.cost
         n_annotators = self.state.annotations.n_annotators
         while self.misses < _TRIES and self.n_labels > 0:
-            able = (self.room > 0) & (cost <= self.left)
+            able = (self.room > 0) & (cost <= self.unspent)
             if not able.any():
                 break
-            trusted = np.maximum(np.ceil(self.trusted) - self.given, 0)
+            trusted = np.maximum(np.ceil(self.trusted) - self.n_planned, 0)
             room = np.minimum(self.room, trusted).astype(np.int64)
             free = np.flatnonzero(able & (room > 0))
             if len(free) == 0:
                 self.trusted = 2 * self.trusted
                 continue
-            spend = min(self.per_round, self.left)
+            spend = min(self.per_round, self.unspent)
             if spend < cost[free].min():
-                spend = self.left
+                spend = self.unspent
             pairs = self._candidates(free, room, spend).unknown(self.planned, n_annotators)
-            taken = _take(pairs, self._utility(pairs), cost, room, spend, self.n_labels)
-            if len(taken):
-                return self._request(pairs.item[taken], pairs.annotator[taken])
+            positions = _take(
+                pairs, self._utility(pairs), cost, room, spend=spend, n_labels=self.n_labels
+            )
+            if len(positions):
+                return self._request(pairs.item[positions], pairs.annotator[positions])
             if len(free) < able.sum():
                 self.trusted = 2 * self.trusted
             else:
@@ -296,16 +297,16 @@ class _Chooser:
     def _request(self, item: Integers, annotator: Integers) -> Selection:
         """Plan labels, which are pending from now on."""
         selection = Selection(
-            item,
-            annotator,
-            self.lookahead.information(item, annotator, self.mean),
-            self.lookahead.accuracy(item),
-            self.lookahead.accuracy_after(item, annotator, self.mean.matrix),
+            item=item,
+            annotator=annotator,
+            gain=self.lookahead.information(item, annotator, self.mean),
+            before=self.lookahead.accuracy(item),
+            after=self.lookahead.accuracy_after(item, annotator, self.mean.matrix),
         )
         self.lookahead.request(item, annotator, self.mean.matrix)
         np.subtract.at(self.room, annotator, 1)
-        np.add.at(self.given, annotator, 1)
-        self.left -= float(self.constraints.cost[annotator].sum())
+        np.add.at(self.n_planned, annotator, 1)
+        self.unspent -= float(self.constraints.cost[annotator].sum())
         self.n_labels -= len(item)
         keys = pair_keys(item, annotator, self.state.annotations.n_annotators)
         self.planned = np.union1d(self.planned, keys)
@@ -336,9 +337,9 @@ class _Chooser:
                 free,
                 self.lookahead.posterior,
                 self.policy.noise_model(self.state),
-                constraints.cost,
-                width + int((annotations.labels_per_item + pending)[items].max(initial=0)),
-                self.rng,
+                cost=constraints.cost,
+                width=width + int((annotations.labels_per_item + pending)[items].max(initial=0)),
+                rng=self.rng,
             )
         else:
             pairs = random_pairs(items, free, self.rng)
@@ -364,7 +365,7 @@ class _Chooser:
 
 
 def _take(
-    pairs: Pairs, utility: Floats, cost: Floats, room: Integers, spend: float, n_labels: float
+    pairs: Pairs, utility: Floats, cost: Floats, room: Integers, *, spend: float, n_labels: float
 ) -> Integers:
     """Return which pairs to take, the highest utility first, one per item.
 
@@ -374,16 +375,16 @@ def _take(
     order = np.argsort(-utility, kind="stable")
     items, annotators = pairs.item[order].tolist(), pairs.annotator[order].tolist()
     price, space, served = cost.tolist(), room.tolist(), set[int]()
-    taken, full, n_annotators = list[int](), 0, len(set(annotators))
+    positions, full, n_annotators = list[int](), 0, len(set(annotators))
     cheapest = float(cost[room > 0].min(initial=np.inf))
     for position, (item, annotator) in enumerate(zip(items, annotators, strict=True)):
         if item in served or price[annotator] > spend + 1e-9 or not space[annotator]:
             continue
-        taken.append(position)
+        positions.append(position)
         served.add(item)
         space[annotator] -= 1
         spend -= price[annotator]
         full += not space[annotator]
-        if len(taken) == n_labels or spend + 1e-9 < cheapest or 2 * full > n_annotators:
+        if len(positions) == n_labels or spend + 1e-9 < cheapest or 2 * full > n_annotators:
             break
-    return order[np.array(taken, dtype=np.int64)]
+    return order[np.array(positions, dtype=np.int64)]

@@ -67,21 +67,22 @@ class Curve:
             return self.points[0]
         ends = slice(last - 1, last + 1)
         n_labels = int(np.ceil(np.interp(target, accuracy[ends], labels[ends]) - 1e-9))
-        rest = [float(np.interp(n_labels, labels[ends], column[ends])) for column in columns[1:]]
-        return Point(n_labels, *rest)
+        values = [float(np.interp(n_labels, labels[ends], column[ends])) for column in columns[1:]]
+        return Point(n_labels, *values)
 
     def anchored(self, errors: LabelErrors) -> Curve:
         """Return the curve from the accuracy that is expected now, with its uncertainty."""
-        now, least, most = errors.accuracy
-        shift = now - self.points[0].accuracy
+        expected, least, most = errors.accuracy
+        shift = expected - self.points[0].accuracy
         points = []
-        for one in self.points:
+        for point in self.points:
             below, above = np.hypot(
-                [one.accuracy - one.low, one.high - one.accuracy], [now - least, most - now]
+                [point.accuracy - point.low, point.high - point.accuracy],
+                [expected - least, most - expected],
             )
-            value = min(one.accuracy + shift, 1.0)
+            value = min(point.accuracy + shift, 1.0)
             low, high = max(value - float(below), 0.0), min(value + float(above), 1.0)
-            points.append(replace(one, accuracy=value, low=low, high=high))
+            points.append(replace(point, accuracy=value, low=low, high=high))
         return Curve(tuple(points))
 
     def as_dict(self) -> list[dict[str, Any]]:
@@ -100,11 +101,11 @@ def expected_curve(
     progress: Callable[[int, int], None] | None = None,
 ) -> Curve:
     """Return the expected accuracy after shares of the budget, spent by the policy."""
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _step, _total: None)
     runs = []
     for draw in range(draws):
         rng = np.random.default_rng([seed, draw])
-        runs.append(_simulated_run(state, policy, constraints, stages, rng))
+        runs.append(_simulated_run(state, policy, constraints, stages=stages, rng=rng))
         progress(draw + 1, draws)
     labels, cost, right = np.array(runs).transpose(2, 1, 0)  # (stage, draw) each
     right += state.accuracy() - right[0].mean()  # the mean at the start is known
@@ -129,24 +130,24 @@ def _simulated_run(
     n_items = state.annotations.n_items
     scale = 1.0
     if n_items > _SAMPLE:
-        some = np.sort(rng.choice(n_items, _SAMPLE, replace=False))
+        sample = np.sort(rng.choice(n_items, _SAMPLE, replace=False))
         scale = n_items / _SAMPLE
-        state, constraints = state.take(some), _scaled(constraints, some, scale, state)
+        state, constraints = state.take(sample), _scaled(constraints, sample, scale, state)
     truth = pick(np.array(state.posterior), rng)
     matrix = normalize(rng.standard_gamma(state.counts) + _TINY)
     label, spent = 0, 0.0
     out = [(0.0, 0.0, float(_hits(state.posterior, truth).mean()))]
     room, budget = constraints.room.copy(), constraints.budget
     for stage in stages:
-        now = replace(
+        stage_constraints = replace(
             constraints, budget=stage * budget - spent, room=room, max_labels=None, rounds=2
         )
-        chosen = choose(state, policy, now, rng)
-        given = pick(matrix[chosen.annotator, truth[chosen.item]], rng)
-        state = _updated(state, chosen.item, chosen.annotator, given)
-        np.subtract.at(room, chosen.annotator, 1)
-        label += len(given)
-        spent += float(constraints.cost[chosen.annotator].sum())
+        selection = choose(state, policy, stage_constraints, rng)
+        answers = pick(matrix[selection.annotator, truth[selection.item]], rng)
+        state = _updated(state, selection.item, selection.annotator, answers)
+        np.subtract.at(room, selection.annotator, 1)
+        label += len(answers)
+        spent += float(constraints.cost[selection.annotator].sum())
         out.append((scale * label, scale * spent, float(_hits(state.posterior, truth).mean())))
     return out
 
@@ -159,12 +160,12 @@ def _updated(
     log = np.log(np.maximum(state.posterior, _TINY))
     np.add.at(log, item, np.log(state.confusion[annotator, :, label]))
     log -= log.max(axis=1, keepdims=True)
-    more = annotations.with_codes(
+    extended = annotations.with_codes(
         item=np.concatenate([annotations.item, item]),
         annotator=np.concatenate([annotations.annotator, annotator]),
         label=np.concatenate([annotations.label, label]),
     )
-    return replace(state, annotations=more, posterior=normalize(np.exp(log)))
+    return replace(state, annotations=extended, posterior=normalize(np.exp(log)))
 
 
 def _hits(posterior: Floats, truth: Integers) -> Floats:
@@ -174,15 +175,15 @@ def _hits(posterior: Floats, truth: Integers) -> Floats:
 
 
 def _scaled(
-    constraints: Constraints, some: Integers, scale: float, state: PosteriorState
+    constraints: Constraints, sample: Integers, scale: float, state: PosteriorState
 ) -> Constraints:
     """Return constraints for a sample of the items, as tight as those for all."""
     keys = constraints.allowed_pairs
     if keys is not None:
         n_annotators = state.annotations.n_annotators
         item, annotator = keys // n_annotators, keys % n_annotators
-        kept = np.isin(item, some)
-        position = np.searchsorted(some, item[kept])
-        keys = np.sort(pair_keys(position, annotator[kept], n_annotators))
+        in_sample = np.isin(item, sample)
+        position = np.searchsorted(sample, item[in_sample])
+        keys = np.sort(pair_keys(position, annotator[in_sample], n_annotators))
     room = np.ceil(constraints.room / scale).astype(np.int64)
     return replace(constraints, budget=constraints.budget / scale, room=room, allowed_pairs=keys)

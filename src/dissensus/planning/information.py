@@ -1,6 +1,7 @@
-"""Information of an answer about the truth of an item and about the annotator, in nats.
+"""Information of an answer, and the posterior state before it: what a plan knows.
 
-An item is of class t with probability `posterior[t]`; the annotator then answers g with probability
+The mutual information of an answer with the truth of an item and with the annotator is in nats. An
+item is of class t with probability `posterior[t]`; the annotator then answers g with probability
 `matrix[t, g]`. The mutual information of answer and truth is
 
     information = entropy of (posterior @ matrix) - posterior @ noise
@@ -11,8 +12,6 @@ annotator.
 
     N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification
     and preference learning. arXiv:1112.5745, 2011.
-
-Posterior state of items and annotators before more labels are requested.
 
 The posterior of items is that of a fit: by default five iterations of `hierarchical`, started at
 the votes with one more vote spread as all votes are. With one or two labels per item more
@@ -52,10 +51,13 @@ from ..result import Aggregation
 if TYPE_CHECKING:
     from .policies import NoiseModel
 
+METHOD = "hierarchical[max_iter=5]"
 
 _PIECE = 2**22  # numbers in memory at a time, for all annotators
 _CELLS = 2**21  # … and for pairs
 _BRANCHES = 16  # sequences of answers of an item
+_STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior of an annotator
+_TINY = 1e-12
 _Of = Callable[[Floats, Integers], Floats]  # of (pair, branch, class) and annotators
 
 
@@ -98,10 +100,10 @@ def information_table(posterior: Floats, matrix: Floats, noise: Floats) -> Float
     wide = matrix.swapaxes(0, 1).reshape(n_classes, -1)  # (true, annotator and given)
     out = np.empty((len(posterior), n_annotators))
     step = max(1, _PIECE // max(wide.shape[1], 1))
-    for first in range(0, len(posterior), step):
-        some = posterior[first : first + step]
-        answer = (some @ wide).reshape(len(some), n_annotators, n_classes)
-        out[first : first + step] = entropy(answer) - some @ noise.T
+    for start in range(0, len(posterior), step):
+        part = posterior[start : start + step]
+        answer = (part @ wide).reshape(len(part), n_annotators, n_classes)
+        out[start : start + step] = entropy(answer) - part @ noise.T
     return np.maximum(out, 0.0)
 
 
@@ -161,11 +163,11 @@ class Lookahead:
         self.pending[item] += 1
         new = item[self.row[item] < 0]
         self.row[new] = len(self.weight) + np.arange(len(new))
-        first = np.zeros((len(new), _BRANCHES))
-        first[:, 0] = 1.0
-        same = np.repeat(self.posterior[new][:, None], _BRANCHES, axis=1)
-        self.weight = np.concatenate([self.weight, first])
-        self.branch = np.concatenate([self.branch, same])
+        weight = np.zeros((len(new), _BRANCHES))
+        weight[:, 0] = 1.0
+        branch = np.repeat(self.posterior[new][:, None], _BRANCHES, axis=1)
+        self.weight = np.concatenate([self.weight, weight])
+        self.branch = np.concatenate([self.branch, branch])
         n_classes = self.posterior.shape[1]
         step = max(1, _CELLS // (_BRANCHES * n_classes**2))
         for start in range(0, len(item), step):
@@ -180,9 +182,9 @@ class Lookahead:
         joint = joint.reshape(len(rows), -1, matrix.shape[1])
         probability = joint.sum(axis=2)
         probability *= np.repeat(self.weight[rows], matrix.shape[2], axis=1)
-        kept = np.argsort(-probability, axis=1)[:, :_BRANCHES]
-        self.weight[rows] = normalize(np.take_along_axis(probability, kept, axis=1))
-        self.branch[rows] = normalize(np.take_along_axis(joint, kept[:, :, None], axis=1))
+        likeliest = np.argsort(-probability, axis=1)[:, :_BRANCHES]
+        self.weight[rows] = normalize(np.take_along_axis(probability, likeliest, axis=1))
+        self.branch[rows] = normalize(np.take_along_axis(joint, likeliest[:, :, None], axis=1))
 
     def _mean(self, item: Integers, annotator: Integers, of: _Of) -> Floats:
         """Return the mean of a function over the possible posteriors, pair by pair."""
@@ -190,23 +192,18 @@ class Lookahead:
         n_classes = self.posterior.shape[1]
         pending = self.pending[item]
         for count in np.unique(pending).tolist():
-            some = np.flatnonzero(pending == count)
+            positions = np.flatnonzero(pending == count)
             width = min(n_classes**count, _BRANCHES)  # no more sequences than that
             step = max(1, _CELLS // (n_classes**2 * width))
-            for start in range(0, len(some), step):
-                now = some[start : start + step]
+            for start in range(0, len(positions), step):
+                part = positions[start : start + step]
                 if count:
-                    rows = self.row[item[now]]
+                    rows = self.row[item[part]]
                     posterior, weight = self.branch[rows, :width], self.weight[rows, :width]
-                    out[now] = (weight * of(posterior, annotator[now])).sum(axis=1)
+                    out[part] = (weight * of(posterior, annotator[part])).sum(axis=1)
                 else:
-                    out[now] = of(self.posterior[item[now]][:, None], annotator[now])[:, 0]
+                    out[part] = of(self.posterior[item[part]][:, None], annotator[part])[:, 0]
         return out
-
-
-METHOD = "hierarchical[max_iter=5]"
-_STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior of an annotator
-_TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +258,9 @@ def posterior_state(
     """Return the posterior state of a result."""
     result = result or fit(annotations, seed)
     posterior = np.asarray(result.posterior)
-    return PosteriorState(annotations, posterior, _counts(result), result, probabilities)
+    return PosteriorState(
+        annotations, posterior, counts=_counts(result), result=result, probabilities=probabilities
+    )
 
 
 def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:
@@ -284,8 +283,8 @@ def _counts(result: Aggregation) -> Floats:
     without *= (1 - entropy(without) / max(np.log(n_classes), _TINY))[:, None]
     cell = annotations.annotator * np.int64(n_classes) + annotations.label
     size = annotations.n_annotators * n_classes
-    given = np.stack([np.bincount(cell, column, minlength=size) for column in without.T], axis=1)
-    counts = given.reshape(annotations.n_annotators, n_classes, n_classes).swapaxes(1, 2)
+    cells = np.stack([np.bincount(cell, column, minlength=size) for column in without.T], axis=1)
+    counts = cells.reshape(annotations.n_annotators, n_classes, n_classes).swapaxes(1, 2)
     usual = pseudo_counts(1, _ACCURACY, n_classes).T
     pooled = normalize(counts.sum(axis=0) + usual)
     return counts + _STRENGTH * (usual + pooled) / 2

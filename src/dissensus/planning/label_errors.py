@@ -1,4 +1,4 @@
-"""How many inferred labels are wrong, with an interval, and whether that is few enough to stop.
+"""How many inferred labels are wrong, whether that is few enough to stop, and what to check.
 
 The sum of doubts, 1 - confidence, is the stated number of errors. Errors that annotators share
 cannot be seen without known labels: on public sets with known truth, the true number differed from
@@ -21,8 +21,6 @@ calibrated by them, whatever the order of the checks was, as long as it followed
 Every check also teaches the model, so what early checks show about its labels holds less and less:
 a drifts as a random walk, whose variance grows by drift² while all items are checked. The spreads
 were chosen on the same sets; benchmarks/WORKBENCH.md has the figures with each set left out.
-
-Which labels a reviewer should check next, and how many are wrong in those nobody checked.
 
 A reviewer is right, so checking a label removes its doubt; the items that remove most expected
 errors per second come first. Every so often an item is drawn at random instead: how many of the
@@ -49,6 +47,8 @@ from ..base.arrays import Floats, Integers
 LOG_SD = 0.49
 LEFT_SD = 0.3
 COVERAGE = 0.9  # of intervals
+DRAWN_EVERY = 5  # items of the queue, of which one is drawn at random
+
 _REACH = 1.645  # standard deviations of such an interval
 _FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
@@ -119,30 +119,30 @@ def label_errors(
     """
     identifiable = confidence[~np.isnan(confidence)]
     if len(identifiable) == 0 < len(confidence):
-        return LabelErrors(0, math.nan, math.nan, math.nan, n_checked)
+        return LabelErrors(0, math.nan, math.nan, math.nan, n_checked=n_checked)
     confidence = identifiable
     stated = float((1 - confidence).sum())
     n_items = len(confidence)
     if stated <= _LEAST:
-        return LabelErrors(n_items - n_listed, 0.0, 0.0, 0.0, n_checked)
+        return LabelErrors(n_items - n_listed, 0.0, 0.0, 0.0, n_checked=n_checked)
     rate = np.clip(np.exp(_FACTORS) * stated / n_items, _LEAST, 1 - _LEAST)
     log_density = -(_FACTORS**2) / (2 * (LOG_SD**2 + 1 / stated))
     log_density += n_wrong * np.log(rate) + (n_checked - n_wrong) * np.log1p(-rate)
     density = np.exp(log_density - log_density.max())
-    upto = density.cumsum() - density / 2
+    cumulative = density.cumsum() - density / 2
     quantiles = np.array([0.5, (1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    factor = np.exp(np.interp(quantiles, upto / density.sum(), _FACTORS))
+    factor = np.exp(np.interp(quantiles, cumulative / density.sum(), _FACTORS))
     wrong = np.minimum(factor * stated, n_items)
     if not n_listed:
         expected, low, high = wrong.tolist()
-        return LabelErrors(n_items, expected, low, high, n_checked)
+        return LabelErrors(n_items, expected, low, high, n_checked=n_checked)
     n_left = n_items - n_listed
-    left = np.array([float(doubts(confidence, one)[n_listed:].sum()) for one in wrong])
-    left = np.log(np.maximum(left, _LEAST))
-    spread = _REACH * math.sqrt(LEFT_SD**2 + 1 / max(math.exp(left[0]), 1.0))
-    ends = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
-    expected, low, high = np.minimum(np.exp([left[0], *ends]), n_left).tolist()
-    return LabelErrors(n_left, expected, low, high, n_checked)
+    remaining = np.array([float(doubts(confidence, number)[n_listed:].sum()) for number in wrong])
+    remaining = np.log(np.maximum(remaining, _LEAST))
+    spread = _REACH * math.sqrt(LEFT_SD**2 + 1 / max(math.exp(remaining[0]), 1.0))
+    ends = np.hypot(remaining[0] - remaining[1:], spread) * (-1, 1) + remaining[0]
+    expected, low, high = np.minimum(np.exp([remaining[0], *ends]), n_left).tolist()
+    return LabelErrors(n_left, expected, low, high, n_checked=n_checked)
 
 
 class Checked(NamedTuple):
@@ -184,17 +184,17 @@ def checked_errors(confidence: Floats, checked: Checked, spread: Spread = SPREAD
     """
     identifiable = confidence[~np.isnan(confidence)]
     if len(identifiable) == 0 < len(confidence):
-        return LabelErrors(0, math.nan, math.nan, math.nan, len(checked.doubt))
+        return LabelErrors(0, math.nan, math.nan, math.nan, n_checked=len(checked.doubt))
     n_items, count = len(identifiable), _binned(1 - identifiable)
     density = _calibration(checked, n_items + len(checked.doubt), spread)
     rate = np.exp(_log_rates()[0])
     mean, variance = rate @ count, (rate * (1 - rate)) @ count  # (shift, slope)
     deviation = np.sqrt(variance + 1 / 12)  # a count is a whole number
     numbers = np.linspace(0, n_items, _NUMBERS) ** 2 / max(n_items, 1)
-    upto = np.array([(density * ndtr((x + 0.5 - mean) / deviation)).sum() for x in numbers])
+    cumulative = np.array([(density * ndtr((x + 0.5 - mean) / deviation)).sum() for x in numbers])
     quantiles = np.array([0.5, (1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    expected, low, high = np.interp(quantiles, upto, numbers).tolist()
-    return LabelErrors(n_items, expected, low, high, len(checked.doubt))
+    expected, low, high = np.interp(quantiles, cumulative, numbers).tolist()
+    return LabelErrors(n_items, expected, low, high, n_checked=len(checked.doubt))
 
 
 def _calibration(checked: Checked, n_items: int, spread: Spread) -> Floats:
@@ -265,9 +265,6 @@ def checks_needed(target: float) -> int:
     59
     """
     return math.ceil(math.log((1 - COVERAGE) / 2) / math.log(target))
-
-
-DRAWN_EVERY = 5  # items of the queue, of which one is drawn at random
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,16 +349,23 @@ def plan_review(
     identifiable = ~np.isnan(certainty[codes])
     codes, unidentifiable = codes[identifiable], codes[~identifiable]
     n_items -= len(unidentifiable)
-    each = np.ones(len(certainty)) if seconds is None else seconds
+    item_seconds = np.ones(len(certainty)) if seconds is None else seconds
     rising = codes[np.argsort(certainty[codes], kind="stable")]
     doubt = doubts(certainty[codes], errors.expected) if len(codes) else np.zeros(0)
-    best = np.argsort(-doubt / each[rising], kind="stable")
-    order, left = rising[best], doubt.sum() - np.cumsum(doubt[best])
+    best = np.argsort(-doubt / item_seconds[rising], kind="stable")
+    order, remaining = rising[best], doubt.sum() - np.cumsum(doubt[best])
     n_needed = 0
     if len(codes) and doubt.sum() > (1 - target) * n_items:
-        n_needed = int(np.argmax(left <= (1 - target) * n_items)) + 1
-    spent = float(each[order[:n_needed]].sum())
-    return Review(np.concatenate([order, unidentifiable]), errors, n_items, n_needed, spent, target)
+        n_needed = int(np.argmax(remaining <= (1 - target) * n_items)) + 1
+    spent = float(item_seconds[order[:n_needed]].sum())
+    return Review(
+        order=np.concatenate([order, unidentifiable]),
+        errors=errors,
+        n_items=n_items,
+        n_needed=n_needed,
+        seconds=spent,
+        target=target,
+    )
 
 
 def errors_left(certainty: Floats, checked: Checked | None) -> LabelErrors:
@@ -378,6 +382,6 @@ def random_order(items: Sequence[str], seed: int = 0) -> Integers:
     True
     """
     key = seed.to_bytes(8, "big", signed=True)
-    names = (one.encode("utf-8", "surrogatepass") for one in items)
-    hashes = b"".join(hashlib.blake2b(one, digest_size=8, key=key).digest() for one in names)
+    names = (item.encode("utf-8", "surrogatepass") for item in items)
+    hashes = b"".join(hashlib.blake2b(name, digest_size=8, key=key).digest() for name in names)
     return np.argsort(np.frombuffer(hashes, dtype=">u8"), kind="stable")

@@ -206,7 +206,9 @@ def plan_labels(
     annotations.check_classes(
         "a plan", "of numbers, label the items next that `aggregate` gives the largest deviation"
     )
-    check_options(annotations, budget, per_item, batch, target, draws)
+    check_options(
+        annotations, budget=budget, per_item=per_item, batch=batch, target=target, draws=draws
+    )
     allowed = np.ones(annotations.n_annotators, dtype=bool)
     if annotators is not None:
         annotations, result, allowed = with_new(annotations, result, annotators)
@@ -225,55 +227,68 @@ def plan_labels(
     if available is not None:
         relation = available if isinstance(available, Relation) else as_annotations(available)
         keys = keys_of(relation, annotations)
-    constraints = Constraints(float(budget), price, room, per_item, batch, keys)
+    constraints = Constraints(
+        budget=float(budget),
+        cost=price,
+        room=room,
+        per_item=per_item,
+        max_labels=batch,
+        allowed_pairs=keys,
+    )
     identifiable, unidentifiable = state.result.is_identifiable, state.result.unidentifiable
-    chosen = choose(state, method, constraints, np.random.default_rng(seed))
+    selection = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
     if draws and identifiable.any():
         curve = expected_curve(
             state, method, constraints, draws=draws, seed=seed, progress=progress
         )
     errors = _errors(state.result, gold_codes(annotations, as_truth(truth)))
-    now = errors.accuracy[0]
+    accuracy = errors.accuracy[0]
     curve = None if curve is None else curve.anchored(errors)
     if min_gain is None:
         min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
-    best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
-    stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item), unidentifiable)
+    best = float((selection.gain / price[selection.annotator]).max(initial=0.0))
+    stop, reason = _verdict(
+        errors,
+        target=target,
+        worthwhile=best >= min_gain,
+        n=len(selection.item),
+        unidentifiable=unidentifiable,
+    )
     before, after = (
-        np.where(identifiable[chosen.item], right, np.nan)
-        for right in (chosen.before, chosen.after)
+        np.where(identifiable[selection.item], right, np.nan)
+        for right in (selection.before, selection.after)
     )
     lift = float(np.nansum(after - before) / max(int(identifiable.sum()), 1))
     return Plan(
-        policies.describe(method),
-        annotations,
-        chosen.item,
-        chosen.annotator,
-        chosen.gain,
-        price[chosen.annotator],
-        before,
-        after,
-        (now, now if math.isnan(now) else min(now + lift, 1.0)),
-        curve,
-        errors,
-        target,
-        None if curve is None else curve.reaching(target),
-        stop,
-        reason,
+        policy=policies.describe(method),
+        annotations=annotations,
+        item=selection.item,
+        annotator=selection.annotator,
+        gain=selection.gain,
+        cost=price[selection.annotator],
+        before=before,
+        after=after,
+        accuracy=(accuracy, accuracy if math.isnan(accuracy) else min(accuracy + lift, 1.0)),
+        curve=curve,
+        errors=errors,
+        target=target,
+        reached=None if curve is None else curve.reaching(target),
+        stop=stop,
+        reason=reason,
     )
 
 
-def _errors(result: Aggregation, known: Integers | None) -> LabelErrors:
+def _errors(result: Aggregation, gold: Integers | None) -> LabelErrors:
     """Return how many labels are wrong; items without labels count with their prior."""
     labelled = result.annotations.labels_per_item > 0
     n_checked = n_wrong = 0
-    if known is not None:
-        checked = np.flatnonzero((known >= 0) & labelled)
+    if gold is not None:
+        checked = np.flatnonzero((gold >= 0) & labelled)
         n_checked = len(checked)
         if n_checked == 0:
             raise DataError("known labels are given, but for no item that has labels")
-        n_wrong = int((result.label[checked] != known[checked]).sum())
+        n_wrong = int((result.label[checked] != gold[checked]).sum())
     confidence = np.where(result.is_identifiable, result.probabilities.max(axis=1), np.nan)
     return label_errors(confidence, n_checked=n_checked, n_wrong=n_wrong)
 

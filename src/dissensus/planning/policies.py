@@ -1,14 +1,7 @@
-"""ActiveLab: the items on which a classifier and the annotators are least certain.
+"""Policies: how useful one more label is, by the item or by item and annotator.
 
-BALD: the most informative answer about the truth and the annotator.
-
-Joint: the item and the annotator whose answer is most informative about the truth per cost.
-
-The interface of policies: the utility of an answer by an annotator on an item.
-
-Random: the items with the fewest labels, and random annotators who have not labelled them.
-
-Uncertainty sampling: the items with the highest posterior entropy, and random annotators.
+An `ItemPolicy` chooses items, and annotators are drawn at random; a `PairPolicy` chooses both by
+the information of the answer, under the noise models of annotators.
 """
 
 from __future__ import annotations

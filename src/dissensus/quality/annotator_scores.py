@@ -151,8 +151,8 @@ class AnnotatorScores(Drawable, FrozenArrays):
     @cached_property
     def guess(self) -> Floats:
         """The accuracy of guessing with the annotator's label marginals."""
-        given, true = self._counts.sum(axis=1), self._counts.sum(axis=2)
-        return self._defined((normalize(given) * normalize(true)).sum(axis=1))
+        n_given, n_true = self._counts.sum(axis=1), self._counts.sum(axis=2)
+        return self._defined((normalize(n_given) * normalize(n_true)).sum(axis=1))
 
     @property
     def worst_class(self) -> Integers:
@@ -324,17 +324,17 @@ class AnnotatorScores(Drawable, FrozenArrays):
         recall = np.einsum("att->at", self.confusion)
         recall = np.where(self._counts.sum(axis=2) >= _MIN_LABELS, recall, np.inf)
         least = recall.min(axis=1, initial=np.inf)
-        known = np.isfinite(least)
+        judged = np.isfinite(least)
         lowest = recall.argmin(axis=1) if recall.shape[1] else np.zeros(len(recall), np.int64)
-        return np.where(known, lowest, -1), np.where(known, least, np.nan)
+        return np.where(judged, lowest, -1), np.where(judged, least, np.nan)
 
     @cached_property
     def _bias(self) -> tuple[Floats, Integers]:
         """The total variation distance of given and true classes, and the overused class."""
-        given, true = self._counts.sum(axis=1), self._counts.sum(axis=2)
-        total = true.sum(axis=1)
+        n_given, n_true = self._counts.sum(axis=1), self._counts.sum(axis=2)
+        total = n_true.sum(axis=1)
         with np.errstate(invalid="ignore"):
-            over = (given - true) / total[:, None]
+            over = (n_given - n_true) / total[:, None]
         most = np.nan_to_num(over, nan=-1.0)
         overused = most.argmax(axis=1) if most.shape[1] else np.zeros(len(most), np.int64)
         return self._defined(np.abs(over).sum(axis=1) / 2), np.where(total > 0, overused, -1)
@@ -368,6 +368,6 @@ def _kinds(annotations: Annotations | Numbers) -> dict[str, Any]:
     return {"kind": annotations.annotator_kinds}
 
 
-def _bounded(name: str, values: Any, first: str) -> dict[str, Any]:
+def _bounded(name: str, values: Any, value_name: str) -> dict[str, Any]:
     """Return an estimate and its bounds as columns."""
-    return dict(zip((first, f"{name}_low", f"{name}_high"), values, strict=True))
+    return dict(zip((value_name, f"{name}_low", f"{name}_high"), values, strict=True))

@@ -90,7 +90,7 @@ def identify_on_labels(
     """
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _step, _total: None)
     gold = as_truth(gold)
     if isinstance(annotations, Numbers):
         return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
@@ -100,36 +100,36 @@ def identify_on_labels(
         return _of_numbers(as_numbers(annotations), scale, gold, confidence)
     fit = partial(check_fitted, annotations, None, gold, seed)
     result = check_fitted(annotations, result, gold, seed)
-    known = gold_codes(annotations, gold)
+    truth = gold_codes(annotations, gold)
     progress(1, _STEPS)
-    fitted = leave_one_out(result, known)
+    fitted = leave_one_out(result, truth)
     behaviour = annotator_behaviour(annotations)
     progress(2, _STEPS)
     if scale == "ordinal":
         score = rating_scores(annotations)
-        values = None if known is None else np.where(known >= 0, score[known], np.nan)
+        values = None if truth is None else np.where(truth >= 0, score[truth], np.nan)
         basis = rating_evidence(annotations, score[annotations.label], behaviour, values)
     else:
-        basis = class_evidence(annotations, behaviour, known)
+        basis = class_evidence(annotations, behaviour, truth)
     progress(3, _STEPS)
     identifiable = identifiable_annotators(annotations, result.is_identifiable)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _model_scores(result, models, fit)
     return AnnotatorScores(
-        annotations,
-        scale,
-        result.method,
-        behaviour,
-        basis,
-        judge(basis, behaviour.top_share),
-        _gold_accuracy(annotations, known, confidence),
-        fitted.comparison.of(identifiable[annotations.annotator], identifiable),
-        ability,
-        competence,
-        _communities(result, communities, fit),
-        pairs,
-        confidence,
+        annotations=annotations,
+        scale=scale,
+        method=result.method,
+        behaviour=behaviour,
+        basis=basis,
+        code=judge(basis, behaviour.top_share),
+        gold=_gold_accuracy(annotations, truth, confidence),
+        peers=fitted.comparison.of(identifiable[annotations.annotator], identifiable),
+        ability=ability,
+        competence=competence,
+        community=_communities(result, communities, fit),
+        copies=pairs,
+        confidence=confidence,
     )
 
 
@@ -138,18 +138,18 @@ def _of_numbers(
 ) -> AnnotatorScores:
     """Return scores of annotators who gave numbers."""
     behaviour = annotator_behaviour(numbers)
-    known = gold_values(numbers, gold) if gold else None
-    basis = rating_evidence(numbers, numbers.value, behaviour, known)
+    truth = gold_values(numbers, gold) if gold else None
+    basis = rating_evidence(numbers, numbers.value, behaviour, truth)
     nothing = np.full(numbers.n_annotators, np.nan)
     nobody = np.full(numbers.n_annotators, -1)
     code = judge(basis, behaviour.top_share)
     return AnnotatorScores(
-        numbers,
-        scale,
-        "rater model",
-        behaviour,
-        basis,
-        code,
+        annotations=numbers,
+        scale=scale,
+        method="rater model",
+        behaviour=behaviour,
+        basis=basis,
+        code=code,
         gold=None,
         peers=None,
         ability=nothing,
@@ -162,8 +162,8 @@ def _of_numbers(
 
 def _scale(annotations: Annotations | Numbers, scale: str | None) -> str:
     """Return the scale of labels, that of the annotations unless another is given."""
-    found = "interval" if isinstance(annotations, Numbers) else "nominal"
-    scale = scale or getattr(annotations, "scale", found)
+    default = "interval" if isinstance(annotations, Numbers) else "nominal"
+    scale = scale or getattr(annotations, "scale", default)
     scale = "interval" if scale == "numeric" else scale
     if scale not in SCALES:
         raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}")
@@ -173,12 +173,12 @@ def _scale(annotations: Annotations | Numbers, scale: str | None) -> str:
 
 
 def _gold_accuracy(
-    annotations: Annotations, known: Integers | None, confidence: float
+    annotations: Annotations, gold: Integers | None, confidence: float
 ) -> Proportion | None:
     """Return how often annotators are right on known items."""
-    if known is None:
+    if gold is None:
         return None
-    truth = known[annotations.item]
+    truth = gold[annotations.item]
     right = by_annotator(annotations, (truth >= 0) & (truth == annotations.label))
     return proportion(right, by_annotator(annotations, truth >= 0), confidence)
 

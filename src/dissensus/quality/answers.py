@@ -106,27 +106,29 @@ def identify_on_answers(
     table |= _intervals(answers, result, table, confidence)
     verdict, evidence = _verdicts(answers, table)
     table["verdict"] = as_names(verdict)
-    apart = within.by_item(answers)
-    order = np.lexsort((np.arange(answers.n_items), -np.nan_to_num(apart, nan=-1.0)))
+    item_distance = within.by_item(answers)
+    order = np.lexsort((np.arange(answers.n_items), -np.nan_to_num(item_distance, nan=-1.0)))
     items: dict[str, Array] = {
         "item": answers.items[order],
         "n_answers": answers.labels_per_item[order],
         "n_empty": np.bincount(answers.item[answers.empty], minlength=answers.n_items)[order],
-        "distance": apart[order],
+        "distance": item_distance[order],
     }
-    return AnswerScores(result, table, items, evidence, confidence)
+    return AnswerScores(
+        result, annotators=table, items=items, evidence=evidence, confidence=confidence
+    )
 
 
 def _distances(answers: Answers, within: Distances, confidence: float) -> dict[str, Array]:
     """Return the mean distance to others, and by how much it exceeds that of their items."""
     own = within.by_answer(len(answers))
     excess = own - within.by_item(answers)[answers.item]
-    known = ~np.isnan(own)
-    who = answers.annotator[known]
-    count = np.bincount(who, minlength=answers.n_annotators).astype(float)
+    compared = ~np.isnan(own)
+    annotator = answers.annotator[compared]
+    count = np.bincount(annotator, minlength=answers.n_annotators).astype(float)
 
     def mean(value: Floats) -> Floats:
-        total = np.bincount(who, value[known], minlength=answers.n_annotators)
+        total = np.bincount(annotator, value[compared], minlength=answers.n_annotators)
         return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
 
     value = mean(excess)
@@ -142,37 +144,44 @@ def _intervals(
     answers: Answers, result: Consensus, table: dict[str, Array], confidence: float
 ) -> dict[str, Array]:
     """Return intervals of what the method learned about annotators."""
-    more: dict[str, Array] = {}
+    intervals: dict[str, Array] = {}
     tails = (1 - confidence) / 2, (1 + confidence) / 2
     load = answers.labels_per_annotator.astype(float)
     share = next((name for name in ("found", "sensitivity") if name in table), None)
     if share is not None:
-        asked = _true_elements(answers, result)
-        found = proportion(np.nan_to_num(table[share]) * asked, asked, confidence)
-        more |= {f"{share}_low": found.low, f"{share}_high": found.high, "n_true": asked}
+        n_true = _true_elements(answers, result)
+        recall = proportion(np.nan_to_num(table[share]) * n_true, n_true, confidence)
+        intervals |= {f"{share}_low": recall.low, f"{share}_high": recall.high, "n_true": n_true}
     if "spurious" in table:
         count = np.nan_to_num(table["spurious"]) * load
         with np.errstate(invalid="ignore", divide="ignore"):
             low = np.where(count > 0, gammaincinv(np.maximum(count, 1e-9), tails[0]), 0.0) / load
-            more |= {"spurious_low": low, "spurious_high": gammaincinv(count + 1, tails[1]) / load}
+            intervals |= {
+                "spurious_low": low,
+                "spurious_high": gammaincinv(count + 1, tails[1]) / load,
+            }
     if "honest" in table and isinstance(answers, Rankings):
         pairs = answers.pairs()
-        who = answers.annotator[pairs.answer]
-        n = np.bincount(who, minlength=answers.n_annotators).astype(float)
+        annotator = answers.annotator[pairs.answer]
+        n = np.bincount(annotator, minlength=answers.n_annotators).astype(float)
         yes = np.clip(np.nan_to_num(table["honest"]) * (n + 8) - 7, 0, n)
         a, b = yes + _HONEST[0], n - yes + _HONEST[1]
-        more |= {
+        intervals |= {
             f"honest_{e}": betaincinv(a, b, t) for e, t in zip(("low", "high"), tails, strict=True)
         }
-        left = np.bincount(who[pairs.outcome == 0], minlength=answers.n_annotators).astype(float)
-        decided = np.bincount(who[pairs.outcome < 2], minlength=answers.n_annotators).astype(float)
-        side = proportion(left, decided, confidence)
-        shown = (pairs.outcome == 1).any()  # otherwise things are listed by rank
-        unknown = np.full(len(left), np.nan)
-        more |= {"side": side.value if shown else unknown, "n_decided": decided}
-        more |= {"side_low": side.low if shown else unknown}
-        more |= {"side_high": side.high if shown else unknown}
-    return more
+        n_left = np.bincount(annotator[pairs.outcome == 0], minlength=answers.n_annotators).astype(
+            float
+        )
+        decided = np.bincount(annotator[pairs.outcome < 2], minlength=answers.n_annotators).astype(
+            float
+        )
+        side = proportion(n_left, decided, confidence)
+        has_sides = (pairs.outcome == 1).any()  # otherwise things are listed by rank
+        unknown = np.full(len(n_left), np.nan)
+        intervals |= {"side": side.value if has_sides else unknown, "n_decided": decided}
+        intervals |= {"side_low": side.low if has_sides else unknown}
+        intervals |= {"side_high": side.high if has_sides else unknown}
+    return intervals
 
 
 def _true_elements(answers: Answers, result: Consensus) -> Floats:
@@ -192,10 +201,10 @@ def _verdicts(answers: Answers, table: dict[str, Array]) -> tuple[list[str], dic
         if load[code] < _LEAST:
             verdicts.append(FEW)
             continue
-        found = next(((word, text(code)) for word, test, text in rules if test[code]), None)
-        verdicts.append(found[0] if found else LIKE_OTHERS)
-        if found:
-            evidence[name] = found[1]
+        verdict = next(((word, text(code)) for word, test, text in rules if test[code]), None)
+        verdicts.append(verdict[0] if verdict else LIKE_OTHERS)
+        if verdict:
+            evidence[name] = verdict[1]
     return verdicts, evidence
 
 
@@ -219,13 +228,13 @@ def _rules(answers: Answers, table: dict[str, Array], mean: float) -> list[tuple
         )
     share = next((name for name in ("found", "sensitivity") if f"{name}_high" in table), None)
     if share is not None:
-        asked = table["n_true"]
-        usual = float(np.nansum(table[share] * asked) / max(asked.sum(), 1))
+        n_true = table["n_true"]
+        usual = float(np.nansum(table[share] * n_true) / max(n_true.sum(), 1))
         word = "marks" if isinstance(answers, Marks) else "options"
         rules.append(
             (
                 f"misses {word}",
-                (table[f"{share}_high"] < _HALF * usual) & (asked >= _LEAST_COUNTS),
+                (table[f"{share}_high"] < _HALF * usual) & (n_true >= _LEAST_COUNTS),
                 lambda code: (
                     f"found {between(share, code)} of {table['n_true'][code]:.0f} {word}, "
                     f"annotators find {usual:.2f}"

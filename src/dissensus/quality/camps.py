@@ -125,8 +125,10 @@ class Camps(FrozenArrays):
     @property
     def sentence(self) -> str:
         """What was found, in plain words."""
-        some = f" Compared on {100 * self.sampled:.0f} % of the items." if self.sampled < 1 else ""
-        return self._found() + some
+        sampling = (
+            f" Compared on {100 * self.sampled:.0f} % of the items." if self.sampled < 1 else ""
+        )
+        return self._found() + sampling
 
     def _found(self) -> str:
         n = int((self.group >= 0).sum())
@@ -195,9 +197,9 @@ class Camps(FrozenArrays):
             **{name: as_plain(getattr(self, name)) for name in names},
             "group": dict(zip(self.annotators.tolist(), self.group.tolist(), strict=True)),
             "dividing": [
-                {"item": str(self.items[one.item])}
-                | {"shares": [dict(zip(classes, part, strict=True)) for part in one.shares]}
-                for one in self.dividing
+                {"item": str(self.items[division.item])}
+                | {"shares": [dict(zip(classes, part, strict=True)) for part in division.shares]}
+                for division in self.dividing
             ],
         }
 
@@ -231,20 +233,20 @@ def camps(
     >>> truth[:250, 1] = truth[:250, 0]
     >>> right = rng.random((400, 8)) < 0.9
     >>> labels = (truth[:, [0] * 5 + [1] * 3] == right).astype(int)
-    >>> found = camps(Annotations.from_matrix(labels))
-    >>> found.verdict, found.group.tolist()
+    >>> crowd = camps(Annotations.from_matrix(labels))
+    >>> crowd.verdict, crowd.group.tolist()
     ('camps', [0, 0, 0, 0, 0, 1, 1, 1])
     """
-    kept = np.ones(annotations.n_annotators, dtype=bool)
+    included = np.ones(annotations.n_annotators, dtype=bool)
     if left_out is not None:
-        kept = ~np.asarray(left_out, dtype=bool)
-        if len(kept) != annotations.n_annotators:
+        included = ~np.asarray(left_out, dtype=bool)
+        if len(included) != annotations.n_annotators:
             n = annotations.n_annotators
-            raise OptionError(f"left_out has {len(kept)} values, but there are {n} annotators")
+            raise OptionError(f"left_out has {len(included)} values, but there are {n} annotators")
     rng = np.random.default_rng(seed)
     orders = content_order(annotations, ordered=ordered)
     rows = _rows_by_content(annotations, orders)
-    crowd = SharedLabels(rows, kept[orders[1]], annotations.n_classes, ordered)
+    crowd = SharedLabels(rows, included[orders[1]], annotations.n_classes, ordered)
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)  # some lost their co-annotators
     names = annotations.annotators, annotations.items, annotations.classes
@@ -255,36 +257,36 @@ def camps(
         crowd = crowd.sample(_MAX_PAIRS, rng)
         sampled = len(crowd.items) / n_items
         loading = crowd.loadings()
-        follows = loading >= _WEAK * np.median(loading[crowd.kept])
+        follows = loading >= _WEAK * np.median(loading[crowd.included])
         crowd = crowd.keep(follows)
         reason = _obstacle(crowd)
     if reason:
         return Camps(*names, "none", group, reason=reason)
-    taking_part = orders[1][crowd.kept]  # codes of annotators, in the crowd's order
+    taking_part = orders[1][crowd.included]  # codes of annotators, in the crowd's order
     group[taking_part] = 0
     splits = Splits(crowd, rng)
-    found = splits.compare(crowd.label)
+    split = splits.compare(crowd.label)
     camp = crowd.groups()
     small = min((camp > 0).sum(), (camp < 0).sum()) < 2
-    values: dict[str, Any] = found._asdict() | {"sampled": sampled}
+    values: dict[str, Any] = split._asdict() | {"sampled": sampled}
     model, threshold = _one_camp(crowd), MIN_T
-    if found.t > MIN_T:
-        mean, deviation = _without_camps(splits, model, found.t, rng)
-        values["z"] = (found.t - mean) / deviation
+    if split.t > MIN_T:
+        mean, deviation = _without_camps(splits, model, split.t, rng)
+        values["z"] = (split.t - mean) / deviation
         threshold = max(MIN_T, mean + MIN_Z * deviation)
-    apart = found.correlation_within - found.correlation_between
-    different = apart >= MIN_DIFFERENCE and not small
-    if found.t > threshold and different:
-        if found.same_group < MIN_SAME:
+    difference = split.correlation_within - split.correlation_between
+    different = difference >= MIN_DIFFERENCE and not small
+    if split.t > threshold and different:
+        if split.same_group < MIN_SAME:
             return Camps(*names, "some agree more", group, **values)
         larger = 1 if (camp > 0).sum() >= (camp < 0).sum() else -1
         group[taking_part] = np.where(camp == larger, 0, 1)
         dividing, shares = _divisions(annotations, group)
         return Camps(*names, "camps", group, **values, dividing=dividing, label_shares=shares)
-    if found.t > threshold:
+    if split.t > threshold:
         return Camps(*names, "none", group, **values)
     values["detectable"] = _detectable(splits, model, threshold, rng)
-    if found.t > MIN_T:
+    if split.t > MIN_T:
         severity = _severity(annotations, group)
         return Camps(*names, "severity", group, **values, severity=severity)
     return Camps(*names, "none", group, **values)
@@ -293,7 +295,7 @@ def camps(
 def _rows_by_content(annotations: Annotations, orders: tuple[Integers, ...]) -> Integers:
     """Return item, annotator and label by their position in the order of content."""
     codes = annotations.item, annotations.annotator, annotations.label
-    rows = np.stack([np.argsort(one)[each] for one, each in zip(orders, codes, strict=True)])
+    rows = np.stack([np.argsort(order)[code] for order, code in zip(orders, codes, strict=True)])
     return rows[:, np.lexsort(rows[::-1])]
 
 
@@ -301,7 +303,7 @@ def _one_camp(crowd: SharedLabels) -> OneCamp | OneOrderedCamp:
     """Return a model of this crowd without camps."""
     if crowd.ordered:
         return fit_one_ordered_camp(crowd.on(), crowd.item, crowd.label)
-    shape = len(crowd.items), int(crowd.kept.sum()), crowd.n_classes
+    shape = len(crowd.items), int(crowd.included.sum()), crowd.n_classes
     return fit_one_camp(crowd.item, crowd.annotator, crowd.label, shape)
 
 
@@ -321,7 +323,7 @@ def _without_camps(
 
 def _obstacle(crowd: SharedLabels) -> str:
     """Return why camps cannot be looked for, or ""."""
-    n = int(crowd.kept.sum())
+    n = int(crowd.included.sum())
     if n < _LEAST:
         few = "nobody has" if n == 0 else f"only {n} annotators have"
         return f"{few} {MIN_LABELS} labels that follow the items, where others labelled too"
@@ -337,9 +339,9 @@ def _detectable(
     for share in _SHARES:
         missed = 0
         for _ in range(_PLANTED):
-            one = splits.compare(model.draw(rng, share), drawn=True)
-            apart = one.correlation_within - one.correlation_between >= MIN_DIFFERENCE
-            missed += not (one.t > threshold and apart)
+            split = splits.compare(model.draw(rng, share), drawn=True)
+            differs = split.correlation_within - split.correlation_between >= MIN_DIFFERENCE
+            missed += not (split.t > threshold and differs)
             if missed > _MISSED:
                 break
         else:
@@ -353,22 +355,22 @@ def _divisions(annotations: Annotations, group: Integers) -> tuple[tuple[Divisio
     cell = annotations.item.astype(np.int64) * n_classes + annotations.label
     votes = np.stack(
         [
-            np.bincount(cell[camp == one], minlength=annotations.n_items * n_classes)
-            for one in (0, 1)
+            np.bincount(cell[camp == number], minlength=annotations.n_items * n_classes)
+            for number in (0, 1)
         ]
     ).reshape(2, annotations.n_items, n_classes)
     size = votes.sum(axis=2)  # (camp, item)
-    both = np.flatnonzero((size > 0).all(axis=0))
-    shares = votes[:, both] / size[:, both, None]
+    shared = np.flatnonzero((size > 0).all(axis=0))
+    shares = votes[:, shared] / size[:, shared, None]
     # Few labels say less: one more label, as the item has them, is added to each camp.
-    mean = votes[:, both].sum(axis=0) / size[:, both].sum(axis=0)[:, None]
-    shrunk = (votes[:, both] + mean) / (size[:, both, None] + 1)
-    apart = np.abs(shrunk[0] - shrunk[1]).sum(axis=1) / 2
-    order = np.argsort(-apart, kind="stable")[:_MAX_DIVIDING]
+    mean = votes[:, shared].sum(axis=0) / size[:, shared].sum(axis=0)[:, None]
+    shrunk = (votes[:, shared] + mean) / (size[:, shared, None] + 1)
+    distance = np.abs(shrunk[0] - shrunk[1]).sum(axis=1) / 2
+    order = np.argsort(-distance, kind="stable")[:_MAX_DIVIDING]
     dividing = tuple(
-        Division(int(both[k]), (tuple(shares[0, k].tolist()), tuple(shares[1, k].tolist())))
+        Division(int(shared[k]), (tuple(shares[0, k].tolist()), tuple(shares[1, k].tolist())))
         for k in order.tolist()
-        if apart[k] > 0
+        if distance[k] > 0
     )
     return dividing, shares.mean(axis=1)
 

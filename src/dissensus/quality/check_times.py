@@ -22,9 +22,9 @@ _DAY = 86400.0
 def seconds(values: Array) -> Floats | None:
     """Return times as seconds; whole numbers count seconds or their fractions since 1970."""
     if values.dtype.kind == "M":
-        known = ~np.isnat(values)
+        defined = ~np.isnat(values)
         time = np.full(len(values), np.nan)
-        time[known] = values[known].astype("datetime64[us]").astype(np.int64) / 1e6
+        time[defined] = values[defined].astype("datetime64[us]").astype(np.int64) / 1e6
         return time
     if values.dtype.kind not in "iuf":
         return None
@@ -36,12 +36,12 @@ def seconds(values: Array) -> Floats | None:
     return time
 
 
-def check_durations(annotations: Relation, given: Array) -> Iterator[Finding]:
+def check_durations(annotations: Relation, durations: Array) -> Iterator[Finding]:
     """Find impossible durations, and annotators who are far faster than the others."""
-    if given.dtype.kind not in "iuf":
-        yield _unreadable("duration", given)
+    if durations.dtype.kind not in "iuf":
+        yield _unreadable("duration", durations)
         return
-    spent = given.astype(np.float64)
+    spent = durations.astype(np.float64)
     wrong = np.flatnonzero((spent <= 0) | (spent > 10 * _DAY))
     if len(wrong):
         yield Finding(
@@ -49,8 +49,8 @@ def check_durations(annotations: Relation, given: Array) -> Iterator[Finding]:
             f"{many(len(wrong), 'duration')} {verb(len(wrong), 'are')} zero, below, or longer than "
             "ten days.",
             len(wrong),
-            tuple(f"{spent[row]:g} s" for row in wrong[:3]),
-            "check how they were measured; durations are in seconds",
+            examples=tuple(f"{spent[row]:g} s" for row in wrong[:3]),
+            remedy="check how they were measured; durations are in seconds",
         )
     fine = np.isfinite(spent) & (spent > 0)
     annotator, n = annotations.annotator[fine], annotations.n_annotators
@@ -67,34 +67,35 @@ def check_durations(annotations: Relation, given: Array) -> Iterator[Finding]:
             f"{many(len(fast), 'annotator')} {verb(len(fast), 'take')} less than a fifth of the "
             f"usual {usual:.3g} s for a label.",
             len(fast),
-            tuple(
-                f"{quoted(annotations.annotators[one])}: {median[one]:.2g} s" for one in order[:3]
+            examples=tuple(
+                f"{quoted(annotations.annotators[code])}: {median[code]:.2g} s"
+                for code in order[:3]
             ),
-            "review their labels; `dissensus identify` scores them",
+            remedy="review their labels; `dissensus identify` scores them",
         )
 
 
-def check_times(annotations: Relation, given: Array) -> Iterator[Finding]:
+def check_times(annotations: Relation, times: Array) -> Iterator[Finding]:
     """Find labels that followed each other faster than anybody can read."""
-    when = seconds(given)
+    when = seconds(times)
     if when is None:
-        yield _unreadable("time", given)
+        yield _unreadable("time", times)
         return
-    known = np.isfinite(when)
-    annotator = annotations.annotator[known].astype(np.int64)
-    when = when[known]
+    defined = np.isfinite(when)
+    annotator = annotations.annotator[defined].astype(np.int64)
+    when = when[defined]
     order = np.lexsort((when, annotator))
     annotator, when = annotator[order], when[order]
     if len(annotator) < 2:
         return
-    same = np.diff(annotator) == 0
-    together = same & (np.diff(when) == 0)
-    share = together.sum() / max(same.sum(), 1)
+    same_annotator = np.diff(annotator) == 0
+    same_time = same_annotator & (np.diff(when) == 0)
+    share = same_time.sum() / max(same_annotator.sum(), 1)
     if share > 0.2:
         yield Finding(
             "same-time",
             f"{share:.0%} of the labels have the same time as another by the same annotator.",
-            int(together.sum()),
+            int(same_time.sum()),
             remedy="probably times of pages, which do not measure the speed of a label",
         )
         return
@@ -122,19 +123,20 @@ def _bursts(annotations: Relation, annotator: Integers, when: Floats) -> Iterato
         f"{total} labels by {many(len(fast_ones), 'annotator')} came in runs of {_RUN} and more at "
         f"less than {_GLANCE} s each.",
         total,
-        tuple(
-            f"{quoted(annotations.annotators[one])} ({labels[one]} labels)" for one in fast_ones[:3]
+        examples=tuple(
+            f"{quoted(annotations.annotators[code])} ({labels[code]} labels)"
+            for code in fast_ones[:3]
         ),
-        "too fast to read: a script, or labels that were sent again",
+        remedy="too fast to read: a script, or labels that were sent again",
         severity=SERIOUS if total > 0.05 * len(annotations) else KNOWING,
     )
 
 
-def _unreadable(name: str, given: Array) -> Finding:
+def _unreadable(name: str, values: Array) -> Finding:
     return Finding(
         "unreadable-times",
         f"The column {name} could not be read as numbers or times.",
-        len(given),
-        (quoted(given[0]),),
-        "write seconds, or times as 2026-01-31T12:00:00",
+        len(values),
+        examples=(quoted(values[0]),),
+        remedy="write seconds, or times as 2026-01-31T12:00:00",
     )

@@ -1,6 +1,7 @@
-"""What is wrong with answers of other kinds than classes and numbers.
+"""What is wrong with answers of other kinds than classes: numbers, sets, marks and rankings.
 
-Numeric answers: outliers of an item, and annotators who always give the same number.
+Of numbers, outliers of an item, and annotators who always give the same number; of the others,
+empty, repeated and copied answers, names of labels, and one side in comparisons.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..answers.numbers import Numbers
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..base.arrays import Floats
+from ..errors import Note
 from ..formats.spellings import classes_alike
 from ..pages.sections import SERIOUS, Finding
 from ..pages.wording import first_quoted, many, quoted, verb
@@ -26,6 +28,8 @@ _APART = 0.05  # mean distance above which equal answers are remarkable
 _PAIRS = 2_000_000  # pairs of answers to compare
 _PSEUDO = 2.0  # pairs at the overall mean, added to those of an item
 _ERROR = 0.01  # probability that any pair is equal by accident
+_FAR = 8.0  # robust standard deviations
+_ENOUGH = 10  # answers of an annotator to call them constant
 
 
 def check_answers(answers: Answers) -> Iterator[Finding]:
@@ -44,11 +48,15 @@ def _empty(answers: Answers) -> Iterator[Finding]:
             "no-empty-answers",
             "No answer is empty, so nobody is known to have looked and marked nothing.",
             len(answers),
-            remedy="add a row without values for every such answer, or give --assigned FILE",
+            remedy=Note(
+                "",
+                remedy="add a row without values for every such answer, or give {} FILE",
+                assigned=...,
+            ),
         )
     blank = np.bincount(answers.annotator, empty, minlength=len(load))
-    others = np.bincount(answers.item, ~empty, minlength=answers.n_items) > 0
-    marked = np.bincount(answers.annotator, others[answers.item], minlength=len(load))
+    marked_items = np.bincount(answers.item, ~empty, minlength=answers.n_items) > 0
+    marked = np.bincount(answers.annotator, marked_items[answers.item], minlength=len(load))
     never = np.flatnonzero((load >= _LEAST) & (blank == load) & (marked > 0))
     if len(never):
         yield Finding(
@@ -56,21 +64,22 @@ def _empty(answers: Answers) -> Iterator[Finding]:
             f"{many(len(never), 'annotator')} only {verb(len(never), 'give')} empty answers where "
             "others mark something.",
             len(never),
-            first_quoted(answers.annotators[never]),
-            "identify shows what they miss",
+            examples=first_quoted(answers.annotators[never]),
+            remedy="identify shows what they miss",
         )
 
 
 def _repeated(answers: Answers) -> Iterator[Finding]:
-    again = answers.repeats
-    if again.any():
+    repeated = answers.repeats
+    count = int(repeated.sum())
+    if count:
         yield Finding(
             "repeats",
-            f"{many(int(again.sum()), 'answer')} {verb(int(again.sum()), 'repeat')} an item for "
-            "the same annotator, and all count.",
-            int(again.sum()),
-            first_quoted(answers.items[np.unique(answers.item[1:][again])]),
-            "--duplicates first or last keeps one",
+            f"{many(count, 'answer')} {verb(count, 'repeat')} an item for the same annotator, and "
+            "all count.",
+            count,
+            examples=first_quoted(answers.items[np.unique(answers.item[1:][repeated])]),
+            remedy=Note("", remedy="{} first or last keeps one", duplicates=...),
         )
 
 
@@ -85,9 +94,9 @@ def _labels(answers: Answers) -> Iterator[Finding]:
             "spellings",
             f"{many(len(alike), 'label')} {verb(len(alike), 'are')} written in several ways.",
             len(alike),
-            tuple(" / ".join(names[group].tolist()) for group in alike[:3]),
-            "write each in one way",
-            SERIOUS,
+            examples=tuple(" / ".join(names[group].tolist()) for group in alike[:3]),
+            remedy="write each in one way",
+            severity=SERIOUS,
         )
 
 
@@ -96,10 +105,10 @@ def _sides(answers: Answers) -> Iterator[Finding]:
         return
     pairs = answers.pairs()
     if not (pairs.outcome == 1).any():
-        return  # first_quoted by rank, and not as they were shown
-    who = answers.annotator[pairs.answer]
+        return  # listed by rank, and not as they were presented
+    annotator = answers.annotator[pairs.answer]
     counts = np.zeros((answers.n_annotators, 3))
-    np.add.at(counts, (who, pairs.outcome), 1)
+    np.add.at(counts, (annotator, pairs.outcome), 1)
     always = np.flatnonzero((counts.max(axis=1) == counts.sum(axis=1)) & (counts.sum(axis=1) >= 10))
     if len(always):
         yield Finding(
@@ -107,8 +116,8 @@ def _sides(answers: Answers) -> Iterator[Finding]:
             f"{many(len(always), 'annotator')} {verb(len(always), 'give')} one answer to every "
             "comparison: left, right or a tie.",
             len(always),
-            first_quoted(answers.annotators[always]),
-            "bradley-terry gives them little weight",
+            examples=first_quoted(answers.annotators[always]),
+            remedy="bradley-terry gives them little weight",
         )
 
 
@@ -117,38 +126,34 @@ def _copied(answers: Answers) -> Iterator[Finding]:
     if not 0 < (size * (size - 1) // 2).sum() <= _PAIRS or isinstance(answers, Rankings):
         return
     first, second = answers.within_item_pairs()
-    some = ~(answers.empty[first] & answers.empty[second])
-    first, second = first[some], second[some]
+    compared = ~(answers.empty[first] & answers.empty[second])
+    first, second = first[compared], second[compared]
     distance = answers.distance(first, second)
     if not len(distance) or distance.mean() < _APART:
         return
-    who = np.sort(np.stack([answers.annotator[first], answers.annotator[second]]), axis=0)
-    key = who[0].astype(np.int64) * answers.n_annotators + who[1]
+    annotators = np.sort(np.stack([answers.annotator[first], answers.annotator[second]]), axis=0)
+    key = annotators[0].astype(np.int64) * answers.n_annotators + annotators[1]
     pair, row = np.unique(key, return_inverse=True)
-    same = distance == 0
-    common, equal = np.bincount(row), np.bincount(row, same)
+    equal = distance == 0
+    common, n_equal = np.bincount(row), np.bincount(row, equal)
     # How probable equal answers are: as often as those of the other pairs on the item are equal.
     item = answers.item[first]
-    size, alike = np.bincount(item)[item], np.bincount(item, same)[item]
-    likely = (alike - same + _PSEUDO * same.mean()) / (size - 1 + _PSEUDO)
+    size, alike = np.bincount(item)[item], np.bincount(item, equal)[item]
+    likely = (alike - equal + _PSEUDO * equal.mean()) / (size - 1 + _PSEUDO)
     log_probability = np.bincount(row, np.log(np.maximum(likely, 1e-12)))
     certain = log_probability < np.log(_ERROR / len(pair))
-    same = pair[(common >= _LEAST) & (equal == common) & certain]
-    if len(same):
+    copied = pair[(common >= _LEAST) & (n_equal == common) & certain]
+    if len(copied):
         names = answers.annotators
-        examples = [f"{names[k // len(names)]} and {names[k % len(names)]}" for k in same[:3]]
+        examples = [f"{names[k // len(names)]} and {names[k % len(names)]}" for k in copied[:3]]
         yield Finding(
             "copies",
-            f"{many(len(same), 'pair')} of annotators {verb(len(same), 'give')} equal answers to "
-            "all common items.",
-            len(same),
-            tuple(examples),
-            "find out whether one copies the other",
+            f"{many(len(copied), 'pair')} of annotators {verb(len(copied), 'give')} equal answers "
+            "to all common items.",
+            len(copied),
+            examples=tuple(examples),
+            remedy="find out whether one copies the other",
         )
-
-
-_FAR = 8.0  # robust standard deviations
-_ENOUGH = 10  # answers of an annotator to call them constant
 
 
 def check_numbers(annotations: Numbers) -> Iterator[Finding]:
@@ -171,8 +176,8 @@ def check_numbers(annotations: Numbers) -> Iterator[Finding]:
             f"{verb(len(far), 'are')} more than {_FAR:g} usual distances ({scale:.3g}) from the "
             "median of their item.",
             len(far),
-            tuple(_example(annotations, median, row) for row in far[:3].tolist()),
-            "typing errors or another scale; median, catd and gaussian are robust",
+            examples=tuple(_example(annotations, median, row) for row in far[:3].tolist()),
+            remedy="typing errors or another scale; median, catd and gaussian are robust",
         )
     yield from _constant(annotations)
 
@@ -188,12 +193,12 @@ def _constant(annotations: Numbers) -> Iterator[Finding]:
             "constant-numbers",
             f"{many(len(still), 'annotator')} always {verb(len(still), 'give')} the same number.",
             len(still),
-            tuple(
-                f"{quoted(annotations.annotators[one])}: "
-                f"{annotations.labels_per_annotator[one]} × {low[one]:g}"
-                for one in still[:3].tolist()
+            examples=tuple(
+                f"{quoted(annotations.annotators[code])}: "
+                f"{annotations.labels_per_annotator[code]} × {low[code]:g}"
+                for code in still[:3].tolist()
             ),
-            "review their work",
+            remedy="review their work",
         )
 
 

@@ -100,13 +100,13 @@ class Check(Tabular):
 
     def _table(self) -> Table:
         names = ("severity", "code", "count", "sentence", "remedy")
-        rows = [{name: getattr(one, name) for name in names} for one in self.findings]
+        rows = [{name: getattr(finding, name) for name in names} for finding in self.findings]
         return columns_of(rows) if rows else dict.fromkeys(names, as_names([]))
 
     @property
     def serious(self) -> tuple[Finding, ...]:
         """The findings that make results wrong whatever the method."""
-        return tuple(one for one in self.findings if one.severity == SERIOUS)
+        return tuple(finding for finding in self.findings if finding.severity == SERIOUS)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
@@ -137,9 +137,9 @@ def check(
     from ..formats import Reading, as_numbers, as_truth, examine
 
     notes: tuple[str, ...] = ()
-    found: Scale = "interval"
+    label_scale: Scale = "interval"
     reason = "the labels are numbers"
-    known = as_truth(gold) or {}
+    truth = as_truth(gold) or {}
     findings: list[Finding] = []
     if isinstance(annotations, Answers):
         return _check_answers(annotations)
@@ -154,8 +154,8 @@ def check(
             )
             findings += gaps
         data, notes, reason = reading.annotations, reading.notes, reading.reason
-        found = data.scale
-        known = known or dict(reading.gold)
+        label_scale = data.scale
+        truth = truth or dict(reading.gold)
         if reading.format == "votes":
             findings.append(
                 Finding(
@@ -174,7 +174,7 @@ def check(
         counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
         findings += check_classes(data)
         findings += check_kinds(data)
-        findings += check_identifiability(data, known)
+        findings += check_identifiability(data, truth)
     for run in (check_quotes, check_names, check_repeats, check_crowd, check_items, check_groups):
         findings += run(data)
     if isinstance(data, Annotations) and not is_free_text(data):
@@ -182,25 +182,25 @@ def check(
     for column, check_column in (("duration", check_durations), ("time", check_times)):
         if len(data.columns.get(column, ())):
             findings += check_column(data, data.columns[column])
-    if known:
-        findings += check_gold(data, known)
+    if truth:
+        findings += check_gold(data, truth)
     if isinstance(data, Numbers):
         findings += check_numbers(data)
-    findings.sort(key=lambda one: one.severity != SERIOUS)
+    findings.sort(key=lambda finding: finding.severity != SERIOUS)
     return Check(
-        "classes" if isinstance(data, Annotations) else "numbers",
-        len(data),
-        data.n_items,
-        data.n_annotators,
-        len(known),
-        _spread(data.labels_per_item),
-        _spread(data.labels_per_annotator),
-        counts,
-        found,
-        reason,
-        tuple(findings),
-        notes,
-        data.left_out,
+        kind="classes" if isinstance(data, Annotations) else "numbers",
+        n_labels=len(data),
+        n_items=data.n_items,
+        n_annotators=data.n_annotators,
+        n_gold=len(truth),
+        labels_per_item=_spread(data.labels_per_item),
+        labels_per_annotator=_spread(data.labels_per_annotator),
+        classes=counts,
+        scale=label_scale,
+        reason=reason,
+        findings=tuple(findings),
+        notes=notes,
+        left_out=data.left_out,
     )
 
 
@@ -209,21 +209,21 @@ def _check_answers(answers: Answers) -> Check:
     findings = list(check_answers(answers))
     for run in (check_quotes, check_names, check_crowd, check_items, check_groups):
         findings += run(answers)
-    findings.sort(key=lambda one: one.severity != SERIOUS)
+    findings.sort(key=lambda finding: finding.severity != SERIOUS)
     return Check(
-        answers.kind,
-        len(answers),
-        answers.n_items,
-        answers.n_annotators,
-        0,
-        _spread(answers.labels_per_item),
-        _spread(answers.labels_per_annotator),
-        {},
-        "nominal",
-        answers.summary,
-        tuple(findings),
-        answers.left_out.sentences,
-        answers.left_out,
+        kind=answers.kind,
+        n_labels=len(answers),
+        n_items=answers.n_items,
+        n_annotators=answers.n_annotators,
+        n_gold=0,
+        labels_per_item=_spread(answers.labels_per_item),
+        labels_per_annotator=_spread(answers.labels_per_annotator),
+        classes={},
+        scale="nominal",
+        reason=answers.summary,
+        findings=tuple(findings),
+        notes=answers.left_out.sentences,
+        left_out=answers.left_out,
     )
 
 

@@ -19,6 +19,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,12 +80,12 @@ class Condition(NamedTuple):
             return np.asarray(compare(values, number) & ~np.isnan(values.astype(float)), bool)
         if self.sign not in ("==", "!="):
             raise OptionError(f"{self.column} is a text: compare it with == or !=")
-        texts, wanted = values.tolist(), [self.value]
+        texts, accepted = values.tolist(), [self.value]
         if self.column == "verdict" and self.value == SPAMMER:
-            wanted = list(LEFT_OUT)
-        equal = np.array([text in wanted for text in texts], bool)
-        known = np.array([text is not None for text in texts], bool)
-        return known & (equal if self.sign == "==" else ~equal)
+            accepted = list(LEFT_OUT)
+        equal = np.array([text in accepted for text in texts], bool)
+        defined = np.array([text is not None for text in texts], bool)
+        return defined & (equal if self.sign == "==" else ~equal)
 
 
 class Change(NamedTuple):
@@ -204,8 +205,9 @@ def clean(
     >>> clean(crowd.annotations, "verdict == random")
     <Cleaned: 200 of 500 labels dropped, all of 2 annotators and 0 items; ...>
     """
-    read = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
-    columns = {one.column for rule in read for alternative in rule for one in alternative}
+    alternatives = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
+    conditions = chain.from_iterable(chain.from_iterable(alternatives))
+    columns = {condition.column for condition in conditions}
     before = check_fitted(annotations, result, gold, seed)
     tables: dict[bool, Table] = {}
     if any(column.startswith(ITEM) for column in columns):
@@ -224,33 +226,39 @@ def clean(
         )
         tables[False] = annotators.table()
     dropped = np.zeros(len(annotations), dtype=bool)
-    for alternative in (one for rule in read for one in rule):
-        masks = [_holds(annotations, one, tables[one.of_item]) for one in alternative]
+    for alternative in chain.from_iterable(alternatives):
+        masks = [
+            _holds(annotations, condition, tables[condition.of_item]) for condition in alternative
+        ]
         dropped |= np.all(masks, axis=0)
     if dropped.all() and len(annotations):
         raise OptionError("these rules leave no label; loosen them")
-    kept = annotations.keep(~dropped)
-    after = aggregators.create(before.method).fit(kept, gold=gold, seed=seed)
+    remaining = annotations.keep(~dropped)
+    after = aggregators.create(before.method).fit(remaining, gold=gold, seed=seed)
     changed = np.flatnonzero(before.label != after.label)
     names = (annotations.items, before.labels, after.labels)
     rows = zip(*(values[changed].tolist() for values in names), strict=True)
     return Cleaned(
-        kept,
-        dropped,
-        annotations.annotators[
-            (annotations.labels_per_annotator > 0) & (kept.labels_per_annotator == 0)
+        annotations=remaining,
+        dropped=dropped,
+        annotators=annotations.annotators[
+            (annotations.labels_per_annotator > 0) & (remaining.labels_per_annotator == 0)
         ],
-        annotations.items[(annotations.labels_per_item > 0) & (kept.labels_per_item == 0)],
-        before,
-        after,
-        tuple(Change(*row) for row in rows),
+        items=annotations.items[
+            (annotations.labels_per_item > 0) & (remaining.labels_per_item == 0)
+        ],
+        before=before,
+        after=after,
+        changes=tuple(Change(*row) for row in rows),
     )
 
 
-def _holds(annotations: Annotations, one: Condition, table: Table) -> Mask:
+def _holds(annotations: Annotations, condition: Condition, table: Table) -> Mask:
     """Return for which annotations a condition holds."""
-    name = one.column.removeprefix(ITEM)
+    name = condition.column.removeprefix(ITEM)
     if name not in table:
-        known = ", ".join(f"{ITEM}{column}" if one.of_item else column for column in table)
-        raise OptionError(f"no column {one.column!r} to drop by; there are {known}")
-    return one.holds(table[name])[annotations.item if one.of_item else annotations.annotator]
+        columns = ", ".join(f"{ITEM}{column}" if condition.of_item else column for column in table)
+        raise OptionError(f"no column {condition.column!r} to drop by; there are {columns}")
+    return condition.holds(table[name])[
+        annotations.item if condition.of_item else annotations.annotator
+    ]

@@ -6,9 +6,10 @@ a copy of the other,
 
     P(same label g) = (1 - c) P(one gives g, other gives g) + c P(one of them gives g)
 
-The evidence is the best c and how much better it fits than c = 0: z, the root of twice the log
-likelihood ratio. Equal errors are rare among independent annotators, so they weigh much; being
-right together weighs little.
+The evidence, from the items that both labelled, is the best c and how much better it fits than
+c = 0: z, the root of twice the log likelihood ratio. Equal errors are rare among independent
+annotators, so they weigh much; being right together weighs little. The cost grows with the label
+pairs of items. Labels that an annotator gave to an item more than once are left out.
 
 Copies distort the consensus they are measured with, so the pair itself has no vote in it. A clique
 may still dominate a model; in plain votes it weighs no more than its size. So where votes show a
@@ -22,11 +23,6 @@ identified by labels.
 
     X. L. Dong, L. Berti-Equille, D. Srivastava. Integrating conflicting data: the role of source
     dependence. PVLDB 2(1), 2009. doi:10.14778/1687627.1687690
-
-Evidence of copying for every pair of annotators, from the items that both labelled.
-
-The cost grows with the label pairs of items. Labels that an annotator gave to an item more than
-once are left out.
 """
 
 from __future__ import annotations
@@ -54,140 +50,6 @@ from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 from .leave_one_out import LeaveOneOut, leave_one_out, leave_subset_out
 
-# Shares of copied labels that are tried.
-_SHARES = np.array([0.01, 0.02, 0.04, 0.07, *np.arange(0.1, 0.95, 0.1), 0.15, 0.97])
-_STRENGTH, _ACCURACY = 1.0, 0.7  # of the prior on confusion matrices
-_CELLS = 2**18  # numbers in memory at a time
-
-
-class CoAnnotatedPairs(NamedTuple):
-    """Pairs of annotators with enough common items, and the labels to compare."""
-
-    rows: Integers  # (row): positions of annotations, by item
-    size: Integers  # (item): how many rows it has
-    one: Integers  # (pair)
-    other: Integers  # (pair)
-    sampled: float  # share of the items
-
-
-class PairEvidence(NamedTuple):
-    """Agreement of every pair compared with independence, under one consensus."""
-
-    common: Integers
-    equal: Integers
-    errors: Integers
-    expected: Floats
-    deviation: Floats
-    expected_errors: Floats
-    share: Floats
-    z: Floats
-
-
-def find_co_annotated(
-    annotations: Annotations, min_common: int, max_label_pairs: int, seed: int
-) -> CoAnnotatedPairs:
-    """Return the pairs to compare: labels given once, by annotators with enough of them."""
-    item = annotations.item.astype(np.int64)
-    again = repeats_previous(annotations)
-    once = ~again & ~np.append(again[1:], False)[: len(again)]
-    labels = np.bincount(annotations.annotator[once], minlength=annotations.n_annotators)
-    once &= (labels >= min_common)[annotations.annotator]
-    size = np.bincount(item[once], minlength=annotations.n_items)
-    share = min(max_label_pairs / max(int((size * (size - 1) // 2).sum()), 1), 1.0)
-    if share < 1:
-        chosen = np.random.default_rng(seed).random(annotations.n_items) < share
-        once &= chosen[item]
-        size = np.where(chosen, size, 0)
-    rows = np.flatnonzero(once)
-    start = np.concatenate([[0], np.cumsum(size)])
-    labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
-        (np.ones(len(rows), dtype=np.int32), annotations.annotator[rows].astype(np.int32), start),
-        shape=(annotations.n_items, annotations.n_annotators),
-    )
-    return CoAnnotatedPairs(rows, size, *co_annotating(labelled, min_common), share)
-
-
-class PairStatistics:
-    """Sums over the label pairs of every pair of annotators, under one consensus."""
-
-    def __init__(
-        self, annotations: Annotations, leave_out: LeaveOneOut, pairs: CoAnnotatedPairs
-    ) -> None:
-        n_classes = annotations.n_classes
-        prior = pseudo_counts(_STRENGTH, _ACCURACY, n_classes).T
-        # (annotator, true class, given class)
-        confusion = normalize(leave_out.comparison.counts + prior)
-        self.annotations, self.leave_out = annotations, leave_out
-        # The probability that both give one label: (pair, true class).
-        self.same = np.empty((len(pairs.one), n_classes))
-        step = max(1, _CELLS // n_classes**2)
-        for first in range(0, len(pairs.one), step):
-            now = slice(first, first + step)
-            one, other = confusion[pairs.one[now]], confusion[pairs.other[now]]
-            self.same[now] = np.einsum("ptg,ptg->pt", one, other)
-        self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
-        self.sums = np.zeros((6, len(pairs.one)))
-        self.fit = np.zeros((len(_SHARES), len(pairs.one)))
-
-    def add(self, one: Integers, other: Integers, pair: Integers) -> None:
-        """Add label pairs: the positions of both annotations, and the pair of annotators."""
-        annotations, n_pairs = self.annotations, len(self.same)
-        posterior = self.leave_out.without_pair(one, other)  # (label pair, true class)
-        label, best = annotations.label[one], posterior.argmax(axis=1)
-        same = label == annotations.label[other]
-        expected = np.einsum("mt,mt->m", posterior, self.same[pair])
-        right = self.probability(one, best)
-        right *= self.probability(other, best)
-        wrong = expected - np.einsum("mt,mt->m", posterior, right)
-        variance = expected * (1 - expected)
-        values = (np.ones(len(pair)), same, same & (label != best), expected, variance, wrong)
-        for position, value in enumerate(values):
-            self.sums[position] += np.bincount(pair, value, minlength=n_pairs)
-        left, right = (self.probability(side[same], label[same]) for side in (one, other))
-        either = np.einsum("mt,mt->m", posterior[same], left + right) / 2
-        # How much more probable an equal label is as a copy than independently.
-        gain = either / np.einsum("mt,mt,mt->m", posterior[same], left, right) - 1
-        for position, copied in enumerate(_SHARES):
-            fit = np.log1p(copied * gain)
-            self.fit[position] += np.bincount(pair[same], fit, minlength=n_pairs)
-
-    def probability(self, position: Integers, label: Array) -> Floats:
-        """Return the probability of labels for every true class: (annotation, true class)."""
-        annotator = self.annotations.annotator[position].astype(np.int64)
-        return self.given.take(annotator * self.annotations.n_classes + label, axis=0)
-
-    def evidence(self) -> PairEvidence:
-        """Return the evidence for copying."""
-        common, equal, errors = (np.round(value).astype(np.int64) for value in self.sums[:3])
-        fit = self.fit + np.log1p(-_SHARES)[:, None] * (common - equal)
-        z = np.sqrt(2 * np.maximum(fit.max(axis=0), 0.0))
-        copied = np.where(z > 0, _SHARES[fit.argmax(axis=0)], 0.0)
-        expected, variance, wrong = self.sums[3:]
-        return PairEvidence(common, equal, errors, expected, np.sqrt(variance), wrong, copied, z)
-
-
-def pair_evidence(
-    annotations: Annotations,
-    leave_outs: list[LeaveOneOut],
-    pairs: CoAnnotatedPairs,
-    progress: Callable[[int, int], None],
-) -> list[PairEvidence]:
-    """Return how well a share of copied labels explains every pair, under every consensus."""
-    statistics = [PairStatistics(annotations, one, pairs) for one in leave_outs]
-    index = PairIndex(pairs.one, pairs.other, annotations.n_annotators)
-    done, total = 0, int((pairs.size * (pairs.size - 1) // 2).sum())
-    step = max(1, _CELLS // annotations.n_classes, len(pairs.one))
-    for left, right in label_pairs(pairs.size, step):
-        one, other = pairs.rows[left], pairs.rows[right]
-        pair = index.find(annotations.annotator[one], annotations.annotator[other])
-        known = np.flatnonzero(pair >= 0)
-        for each in statistics:
-            each.add(one[known], other[known], pair[known])
-        done += len(left)
-        progress(done, total)
-    return [each.evidence() for each in statistics]
-
-
 MIN_COMMON = 20  # common items of a pair
 FALSE_DISCOVERY_RATE = 0.01
 MAX_LABEL_PAIRS = 3_000_000  # label pairs to compare; beyond, items are sampled
@@ -197,6 +59,11 @@ _CLIQUE = 3  # of two, neither has a vote anyway
 _DENSE = 0.9  # the share of a clique's pairs that stand out
 _MUCH = 0.5  # the share of labels that members of a clique copy
 _APART = 3.0  # beyond this many deviations a pair is not of the bulk
+
+# Shares of copied labels that are tried.
+_SHARES = np.array([0.01, 0.02, 0.04, 0.07, *np.arange(0.1, 0.95, 0.1), 0.15, 0.97])
+_STRENGTH, _ACCURACY = 1.0, 0.7  # of the prior on confusion matrices
+_CELLS = 2**18  # numbers in memory at a time
 
 
 class Pair(NamedTuple):
@@ -269,8 +136,8 @@ class Copies(FrozenArrays):
         partner = np.full(len(self.annotators), -1)
         order = np.flatnonzero(self.flagged)
         order = order[np.argsort(self.z[order], kind="stable")]  # the clearest is written last
-        both = np.stack([self.one[order], self.other[order]], axis=1)
-        partner[both.ravel()] = both[:, ::-1].ravel()
+        members = np.stack([self.one[order], self.other[order]], axis=1)
+        partner[members.ravel()] = members[:, ::-1].ravel()
         return partner
 
     def as_dict(self) -> dict[str, Any]:
@@ -334,19 +201,20 @@ def copies(
     """
     if min_common < 1:
         raise OptionError(f"min_common = {min_common}, but it must be at least 1")
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _step, _total: None)
     result = result or aggregators.create("dawid-skene-map").fit(annotations, gold=gold, seed=seed)
-    known = gold_codes(annotations, gold)
+    truth = gold_codes(annotations, gold)
     pairs = find_co_annotated(annotations, min_common, max_label_pairs, seed)
-    votes = leave_one_out(aggregators.create("naive-soft").fit(annotations), known)
-    consensus = [fitted or leave_one_out(result, known), votes]
+    votes = leave_one_out(aggregators.create("naive-soft").fit(annotations), truth)
+    consensus = [fitted or leave_one_out(result, truth), votes]
     first, by_votes = pair_evidence(annotations, consensus, pairs, progress)
     z, shares, n_tests = first.z / _bulk(first.z), first.share, 1
-    kept, inside = _cliques(annotations, pairs, by_votes, false_discovery_rate)
+    voters, inside = _cliques(annotations, pairs, by_votes, false_discovery_rate)
     if inside.any():
         method = aggregators.create(result.method)
-        again = method.fit(annotations.keep(kept[annotations.annotator]), gold=gold, seed=seed)
-        refitted = leave_subset_out(again, annotations, kept, known)
+        of_voters = annotations.keep(voters[annotations.annotator])
+        refit = method.fit(of_voters, gold=gold, seed=seed)
+        refitted = leave_subset_out(refit, annotations, voters, truth)
         (second,) = pair_evidence(annotations, [refitted], pairs, progress)
         stronger = second.z / _bulk(second.z)
         stronger[~inside | (second.share < _MUCH)] = 0.0
@@ -354,17 +222,22 @@ def copies(
         z, n_tests = np.maximum(z, stronger), 2
     p_value = np.minimum(n_tests * ndtr(-z), 1.0)
     flagged = discoveries(p_value, false_discovery_rate) & (z > 0)
-    cluster = _clusters(annotations.n_annotators, pairs.one[flagged], pairs.other[flagged])
+    cluster = _clusters(annotations.n_annotators, pairs.left[flagged], pairs.right[flagged])
     return Copies(
-        annotations.annotators,
-        pairs.one,
-        pairs.other,
-        *first[:6],
-        shares,
-        z,
-        flagged,
-        cluster,
-        pairs.sampled,
+        annotators=annotations.annotators,
+        one=pairs.left,
+        other=pairs.right,
+        common=first.common,
+        equal=first.equal,
+        errors=first.errors,
+        expected=first.expected,
+        deviation=first.deviation,
+        expected_errors=first.expected_errors,
+        share=shares,
+        z=z,
+        flagged=flagged,
+        cluster=cluster,
+        sampled=pairs.sampled,
     )
 
 
@@ -381,24 +254,164 @@ def discoveries(p_value: Floats, false_discovery_rate: float) -> npt.NDArray[np.
     return rejected
 
 
+class CoAnnotatedPairs(NamedTuple):
+    """Pairs of annotators with enough common items, and the labels to compare."""
+
+    rows: Integers  # (row): positions of annotations, by item
+    size: Integers  # (item): how many rows it has
+    left: Integers  # (pair)
+    right: Integers  # (pair)
+    sampled: float  # share of the items
+
+
+class PairEvidence(NamedTuple):
+    """Agreement of every pair compared with independence, under one consensus."""
+
+    common: Integers
+    equal: Integers
+    errors: Integers
+    expected: Floats
+    deviation: Floats
+    expected_errors: Floats
+    share: Floats
+    z: Floats
+
+
+def find_co_annotated(
+    annotations: Annotations, min_common: int, max_label_pairs: int, seed: int
+) -> CoAnnotatedPairs:
+    """Return the pairs to compare: labels given once, by annotators with enough of them."""
+    item = annotations.item.astype(np.int64)
+    repeated = repeats_previous(annotations)
+    once = ~repeated & ~np.append(repeated[1:], False)[: len(repeated)]
+    labels = np.bincount(annotations.annotator[once], minlength=annotations.n_annotators)
+    once &= (labels >= min_common)[annotations.annotator]
+    size = np.bincount(item[once], minlength=annotations.n_items)
+    share = min(max_label_pairs / max(int((size * (size - 1) // 2).sum()), 1), 1.0)
+    if share < 1:
+        in_sample = np.random.default_rng(seed).random(annotations.n_items) < share
+        once &= in_sample[item]
+        size = np.where(in_sample, size, 0)
+    rows = np.flatnonzero(once)
+    start = np.concatenate([[0], np.cumsum(size)])
+    labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
+        (np.ones(len(rows), dtype=np.int32), annotations.annotator[rows].astype(np.int32), start),
+        shape=(annotations.n_items, annotations.n_annotators),
+    )
+    return CoAnnotatedPairs(rows, size, *co_annotating(labelled, min_common), share)
+
+
+class PairStatistics:
+    """Sums over the label pairs of every pair of annotators, under one consensus."""
+
+    def __init__(
+        self, annotations: Annotations, leave_out: LeaveOneOut, pairs: CoAnnotatedPairs
+    ) -> None:
+        n_classes = annotations.n_classes
+        prior = pseudo_counts(_STRENGTH, _ACCURACY, n_classes).T
+        # (annotator, true class, given class)
+        confusion = normalize(leave_out.comparison.counts + prior)
+        self.annotations, self.leave_out = annotations, leave_out
+        # The probability that both give one label: (pair, true class).
+        self.same = np.empty((len(pairs.left), n_classes))
+        step = max(1, _CELLS // n_classes**2)
+        for start in range(0, len(pairs.left), step):
+            part = slice(start, start + step)
+            left, right = confusion[pairs.left[part]], confusion[pairs.right[part]]
+            self.same[part] = np.einsum("ptg,ptg->pt", left, right)
+        self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
+        self.sums = np.zeros((6, len(pairs.left)))
+        self.fit = np.zeros((len(_SHARES), len(pairs.left)))
+
+    def add(self, first: Integers, second: Integers, pair: Integers) -> None:
+        """Add label pairs: the positions of both annotations, and the pair of annotators."""
+        annotations, n_pairs = self.annotations, len(self.same)
+        posterior = self.leave_out.without_pair(first, second)  # (label pair, true class)
+        label, best = annotations.label[first], posterior.argmax(axis=1)
+        equal = label == annotations.label[second]
+        expected = np.einsum("mt,mt->m", posterior, self.same[pair])
+        right = self.probability(first, best)
+        right *= self.probability(second, best)
+        wrong = expected - np.einsum("mt,mt->m", posterior, right)
+        variance = expected * (1 - expected)
+        values = (np.ones(len(pair)), equal, equal & (label != best), expected, variance, wrong)
+        for position, value in enumerate(values):
+            self.sums[position] += np.bincount(pair, value, minlength=n_pairs)
+        one_gives, other_gives = (
+            self.probability(positions[equal], label[equal]) for positions in (first, second)
+        )
+        either = np.einsum("mt,mt->m", posterior[equal], one_gives + other_gives) / 2
+        # How much more probable an equal label is as a copy than independently.
+        independently = np.einsum("mt,mt,mt->m", posterior[equal], one_gives, other_gives)
+        gain = either / independently - 1
+        for position, copied in enumerate(_SHARES):
+            fit = np.log1p(copied * gain)
+            self.fit[position] += np.bincount(pair[equal], fit, minlength=n_pairs)
+
+    def probability(self, position: Integers, label: Array) -> Floats:
+        """Return the probability of labels for every true class: (annotation, true class)."""
+        annotator = self.annotations.annotator[position].astype(np.int64)
+        return self.given.take(annotator * self.annotations.n_classes + label, axis=0)
+
+    def evidence(self) -> PairEvidence:
+        """Return the evidence for copying."""
+        common, equal, errors = (np.round(value).astype(np.int64) for value in self.sums[:3])
+        fit = self.fit + np.log1p(-_SHARES)[:, None] * (common - equal)
+        z = np.sqrt(2 * np.maximum(fit.max(axis=0), 0.0))
+        copied = np.where(z > 0, _SHARES[fit.argmax(axis=0)], 0.0)
+        expected, variance, wrong = self.sums[3:]
+        return PairEvidence(
+            common=common,
+            equal=equal,
+            errors=errors,
+            expected=expected,
+            deviation=np.sqrt(variance),
+            expected_errors=wrong,
+            share=copied,
+            z=z,
+        )
+
+
+def pair_evidence(
+    annotations: Annotations,
+    leave_outs: list[LeaveOneOut],
+    pairs: CoAnnotatedPairs,
+    progress: Callable[[int, int], None],
+) -> list[PairEvidence]:
+    """Return how well a share of copied labels explains every pair, under every consensus."""
+    statistics = [PairStatistics(annotations, leave_out, pairs) for leave_out in leave_outs]
+    index = PairIndex(pairs.left, pairs.right, annotations.n_annotators)
+    n_done, total = 0, int((pairs.size * (pairs.size - 1) // 2).sum())
+    step = max(1, _CELLS // annotations.n_classes, len(pairs.left))
+    for left, right in label_pairs(pairs.size, step):
+        first, second = pairs.rows[left], pairs.rows[right]
+        pair = index.find(annotations.annotator[first], annotations.annotator[second])
+        indexed = np.flatnonzero(pair >= 0)
+        for statistic in statistics:
+            statistic.add(first[indexed], second[indexed], pair[indexed])
+        n_done += len(left)
+        progress(n_done, total)
+    return [statistic.evidence() for statistic in statistics]
+
+
 def _cliques(
     annotations: Annotations, pairs: CoAnnotatedPairs, evidence: PairEvidence, rate: float
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return the annotators with only one member of every clique, and the pairs inside cliques."""
     z = evidence.z / _bulk(evidence.z)
     flagged = discoveries(ndtr(-z), rate) & (z > 0)
-    group = _clusters(annotations.n_annotators, pairs.one[flagged], pairs.other[flagged])
+    group = _clusters(annotations.n_annotators, pairs.left[flagged], pairs.right[flagged])
     size = np.bincount(group[group >= 0])  # the largest first
-    kept = np.ones(annotations.n_annotators, dtype=bool)
+    voters = np.ones(annotations.n_annotators, dtype=bool)
     inside = np.zeros(len(z), dtype=bool)
-    for number in np.flatnonzero((size >= _CLIQUE) & (2 * size <= len(kept))).tolist():
-        within = (group[pairs.one] == number) & (group[pairs.other] == number)
+    for number in np.flatnonzero((size >= _CLIQUE) & (2 * size <= len(voters))).tolist():
+        within = (group[pairs.left] == number) & (group[pairs.right] == number)
         if flagged[within].mean() >= _DENSE and np.median(evidence.share[within]) >= _MUCH:
             members = np.flatnonzero(group == number)
-            kept[members] = False
-            kept[members[annotations.labels_per_annotator[members].argmax()]] = True
+            voters[members] = False
+            voters[members[annotations.labels_per_annotator[members].argmax()]] = True
             inside |= within
-    return kept, inside
+    return voters, inside
 
 
 def _bulk(z: Floats) -> float:
@@ -406,22 +419,22 @@ def _bulk(z: Floats) -> float:
 
     Outliers are those beyond `_APART` scales, so both are updated in turn.
     """
-    scale, kept = 1.0, np.ones(len(z), dtype=bool)
+    scale, bulk = 1.0, np.ones(len(z), dtype=bool)
     for _ in range(50):
-        if not kept.any():
+        if not bulk.any():
             break
-        scale = max(1.0, float(np.quantile(z[kept], 0.75)) / _QUARTER)
+        scale = max(1.0, float(np.quantile(z[bulk], 0.75)) / _QUARTER)
         inside = z < _APART * scale
-        if np.array_equal(inside, kept):
+        if np.array_equal(inside, bulk):
             break
-        kept = inside
+        bulk = inside
     return scale
 
 
-def _clusters(n_annotators: int, one: Integers, other: Integers) -> Integers:
+def _clusters(n_annotators: int, left: Integers, right: Integers) -> Integers:
     """Return the connected components of pairs, the largest first; -1 for single annotators."""
     graph: sparse.coo_array[Any, Any] = sparse.coo_array(
-        (np.ones(len(one)), (one, other)), shape=(n_annotators, n_annotators)
+        (np.ones(len(left)), (left, right)), shape=(n_annotators, n_annotators)
     )
     _, group = connected_components(graph, directed=False)
     size = np.bincount(group, minlength=1)

@@ -1,6 +1,6 @@
-"""How far the classes that annotators give follow the items.
+"""How far an annotator's labels follow the items, and how far they are from a spammer's.
 
-An annotator's labels y are compared with probabilities B[i, k] of the classes of their items that
+Classes y of an annotator are compared with probabilities B[i, k] of the classes of their items that
 do not depend on the annotator: the shares of the others' labels, or the known class. With
 p[k], the share of class k in the labels, and Bc, B minus its mean over the annotator's items,
 
@@ -11,18 +11,15 @@ p[k], the share of class k in the labels, and Bc, B minus its mean over the anno
 
 r is a correlation with variance 1/(e - 1) when the labels ignore the items. With two classes it is
 Pearson's and e = n; with K classes, e is up to (K - 1) n. Favourite classes do not change its
-expectation.
+expectation. Correlations of numbers are computed within all groups at once.
 
 A fitted model would weigh the others, but its parameters have seen the annotator's labels: in
 crowds of guessers, correlations with a leave-one-out posterior of `dawid-skene-map` are 1.5
 standard deviations above 0 on average, those with shares of labels are not.
 
-Correlations of numbers within groups, without a loop over the groups.
-
-Spam score: how far an annotator is from a spammer, whose labels do not depend on the truth.
-
-All rows of a spammer's confusion matrix are equal, 1·vᵀ. The nearest such matrix has the mean row
-as v, so the squared distance to it, relative to its maximum, is
+The labels of a spammer do not depend on the truth: all rows of the confusion matrix are equal,
+1·vᵀ. The nearest such matrix has the mean row as v, so the squared distance to it, relative to its
+maximum, is the spam score
 
     score = Σ_t Σ_g (confusion[t, g] - mean_t confusion[t, g])² / (n_classes - 1)
 
@@ -55,7 +52,9 @@ from .label_scores import sum_by
 Mask = npt.NDArray[np.bool_]
 Chunks = Iterable[tuple[Integers, Floats]]  # positions of annotations, (annotation, class)
 
+PRIOR = 1.0  # pseudo-counts of a row of a confusion matrix, spread evenly over the given classes
 _STEP = 2**16  # annotations in memory at a time
+_CELLS = 2**22  # numbers in memory at a time
 
 
 class ClassCorrelation(NamedTuple):
@@ -67,13 +66,13 @@ class ClassCorrelation(NamedTuple):
     n_minor: Floats  # (annotator): labels outside the commonest class, by them or by the others
 
 
-def known_chunks(annotations: Annotations, known: Integers) -> Iterator[tuple[Integers, Floats]]:
+def known_chunks(annotations: Annotations, gold: Integers) -> Iterator[tuple[Integers, Floats]]:
     """Yield positions of annotations of items whose class is known, and these classes."""
     rows, item = np.eye(annotations.n_classes), annotations.item
-    positions = np.flatnonzero(known[item] >= 0)
-    for first in range(0, len(positions), _STEP):
-        now = positions[first : first + _STEP]
-        yield now, rows[known[item[now]]]
+    positions = np.flatnonzero(gold[item] >= 0)
+    for start in range(0, len(positions), _STEP):
+        part = positions[start : start + _STEP]
+        yield part, rows[gold[item[part]]]
 
 
 def class_correlation(annotations: Annotations, compared: Mask, chunks: Chunks) -> ClassCorrelation:
@@ -92,9 +91,9 @@ def class_correlation(annotations: Annotations, compared: Mask, chunks: Chunks) 
     cell = (
         annotations.annotator[compared].astype(np.int64) * n_classes + annotations.label[compared]
     )
-    given = np.bincount(cell, minlength=n_annotators * n_classes).astype(float)
-    given = given.reshape(n_annotators, n_classes)
-    share, n = normalize(given), given.sum(axis=1)
+    label_counts = np.bincount(cell, minlength=n_annotators * n_classes).astype(float)
+    label_counts = label_counts.reshape(n_annotators, n_classes)
+    share, n = normalize(label_counts), label_counts.sum(axis=1)
     first, second = np.zeros((2, n_annotators, n_classes))  # sums of B and B² over the items
     own, crossed = np.zeros((2, n_annotators))
     for positions, probability in chunks:
@@ -117,7 +116,7 @@ def class_correlation(annotations: Annotations, compared: Mask, chunks: Chunks) 
         defined = (n > 1) & (scale > 1e-9 * n) & (variance > 1e-12 * n)
         correlation = np.where(defined, np.clip(gain / np.sqrt(scale), -1, 1), np.nan)
         size = np.where(defined, 1 + scale / variance, np.nan)
-    minor = [n - counts.max(axis=1, initial=0.0) for counts in (given, first)]
+    minor = [n - counts.max(axis=1, initial=0.0) for counts in (label_counts, first)]
     return ClassCorrelation(correlation, size, n.astype(np.int64), np.minimum(*minor))
 
 
@@ -141,14 +140,16 @@ def log_typical(
         The class that each of them always gives: (annotator).
     """
     rows = np.arange(annotations.n_annotators)
-    given = counts.sum(axis=0)[:, label].T - counts[rows, :, label]  # (annotator, true class)
+    label_counts = (
+        counts.sum(axis=0)[:, label].T - counts[rows, :, label]
+    )  # (annotator, true class)
     true = counts.sum(axis=(0, 2)) - counts.sum(axis=2)
-    q = (given + 0.5) / (true + 0.5 * annotations.n_classes)
+    q = (label_counts + 0.5) / (true + 0.5 * annotations.n_classes)
     total = np.zeros(annotations.n_annotators)
     for positions, probability in chunks:
-        kept = judged[annotations.annotator[positions]]
-        annotator = annotations.annotator[positions[kept]]
-        expected = np.einsum("ik,ik->i", probability[kept], q[annotator])
+        of_judged = judged[annotations.annotator[positions]]
+        annotator = annotations.annotator[positions[of_judged]]
+        expected = np.einsum("ik,ik->i", probability[of_judged], q[annotator])
         total += np.bincount(annotator, np.log(0.5 + 0.5 * expected), len(total))
     return total
 
@@ -182,10 +183,10 @@ def within_ranks(group: Integers, values: Floats) -> Floats:
     """
     order = np.lexsort((values, group))
     sorted_group, sorted_values = group[order], values[order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = sorted_group[1:] != sorted_group[:-1]
-    start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    tied = first.copy()
+    new_group = np.ones(len(order), dtype=bool)
+    new_group[1:] = sorted_group[1:] != sorted_group[:-1]
+    start = np.maximum.accumulate(np.where(new_group, np.arange(len(order)), 0))
+    tied = new_group.copy()
     tied[1:] |= sorted_values[1:] != sorted_values[:-1]
     run = np.cumsum(tied) - 1
     begins = np.flatnonzero(tied)
@@ -193,10 +194,6 @@ def within_ranks(group: Integers, values: Floats) -> Floats:
     ranks = np.empty(len(order))
     ranks[order] = middle[run] - start if len(order) else ranks
     return ranks
-
-
-PRIOR = 1.0  # pseudo-counts of a row, spread evenly over the given classes
-_CELLS = 2**22  # numbers in memory at a time
 
 
 class Interval(NamedTuple):
@@ -265,12 +262,12 @@ def spam_interval(counts: Floats, *, prior: float = PRIOR, confidence: float = 0
     out = np.full((3, n_annotators), np.nan)
     tail = np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]])
     step = max(1, _CELLS // max(n_classes, 1) ** 3)
-    for first in range(0, n_annotators if n_classes > 1 else 0, step):
-        now = slice(first, first + step)
-        mean, variance = spam_moments(counts[now] + prior / n_classes)
+    for start in range(0, n_annotators if n_classes > 1 else 0, step):
+        part = slice(start, start + step)
+        mean, variance = spam_moments(counts[part] + prior / n_classes)
         mean = np.clip(mean, 1e-12, 1 - 1e-12)
         size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-6)
-        out[:, now] = np.stack([mean, *betaincinv(mean * size, (1 - mean) * size, tail)])
+        out[:, part] = np.stack([mean, *betaincinv(mean * size, (1 - mean) * size, tail)])
     return Interval(*out)
 
 
@@ -291,10 +288,10 @@ def spam_moments(rows: Floats) -> tuple[Floats, Floats]:
     away = mean - mean.mean(axis=1, keepdims=True)
     part = 1 - 1 / n_classes
 
-    def spread(one: Floats, other: Floats) -> Floats:
-        """Return the covariance of one·y and other·y."""
-        together = _dot(mean * one, other) - _dot(mean, one) * _dot(mean, other)
-        return together / (total + 1)
+    def spread(left: Floats, right: Floats) -> Floats:
+        """Return the covariance of left·y and right·y."""
+        product = _dot(mean * left, right) - _dot(mean, left) * _dot(mean, right)
+        return product / (total + 1)
 
     square = rows * (rows + 1)  # moments are these over rising powers of the total
     second = square.sum(axis=2)
@@ -305,8 +302,8 @@ def spam_moments(rows: Floats) -> tuple[Floats, Floats]:
     fourth = second**2 + (square * ((rows + 2) * (rows + 3) - square)).sum(axis=2)
     length = fourth / power4 - (second / power2) ** 2  # the variance of |x|²
     length += 4 * spread(mean, mean) - 4 * _dot(third, mean)  # … and of |y|²
-    both = _dot(third, away) - 2 * spread(mean, away)  # the covariance of away·y and |y|²
-    variance = (4 * spread(away, away) + 4 * part * both + part**2 * length).sum(axis=1)
+    mixed = _dot(third, away) - 2 * spread(mean, away)  # the covariance of away·y and |y|²
+    variance = (4 * spread(away, away) + 4 * part * mixed + part**2 * length).sum(axis=1)
 
     flat = 1 / (total + 1)
     cross = np.einsum("atg,aug->atu", mean, mean)
@@ -320,5 +317,5 @@ def spam_moments(rows: Floats) -> tuple[Floats, Floats]:
     return expected / (n_classes - 1), variance / (n_classes - 1) ** 2
 
 
-def _dot(one: Floats, other: Floats) -> Floats:
-    return np.einsum("atg,atg->at", one, other)
+def _dot(left: Floats, right: Floats) -> Floats:
+    return np.einsum("atg,atg->at", left, right)

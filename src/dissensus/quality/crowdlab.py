@@ -1,8 +1,9 @@
-"""CROWDLAB (Goh, Tkachenko & Mueller 2022): annotators and a classifier vote together.
+"""CROWDLAB and ActiveLab: annotators and a classifier vote together, and what to label next.
 
-A classifier gives every item out-of-sample `probabilities` and votes with the annotators. The
-weight of each is how much less often it errs than always naming the most common class, whose error
-is `baseline`. Over the items with several labels,
+In CROWDLAB (Goh, Tkachenko & Mueller 2022) a classifier gives every item out-of-sample
+`probabilities` and votes with the annotators. The weight of each is how much less often it errs
+than always naming the most common class, whose error is `baseline`. Over the items with several
+labels,
 
     right           = mean share of labels that equal the consensus
     wrong           = (1 - right) / (n_classes - 1)
@@ -22,10 +23,9 @@ of an item to the first columns, which spoils calibration and the quality method
     H. W. Goh, U. Tkachenko, J. Mueller. CROWDLAB: supervised learning to infer consensus labels and
     quality scores for data with multiple annotators. 2022. arXiv:2210.06812
 
-ActiveLab (Goh & Mueller 2023): which items need another label most.
-
-The score of an item is CROWDLAB's quality of its consensus, shrunk towards uniform by one more
-annotator of mean weight who guesses:
+ActiveLab (Goh & Mueller 2023) says which items need another label most. The score of an item is
+CROWDLAB's quality of its consensus, shrunk towards uniform by one more annotator of mean weight who
+guesses:
 
     score[i] = (total[i] * consensus_quality[i] + mean / n_classes) / (total[i] + mean)
 
@@ -70,6 +70,9 @@ from .label_scores import (
 )
 
 _FLOOR = 1e-6  # of weights and baseline
+_TINY = 1e-30  # floor of probabilities
+_COARSE = (0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 8.0)  # temperatures to try first
+_STEPS = 4  # between two of them in the fine search
 Quality = Literal["crowdlab", "agreement"]
 Consensus = Literal["best_quality", "majority_vote"]
 
@@ -243,41 +246,45 @@ def crowdlab(
     score = LabelScore.of(label_quality_score_kwargs or {})
     if calibrate:
         models = calibrated(annotations, models, as_cleanlab)[0]
-    first = majority(annotations, models.mean(axis=0))
+    majority_label = majority(annotations, models.mean(axis=0))
     overlap = bool((annotations.labels_per_item > 1).any())
     agreement, weigh = quality_method == "agreement", None
     if agreement:
         posterior = _shares(annotations, as_cleanlab)
     elif overlap:
         weigh = _weigher(annotations, models)
-        posterior = _posterior(annotations, models, weigh(first))
+        posterior = _posterior(annotations, models, weigh(majority_label))
     else:
         posterior = models.mean(axis=0)
     results = []
     for method in methods:
-        label = first
+        label = majority_label
         if method == "best_quality" and (agreement or overlap):
-            label = best(posterior, first)
+            label = best(posterior, majority_label)
         weights = weigh(label) if weigh else _unweighted(annotations, models, agreement)
         final = _posterior(annotations, models, weights) if weigh else posterior
-        results.append(_conclude(annotations, models, label, final, weights, score))
-    others: dict[str, Array] = {}
-    for method, one in zip(methods[1:], results[1:], strict=True):
-        others[f"label_{method}"] = one.label
-        others[f"consensus_quality_{method}"] = one.consensus_quality
-        others[f"consensus_agreement_{method}"] = one.consensus_agreement
+        results.append(
+            _conclude(
+                annotations, models, label=label, posterior=final, weights=weights, score=score
+            )
+        )
+    columns: dict[str, Array] = {}
+    for method, result in zip(methods[1:], results[1:], strict=True):
+        columns[f"label_{method}"] = result.label
+        columns[f"consensus_quality_{method}"] = result.consensus_quality
+        columns[f"consensus_agreement_{method}"] = result.consensus_agreement
     notes = () if agreement or overlap else (_NO_OVERLAP,)
-    return replace(results[0], others=others, notes=notes)
+    return replace(results[0], others=columns, notes=notes)
 
 
-def _check(name: str, given: Sequence[str], choices: Any) -> None:
+def _check(name: str, values: Sequence[str], choices: Any) -> None:
     """Refuse what is not among the choices."""
-    known = get_args(choices)
-    for one in given:
-        if one not in known:
-            raise OptionError(f"{name} = {one!r}, but it must be one of {', '.join(known)}")
-    if not given:
-        raise OptionError(f"{name} is empty; give one of {', '.join(known)}")
+    allowed = get_args(choices)
+    for value in values:
+        if value not in allowed:
+            raise OptionError(f"{name} = {value!r}, but it must be one of {', '.join(allowed)}")
+    if not values:
+        raise OptionError(f"{name} is empty; give one of {', '.join(allowed)}")
 
 
 def _shares(annotations: Annotations, as_cleanlab: bool) -> Floats:
@@ -308,20 +315,20 @@ def _unweighted(annotations: Annotations, models: Floats, agreement: bool) -> _W
 
 def _weigher(annotations: Annotations, models: Floats) -> Callable[[Integers], _Weights]:
     """Return the function from a consensus to weights."""
-    others = agreement_with_others(annotations)
-    known = ~np.isnan(others)
-    others = np.where(known, others, others[known].mean() if known.any() else 1.0)
+    agreement = agreement_with_others(annotations)
+    defined = ~np.isnan(agreement)
+    agreement = np.where(defined, agreement, agreement[defined].mean() if defined.any() else 1.0)
     predicted = models.argmax(axis=2)  # (model, item)
-    size, several = annotations.labels_per_item, annotations.labels_per_item > 1
+    size, shared = annotations.labels_per_item, annotations.labels_per_item > 1
 
     def weigh(label: Integers) -> _Weights:
-        same = by_item(annotations, label[annotations.item] == annotations.label)
-        right = float((same[several] / size[several]).mean())
-        common = np.bincount(label[several], minlength=annotations.n_classes).max()
-        baseline = max(1 - common / several.sum(), _FLOOR)
-        error = (predicted != label)[:, several].mean(axis=1)  # (model)
+        n_equal = by_item(annotations, label[annotations.item] == annotations.label)
+        right = float((n_equal[shared] / size[shared]).mean())
+        common = np.bincount(label[shared], minlength=annotations.n_classes).max()
+        baseline = max(1 - common / shared.sum(), _FLOOR)
+        error = (predicted != label)[:, shared].mean(axis=1)  # (model)
         model = np.maximum(1 - error / baseline, _FLOOR) * np.sqrt(size[size > 0].mean())
-        annotator = np.maximum(1 - (1 - others) / baseline, _FLOOR)
+        annotator = np.maximum(1 - (1 - agreement) / baseline, _FLOOR)
         return _Weights(annotator, model, right, (1 - right) / max(annotations.n_classes - 1, 1))
 
     return weigh
@@ -347,46 +354,45 @@ def _conclude(
     score: LabelScore,
 ) -> Crowdlab:
     """Return all scores under the final consensus."""
-    size, given = annotations.labels_per_item, annotations.labels_per_annotator
+    size, n_labels = annotations.labels_per_item, annotations.labels_per_annotator
     item, labelled = annotations.item, np.flatnonzero(size)
     label_quality = score(
-        posterior, item, annotations.label, annotations.annotator, annotations.n_annotators
+        posterior,
+        item,
+        annotations.label,
+        group=annotations.annotator,
+        n_groups=annotations.n_annotators,
     )
-    same = label[item] == annotations.label  # (annotation)
-    several = size[item] > 1
+    equal = label[item] == annotations.label  # (annotation)
+    compared = size[item] > 1
     with np.errstate(invalid="ignore"):
-        consensus_agreement = by_item(annotations, same) / size
-        agreement = by_annotator(annotations, same) / given
-        shared = by_annotator(annotations, same & several) / by_annotator(annotations, several)
-        mean_quality = by_annotator(annotations, label_quality) / given
+        consensus_agreement = by_item(annotations, equal) / size
+        agreement = by_annotator(annotations, equal) / n_labels
+        shared = by_annotator(annotations, equal & compared) / by_annotator(annotations, compared)
+        mean_quality = by_annotator(annotations, label_quality) / n_labels
     if np.isnan(weights.model).all():  # only agreement counts
         quality, annotator_quality = consensus_agreement, shared
     else:
-        quality, one = np.full(len(label), np.nan), np.zeros(len(labelled), np.int64)
-        quality[labelled] = score(posterior, labelled, label[labelled], one, 1)
+        quality, group = np.full(len(label), np.nan), np.zeros(len(labelled), np.int64)
+        quality[labelled] = score(posterior, labelled, label[labelled], group=group, n_groups=1)
         per_item, model = len(annotations) / max(len(labelled), 1), weights.model.mean()
-        mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
+        mean_weight = weights.annotator[n_labels > 0].sum() / max((n_labels > 0).sum(), 1)
         trust = model / (model + mean_weight * per_item)  # in the classifier
         annotator_quality = trust * mean_quality + (1 - trust) * shared
     return Crowdlab(
-        annotations,
-        models,
-        label,
-        posterior,
-        quality,
-        consensus_agreement,
-        label_quality,
-        annotator_quality,
-        agreement,
-        worst_class(annotations, same, quality[item]),
-        np.where(given > 0, weights.annotator, np.nan),
-        weights.model,
+        annotations=annotations,
+        probabilities=models,
+        label=label,
+        posterior=posterior,
+        consensus_quality=quality,
+        consensus_agreement=consensus_agreement,
+        label_quality=label_quality,
+        annotator_quality=annotator_quality,
+        annotator_agreement=agreement,
+        worst_class=worst_class(annotations, equal, quality[item]),
+        annotator_weight=np.where(n_labels > 0, weights.annotator, np.nan),
+        model_weight=weights.model,
     )
-
-
-_TINY = 1e-30  # floor of probabilities
-_COARSE = (0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 8.0)  # temperatures to try first
-_STEPS = 4  # between two of them in the fine search
 
 
 def activelab(
@@ -429,7 +435,7 @@ def activelab(
     quality = scores.consensus_quality.copy()
     if not labelled.all():
         pairs = zip(models[:, ~labelled], temperature, strict=True)
-        unlabelled = np.stack([_tempered(one, at) for one, at in pairs])
+        unlabelled = np.stack([_tempered(probability, at) for probability, at in pairs])
         posterior = np.tensordot(model_weight, unlabelled, 1) / model_weight.sum()
         quality[~labelled] = posterior[np.arange(len(posterior)), _majority_class(unlabelled)]
     # One more annotator of typical weight who guesses uniformly.
@@ -440,9 +446,11 @@ def calibrated(
     annotations: Annotations, models: Floats, as_cleanlab: bool = False
 ) -> tuple[Floats, Floats]:
     """Return calibrated probabilities, and the temperature of every model."""
-    temperature = np.array([_temperature(annotations, one, as_cleanlab) for one in models])
+    temperature = np.array(
+        [_temperature(annotations, probability, as_cleanlab) for probability in models]
+    )
     pairs = zip(models, temperature, strict=True)
-    return np.stack([_tempered(one, at) for one, at in pairs]), temperature
+    return np.stack([_tempered(probability, at) for probability, at in pairs]), temperature
 
 
 def _majority_class(models: Floats) -> Integers:
@@ -492,7 +500,7 @@ def _temperature(annotations: Annotations, probabilities: Floats, as_cleanlab: b
 
 def _tempered(probabilities: Floats, temperature: float) -> Floats:
     """Return probabilities at a temperature: flatter above 1, sharper below."""
-    known = np.maximum(probabilities, _TINY)
-    known /= known.sum(axis=1, keepdims=True)
-    flat = np.exp(np.log(known) / temperature)
+    floored = np.maximum(probabilities, _TINY)
+    floored /= floored.sum(axis=1, keepdims=True)
+    flat = np.exp(np.log(floored) / temperature)
     return flat / flat.sum(axis=1, keepdims=True)

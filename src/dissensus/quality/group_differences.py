@@ -4,13 +4,12 @@ For every column of a table about annotators:
 
 - how much more often a group gives a label than the others do on the same items: a regression on
   membership with one level for every item, standard errors over annotators;
-- whether annotators agree more within groups than between: one t-test of d, as in `_split_half`
-  with these groups, and the correlation within and between;
+- whether annotators agree more within groups than between: one t-test of d (`camp_tests`) with
+  these groups, and the correlation within and between;
 - whether verdicts fall on one group more than on the others (Fisher's exact test).
 
 Shares and agreement leave flagged annotators out, unless that leaves a group without two members.
-Sentences speak of what stands after Bonferroni's
-correction for all comparisons of its kind.
+Sentences speak of what stands after Bonferroni's correction for all comparisons of its kind.
 """
 
 from __future__ import annotations
@@ -106,15 +105,15 @@ class GroupDifferences:
     def warnings(self) -> list[str]:
         """A sentence for every group on which verdicts fall more than on others, surest first."""
         tests = sum(max(len(column.flags) - 1, 1) for column in self.columns)
-        flags = [(column, one) for column in self.columns for one in column.flags]
+        flags = [(column, flag) for column in self.columns for flag in column.flags]
         return [
-            f"Verdicts fall on {_named(column, one.group)} more than on others: {one.flagged} of "
-            f"{one.among} annotators are flagged, {one.others_flagged} of {one.others} elsewhere "
-            "(Fisher's exact test, "
-            f"{_p(one.p_value)}); leaving them out would remove labels of this group."
-            for column, one in sorted(flags, key=lambda flag: flag[1].p_value)
-            if one.p_value * tests < _LEVEL
-            and one.flagged * one.others > one.others_flagged * one.among
+            f"Verdicts fall on {_named(column, flag.group)} more than on others: "
+            f"{flag.flagged} of {flag.among} annotators are flagged, "
+            f"{flag.others_flagged} of {flag.others} elsewhere (Fisher's exact test, "
+            f"{_p(flag.p_value)}); leaving them out would remove labels of this group."
+            for column, flag in sorted(flags, key=lambda flag: flag[1].p_value)
+            if flag.p_value * tests < _LEVEL
+            and flag.flagged * flag.others > flag.others_flagged * flag.among
         ]
 
     @property
@@ -123,14 +122,15 @@ class GroupDifferences:
         out = self.warnings
         tests = sum(len(column.labels) for column in self.columns)
         for column in self.columns:
-            for one in column.labels:
-                if one.p_value * tests < _LEVEL:
-                    more = "more" if one.difference > 0 else "less"
-                    low, high = sorted(100 * abs(end) for end in (one.low, one.high))
+            for contrast in column.labels:
+                if contrast.p_value * tests < _LEVEL:
+                    direction = "more" if contrast.difference > 0 else "less"
+                    low, high = sorted(100 * abs(end) for end in (contrast.low, contrast.high))
                     out.append(
-                        f"Annotators of {_named(column, one.group)} give the label “{one.label}” "
-                        f"{100 * abs(one.difference):.1f} points {more} often than others on the "
-                        f"same items (95 % interval {low:.1f} to {high:.1f})."
+                        f"Annotators of {_named(column, contrast.group)} give the label "
+                        f"“{contrast.label}” {100 * abs(contrast.difference):.1f} points "
+                        f"{direction} often than others on the same items "
+                        f"(95 % interval {low:.1f} to {high:.1f})."
                     )
             if column.p_value * len(self.columns) < _LEVEL:
                 out.append(
@@ -170,8 +170,9 @@ def group_differences(
     Examples
     --------
     >>> labels = np.array([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]])
-    >>> found = group_differences(Annotations.from_matrix(labels), {"team": ["a", "a", "b", "b"]})
-    >>> [(one.group, one.label, round(one.difference, 2)) for one in found.columns[0].labels]
+    >>> teams = {"team": ["a", "a", "b", "b"]}
+    >>> (column,) = group_differences(Annotations.from_matrix(labels), teams).columns
+    >>> [(group, label, round(difference, 2)) for group, label, difference, *_ in column.labels]
     [('b', '1', -0.5)]
     """
     n = annotations.n_annotators
@@ -186,7 +187,11 @@ def group_differences(
         names, group, note = _groups(values, active)
         notes += [f"{name}: {sentence}" for sentence in note]
         if len(names) > 1:
-            columns.append(_column(annotations, name, names, group, suspects, ordered))
+            columns.append(
+                _column(
+                    annotations, name, names=names, group=group, suspects=suspects, ordered=ordered
+                )
+            )
     return GroupDifferences(tuple(columns), tuple(notes))
 
 
@@ -203,10 +208,10 @@ def _column(
     if min(int((fair == k).sum()) for k in range(len(names))) < _LEAST:
         fair = group
     labels = [
-        one
+        difference
         for k, name in enumerate(names)
         if k > 0 or len(names) > 2
-        for one in _label_differences(annotations, fair >= 0, fair == k, name)
+        for difference in _label_differences(annotations, fair >= 0, fair == k, name)
     ]
     flags = [
         _fisher(name, suspects, group == k, group >= 0)
@@ -217,14 +222,21 @@ def _column(
     rows = np.stack([annotations.item, annotations.annotator, annotations.label]).astype(np.int64)
     crowd = SharedLabels(rows, fair >= 0, annotations.n_classes, ordered)
     crowd = crowd.keep(crowd.shared_labels() > 1)
-    if 2 <= crowd.kept.sum() <= MAX_ANNOTATORS and len(crowd.items) > 1:
-        items, member = crowd.on(), members(fair[crowd.kept])
+    if 2 <= crowd.included.sum() <= MAX_ANNOTATORS and len(crowd.items) > 1:
+        items, member = crowd.on(), members(fair[crowd.included])
         fitted = fit_one_group(items, crowd.label)
         t = t_statistic(items, fitted, member)
         within, between = pair_correlations(items, fitted, member)
     p_value = float(ndtr(-t))
     return ColumnDifferences(
-        column, sizes, tuple(labels), t, p_value, within, between, tuple(flags)
+        column=column,
+        groups=sizes,
+        labels=tuple(labels),
+        t=t,
+        p_value=p_value,
+        correlation_within=within,
+        correlation_between=between,
+        flags=tuple(flags),
     )
 
 
@@ -249,9 +261,9 @@ def _label_differences(
     for k, label in enumerate(annotations.classes.tolist()):
         if k == 0 and annotations.n_classes == 2:
             continue
-        given = within_items((annotations.label[rows] == k).astype(np.float64))
-        value = float(member @ given) / square
-        score = np.bincount(annotator, member * (given - value * member), len(among))
+        centred = within_items((annotations.label[rows] == k).astype(np.float64))
+        value = float(member @ centred) / square
+        score = np.bincount(annotator, member * (centred - value * member), len(among))
         error = math.sqrt(float(score @ score) * n / (n - 1)) / square
         p_value = float(2 * stdtr(n - 2, -abs(value) / error)) if error > 0 else math.nan
         ends = value - reach * error, value + reach * error
@@ -263,14 +275,26 @@ def _fisher(
     name: str,
     suspects: npt.NDArray[np.bool_],
     inside: npt.NDArray[np.bool_],
-    known: npt.NDArray[np.bool_],
+    grouped: npt.NDArray[np.bool_],
 ) -> Flags:
-    among, others = int(inside.sum()), int((known & ~inside).sum())
-    here, there = int((suspects & inside).sum()), int((suspects & known & ~inside).sum())
+    among, n_others = int(inside.sum()), int((grouped & ~inside).sum())
+    n_flagged, n_flagged_others = (
+        int((suspects & inside).sum()),
+        int((suspects & grouped & ~inside).sum()),
+    )
     from scipy.stats import fisher_exact  # slow to import
 
-    p_value = fisher_exact(np.array([[here, among - here], [there, others - there]]))[1]
-    return Flags(name, here, among, there, others, float(p_value))
+    p_value = fisher_exact(
+        np.array([[n_flagged, among - n_flagged], [n_flagged_others, n_others - n_flagged_others]])
+    )[1]
+    return Flags(
+        name,
+        flagged=n_flagged,
+        among=among,
+        others_flagged=n_flagged_others,
+        others=n_others,
+        p_value=float(p_value),
+    )
 
 
 def _groups(
@@ -279,33 +303,36 @@ def _groups(
     """Return names of groups, the group of every annotator or -1, and notes."""
     names = [None if _missing(value) else text(value) for value in values]
     numbers = [_number(value) for value in values]
-    known = [one for one, name in zip(numbers, names, strict=True) if name is not None]
+    present = [number for number, name in zip(numbers, names, strict=True) if name is not None]
     notes = []
-    if None not in known and len(set(known)) > _FEW:
-        cuts = np.unique(np.quantile(np.array(known, dtype=float), [0.25, 0.5, 0.75]))
+    if None not in present and len(set(present)) > _FEW:
+        cuts = np.unique(np.quantile(np.array(present, dtype=float), [0.25, 0.5, 0.75]))
         titles = [f"up to {cuts[0]:g}"]
         titles += [f"{low:g} to {high:g}" for low, high in pairwise(cuts.tolist())]
         titles += [f"above {cuts[-1]:g}"]
         names = [
-            None if one is None else titles[int(np.searchsorted(cuts, one))] for one in numbers
+            None if number is None else titles[int(np.searchsorted(cuts, number))]
+            for number in numbers
         ]
         notes.append("numbers were cut at their quartiles")
-    counts = Counter(name for name, here in zip(names, active, strict=True) if name and here)
+    counts = Counter(
+        name for name, is_active in zip(names, active, strict=True) if name and is_active
+    )
     order = dict.fromkeys(titles) if notes else sorted(counts)
-    kept = [name for name in order if counts[name] >= _LEAST]
+    groups = [name for name in order if counts[name] >= _LEAST]
     nobody = np.full(len(names), -1)
-    if len(kept) > _MOST:
-        return [], nobody, [f"{len(kept)} groups are too many (at most {_MOST}); merge some"]
-    if len(kept) < 2:
+    if len(groups) > _MOST:
+        return [], nobody, [f"{len(groups)} groups are too many (at most {_MOST}); merge some"]
+    if len(groups) < 2:
         return [], nobody, [f"no two groups have {_LEAST} annotators each; not compared"]
-    if len(kept) < len(counts):
-        single = len(counts) - len(kept)
+    if len(groups) < len(counts):
+        single = len(counts) - len(groups)
         notes.append(
             f"{single} {'value' if single == 1 else 'values'} of single annotators left out"
         )
-    position = {name: k for k, name in enumerate(kept)}
+    position = {name: k for k, name in enumerate(groups)}
     group = np.array([position.get(name or "", -1) for name in names])
-    return kept, np.where(active, group, -1), notes
+    return groups, np.where(active, group, -1), notes
 
 
 def _missing(value: Any) -> bool:

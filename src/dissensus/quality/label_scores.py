@@ -1,6 +1,7 @@
-"""How well labels fit probabilities of the classes (Northcutt, Jiang & Chuang 2021).
+"""Scores of single labels, and sums and medians over annotations that such scores are made of.
 
-With P the probabilities of an item and k the label:
+How well labels fit probabilities of the classes (Northcutt, Jiang & Chuang 2021): with P the
+probabilities of an item and k the label,
 
     self_confidence              P[k]
     normalized_margin            (P[k] - the highest of the others + 1) / 2
@@ -12,7 +13,7 @@ the items with this label, shifted and normalized. Low scores are doubtful label
     C. G. Northcutt, L. Jiang, I. L. Chuang. Confident learning: estimating uncertainty in dataset
     labels. Journal of Artificial Intelligence Research 70, 2021. doi:10.1613/jair.1.12125
 
-Sums and medians over annotations, and the most frequent label with CROWDLAB's tie-breaks.
+The most frequent label of an item breaks ties as CROWDLAB does.
 """
 
 from __future__ import annotations
@@ -31,7 +32,17 @@ from ..base.arrays import Array, Floats, Integers
 from ..errors import OptionError
 from ..metrics.statistics import repeats_previous
 
+Score = Literal["self_confidence", "normalized_margin", "confidence_weighted_entropy"]
+
 _TIE = 1e-12  # scores closer than this are equal
+_LEAST = 1e-6  # of divisors
+_LEAST_CONFIDENCE = 2e-6  # of the mean confidence in a class
+_ABSENT = 2.0  # confidence in a class without labels: above any probability
+
+
+def sum_by(positions: Array, values: Array, size: int) -> Floats:
+    """Return the sum of the values in every group."""
+    return np.bincount(positions, values, minlength=size).astype(np.float64, copy=False)
 
 
 def by_item(annotations: Relation, values: Array) -> Floats:
@@ -80,10 +91,12 @@ def agreement_with_others(annotations: Annotations) -> Floats:
     own = _run_lengths(new)
     equal_to_previous = np.diff(annotations.label.astype(np.int64), prepend=-1) == 0
     same_own = _run_lengths(new | ~equal_to_previous)
-    same = annotations.votes()[annotations.item, annotations.label] - same_own
+    equal_others = annotations.votes()[annotations.item, annotations.label] - same_own
     compared = by_annotator(annotations, annotations.labels_per_item[annotations.item] - own)
     nothing = np.full(annotations.n_annotators, np.nan)
-    return np.divide(by_annotator(annotations, same), compared, where=compared > 0, out=nothing)
+    return np.divide(
+        by_annotator(annotations, equal_others), compared, where=compared > 0, out=nothing
+    )
 
 
 def majority(annotations: Annotations, posterior: Floats) -> Integers:
@@ -113,11 +126,13 @@ def majority(annotations: Annotations, posterior: Floats) -> Integers:
 def best(posterior: Floats, otherwise: Integers) -> Integers:
     """Return the best class of every item; in a tie, or without a label, the other one."""
     top = posterior.max(axis=1, keepdims=True)
-    several = (posterior >= top - _TIE).sum(axis=1) > 1
-    return np.where(several | (otherwise < 0), otherwise, posterior.argmax(axis=1))
+    is_tied = (posterior >= top - _TIE).sum(axis=1) > 1
+    return np.where(is_tied | (otherwise < 0), otherwise, posterior.argmax(axis=1))
 
 
-def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: Floats) -> Integers:
+def worst_class(
+    annotations: Annotations, agrees: npt.NDArray[np.bool_], quality: Floats
+) -> Integers:
     """Return the least precise class of every annotator, -1 for none: (annotator).
 
     Ties: the class given most often, then that on the items of best quality, the first.
@@ -128,10 +143,10 @@ def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: 
     def summed(values: Array) -> Floats:
         return sum_by(cells, values, annotations.n_annotators * n_classes).reshape(-1, n_classes)
 
-    given = summed(np.ones(len(annotations)))
-    often = np.maximum(given, 1)
-    worst = _narrow(given > 0, -summed(same) / often)
-    worst = _narrow(worst, given)
+    n_labels = summed(np.ones(len(annotations)))
+    often = np.maximum(n_labels, 1)
+    worst = _narrow(n_labels > 0, -summed(agrees) / often)
+    worst = _narrow(worst, n_labels)
     worst = _narrow(worst, summed(quality) / often)
     return np.where(worst.any(axis=1), worst.argmax(axis=1), -1)
 
@@ -143,10 +158,10 @@ def _annotator_quality(
     clear = np.ones(annotations.n_items, dtype=bool)
     clear[tied] = False
     counted = clear[annotations.item]
-    given = by_annotator(annotations, counted)
+    n_labels = by_annotator(annotations, counted)
     agreed = by_annotator(annotations, counted & (label[annotations.item] == annotations.label))
-    agreement = np.divide(agreed, given, where=given > 0, out=np.zeros(len(given)))
-    agreement[given == 0] = agreement[given > 0].mean() if counted.any() else 0.0
+    agreement = np.divide(agreed, n_labels, where=n_labels > 0, out=np.zeros(len(n_labels)))
+    agreement[n_labels == 0] = agreement[n_labels > 0].mean() if counted.any() else 0.0
     few = annotations.take(rows)
     return by_cell(few, agreement[few.annotator])
 
@@ -157,22 +172,10 @@ def _narrow(among: npt.NDArray[np.bool_], score: Floats) -> npt.NDArray[np.bool_
     return among & (score >= score.max(axis=1, keepdims=True) - _TIE)
 
 
-def sum_by(positions: Array, values: Array, size: int) -> Floats:
-    """Return the sum of the values in every group."""
-    return np.bincount(positions, values, minlength=size).astype(np.float64, copy=False)
-
-
 def _run_lengths(starts: npt.NDArray[np.bool_]) -> Integers:
     """Return for every position the length of its run."""
     length = np.diff(np.flatnonzero(starts), append=len(starts))
     return np.repeat(length, length)
-
-
-Score = Literal["self_confidence", "normalized_margin", "confidence_weighted_entropy"]
-
-_LEAST = 1e-6  # of divisors
-_LEAST_CONFIDENCE = 2e-6  # of the mean confidence in a class
-_ABSENT = 2.0  # confidence in a class without labels: above any probability
 
 
 @dataclass(frozen=True)
@@ -193,8 +196,8 @@ class LabelScore:
             )
         score = cls(**options)
         if score.method not in get_args(Score):
-            known = ", ".join(get_args(Score))
-            raise OptionError(f"method = {score.method!r}, but it must be one of {known}")
+            methods = ", ".join(get_args(Score))
+            raise OptionError(f"method = {score.method!r}, but it must be one of {methods}")
         if score.adjust_pred_probs and score.method == "confidence_weighted_entropy":
             raise OptionError("confidence_weighted_entropy takes no adjusted probabilities")
         return score
@@ -211,29 +214,29 @@ class LabelScore:
         """
         if self.method == "self_confidence" and not self.adjust_pred_probs:
             return posterior[row, label]
-        chosen, n = posterior[row], np.arange(len(row))
+        probabilities, n = posterior[row], np.arange(len(row))
         if self.adjust_pred_probs:
-            chosen = _adjusted(chosen, label, group, n_groups)
-        own = chosen[n, label]
+            probabilities = _adjusted(probabilities, label, group, n_groups)
+        own = probabilities[n, label]
         if self.method == "self_confidence":
             return own
         if self.method == "normalized_margin":
-            chosen[n, label] = -np.inf
-            return (own - chosen.max(axis=1, initial=-np.inf) + 1) / 2
-        n_classes = chosen.shape[1]
-        entropy = -xlogy(chosen, chosen).sum(axis=1) / np.log(max(n_classes, 2))
+            probabilities[n, label] = -np.inf
+            return (own - probabilities.max(axis=1, initial=-np.inf) + 1) / 2
+        n_classes = probabilities.shape[1]
+        entropy = -xlogy(probabilities, probabilities).sum(axis=1) / np.log(max(n_classes, 2))
         weighted = entropy / np.maximum(own, _LEAST)
         return np.log(weighted + 1) / np.maximum(weighted, _LEAST)
 
 
-def _adjusted(chosen: Floats, label: Array, group: Array, n_groups: int) -> Floats:
+def _adjusted(probabilities: Floats, label: Array, group: Array, n_groups: int) -> Floats:
     """Return probabilities less the mean confidence of their group in every class."""
-    n_classes = chosen.shape[1]
+    n_classes = probabilities.shape[1]
     cell = group * np.int64(n_classes) + label
-    given = sum_by(cell, np.ones(len(label)), n_groups * n_classes)
-    total = sum_by(cell, chosen[np.arange(len(label)), label], n_groups * n_classes)
-    confidence = np.full(len(given), _ABSENT)
-    np.divide(total, given, out=confidence, where=given > 0)
+    n_labels = sum_by(cell, np.ones(len(label)), n_groups * n_classes)
+    total = sum_by(cell, probabilities[np.arange(len(label)), label], n_groups * n_classes)
+    confidence = np.full(len(n_labels), _ABSENT)
+    np.divide(total, n_labels, out=confidence, where=n_labels > 0)
     confidence = np.maximum(confidence, _LEAST_CONFIDENCE).reshape(n_groups, n_classes)
-    chosen = chosen - confidence[group] + confidence.max(axis=1)[group, None]
-    return chosen / chosen.sum(axis=1, keepdims=True)
+    probabilities = probabilities - confidence[group] + confidence.max(axis=1)[group, None]
+    return probabilities / probabilities.sum(axis=1, keepdims=True)

@@ -79,15 +79,15 @@ class LeaveOneOut:
         """
         item = self.item[rows]
         own = self.contribution(np.arange(rows.start, rows.stop))
-        again = repeats_previous(self.annotations)[rows]
-        if again.any():  # repeated labels of an annotator are subtracted together
-            own = np.add.reduceat(own, np.flatnonzero(~again), axis=0)[np.cumsum(~again) - 1]
+        repeated = repeats_previous(self.annotations)[rows]
+        if repeated.any():  # repeated labels of an annotator are subtracted together
+            own = np.add.reduceat(own, np.flatnonzero(~repeated), axis=0)[np.cumsum(~repeated) - 1]
         return self._posterior(item, self.score[item] - own)
 
-    def without_pair(self, one: Integers, other: Integers) -> Floats:
+    def without_pair(self, left: Integers, right: Integers) -> Floats:
         """Return posteriors without two labels of the same item, by position: (pair, class)."""
-        item = self.item[one]
-        own = self.contribution(one) + self.contribution(other)
+        item = self.item[left]
+        own = self.contribution(left) + self.contribution(right)
         return self._posterior(item, self.score[item] - own)
 
     def chunks(self) -> Iterator[tuple[Integers, Floats]]:
@@ -103,8 +103,8 @@ class LeaveOneOut:
         step = max(_CELLS // max(annotations.n_classes, 1), annotations.n_annotators)
         cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
         for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
-            kept = has_others[first:last]
-            yield np.arange(first, last)[kept], self.without(slice(first, last))[kept]
+            compared = has_others[first:last]
+            yield np.arange(first, last)[compared], self.without(slice(first, last))[compared]
 
     @cached_property
     def comparison(self) -> PeerComparison:
@@ -143,8 +143,8 @@ class LeaveOneOut:
             # A subtracted vote leaves a rounding error.
             posterior = normalize(np.where(score > TIE, score, 0.0))
         if self.gold is not None:
-            known = np.flatnonzero(self.gold[item] >= 0)
-            posterior[known] = np.eye(posterior.shape[1])[self.gold[item[known]]]
+            has_gold = np.flatnonzero(self.gold[item] >= 0)
+            posterior[has_gold] = np.eye(posterior.shape[1])[self.gold[item[has_gold]]]
         return posterior
 
 
@@ -165,7 +165,7 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
             annotator = annotations.annotator[positions].astype(np.int64)
             return table[annotator * n_classes + annotations.label[positions]]
 
-        return LeaveOneOut(annotations, log_joint(), log_given, True, gold)
+        return LeaveOneOut(annotations, log_joint(), log_given, is_log=True, gold=gold)
     none = np.zeros(0, dtype=np.int64)
     if params is not None and method.label_probabilities(params, none, none) is not None:
         item = annotations.item
@@ -173,16 +173,20 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
         def log_likelihood(positions: Integers) -> Floats:
             out = np.empty((len(positions), n_classes))
             step = max(1, _CELLS // n_classes**2)
-            for first in range(0, len(positions), step):
-                now = positions[first : first + step]
-                given = method.label_probabilities(params, item[now], annotations.annotator[now])
-                out[first : first + step] = given[np.arange(len(now)), :, annotations.label[now]]
+            for start in range(0, len(positions), step):
+                part = positions[start : start + step]
+                likelihood = method.label_probabilities(
+                    params, item[part], annotations.annotator[part]
+                )
+                out[start : start + step] = likelihood[
+                    np.arange(len(part)), :, annotations.label[part]
+                ]
             return safe_log(out)
 
         score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)
         if score.shape[1] != n_classes:
             score = safe_log(result.posterior)
-        return LeaveOneOut(annotations, score, log_likelihood, True, gold)
+        return LeaveOneOut(annotations, score, log_likelihood, is_log=True, gold=gold)
     weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
     def votes(positions: Integers) -> Floats:
@@ -199,7 +203,8 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
             for part in parts
         ]
     )
-    return LeaveOneOut(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
+    is_log = bool(getattr(method, "log_odds", False))
+    return LeaveOneOut(annotations, score, votes, is_log=is_log, gold=gold)
 
 
 def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) -> LeaveOneOut:
@@ -209,7 +214,7 @@ def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) 
     def votes(positions: Integers) -> Floats:
         return classes[annotations.label[positions]]
 
-    return LeaveOneOut(annotations, annotations.votes(), votes, False, gold)
+    return LeaveOneOut(annotations, annotations.votes(), votes, is_log=False, gold=gold)
 
 
 def leave_subset_out(
@@ -235,7 +240,14 @@ def leave_subset_out(
     has_others = fitted.annotations.labels_per_item[annotations.item] > counted
     if gold is not None:
         has_others |= gold[annotations.item] >= 0
-    return LeaveOneOut(annotations, fitted.score, contribution, fitted.is_log, gold, has_others)
+    return LeaveOneOut(
+        annotations,
+        fitted.score,
+        contribution,
+        is_log=fitted.is_log,
+        gold=gold,
+        has_others=has_others,
+    )
 
 
 def has_other_labels(

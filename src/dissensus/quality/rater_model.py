@@ -1,24 +1,23 @@
-"""A model of ordered and numeric labels: severity, scale use and noise of every annotator.
+"""A model of ordered and numeric labels, and the probability that answers ignore the items.
 
-Annotator j rates item i, whose standing on the scale is theta, as
+Annotators have a severity, a use of the scale and a noise. Annotator j rates item i, whose standing
+on the scale is theta, as
 
     y[i, j] = level[j] + slope[j] * theta[i] + error,   theta ~ N(0, 1),   error ~ N(0, noise[j]²)
 
 on labels that are standardized over the crowd. Annotators are compared with the posterior mean of
 theta given the labels of all others, so that nobody agrees with themselves, and a regression on it
-needs no correction for its error. Levels and slopes are shrunk to their mean where they weigh
-other annotators; they are reported without
-shrinkage, with intervals.
+needs no correction for its error. Levels and slopes are shrunk to their mean where they weigh other
+annotators; they are reported without shrinkage, with intervals.
 
 Severity and scale use leave the correlation with the others as it is, and answers that do not
 depend on the item have expectation 0, whatever their distribution. Before the fit most of
 everybody's own mean and deviation is taken out: shrinkage of one outlying rater would otherwise
 move the others.
 
-Whose answers ignore the items: two hypotheses about all annotators at once.
-
 A correlation that is not significant may be that of somebody who answers at random, or of somebody
-with few labels. Fisher's z of every correlation r, with variance v = 1/(n - 3), is explained by
+with few labels. So there are two hypotheses about all annotators at once: Fisher's z of every
+correlation r, of classes too, with variance v = 1/(n - 3), is explained by
 
     random      z ~ N(0, v)                                                share pi
     attentive   z ~ N(zeta, v),   zeta ~ N(mu, tau²), cut below 0.1        share 1 - pi
@@ -46,6 +45,8 @@ from .label_scores import sum_by
 
 Mask = npt.NDArray[np.bool_]
 
+LEAST_LABELS = 8  # of annotators from whom the two hypotheses are learned
+
 _ROUNDS = 30
 _SPREAD = 0.05  # least variance of levels and of slopes
 _PRIOR_LABELS = 5.0  # pseudo-labels with the noise of the crowd
@@ -53,6 +54,16 @@ _LEAST_NOISE = 0.1  # variance, relative to the crowd's
 _OWN = 2.0  # pseudo-labels of the crowd in everybody's mean and deviation
 _LEAST_SLOPE = 0.02  # where it weighs a label
 _CONFIDENCE = 0.99  # of the intervals of levels and slopes
+
+_ROUNDS_OF_HYPOTHESES = 60
+_CUT = 0.1  # least zeta of an attentive annotator
+_PRIOR_RANDOM, _PRIOR_SIZE = 1.0, 18.0  # mode of Beta(2, 18)
+_PRIOR_WEIGHT, _PRIOR_MEAN, _PRIOR_SPREAD = 3.0, 0.6, 0.3
+_LEAST_SPREAD = 0.15
+_LEAST_SHARE, _MOST_SHARE = 0.01, 0.5
+_BOTH_ERRORS = 3.29  # 5 % error both ways, in standard deviations
+_Z = 1.959963984540054
+_MOST, _ONE = 0.95, 1 - 1e-12  # correlation in the mixture, where higher ones say no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +73,6 @@ class RaterModel(FrozenArrays):
     An annotator's several labels of an item are one answer, their mean. NaN where undefined.
     """
 
-    annotator: Integers  # (answer)
-    score: Floats  # (answer): standardized
-    others: Floats  # (answer): posterior mean of theta without the annotator; NaN without others
     n_answers: Integers  # (annotator): on items that others answered, too
     correlation: Floats  # (annotator): mean of Pearson's and Spearman's with the others
     level: Floats  # (annotator): mean label of an item at theta = 0
@@ -74,7 +82,7 @@ class RaterModel(FrozenArrays):
     noise: Floats  # (annotator): standard deviation
 
 
-def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = None) -> RaterModel:
+def fit_rater_model(answers: Relation, value: Floats, gold: Floats | None = None) -> RaterModel:
     """Return the model of numbers, one for every answer.
 
     Parameters
@@ -83,35 +91,36 @@ def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = Non
         Who answered on which item.
     value
         The numbers: (answer).
-    known
+    gold
         Known values: (item), NaN where unknown. They count as those of a further annotator with
         little noise.
     """
     n_annotators = answers.n_annotators
     item, annotator, y = _one_per_pair(answers, value)
-    if known is not None and np.isfinite(known).any():
-        gold = np.flatnonzero(np.isfinite(known))
-        item = np.append(item, gold)
-        annotator = np.append(annotator, np.full(len(gold), n_annotators))
-        y = np.append(y, known[gold])
+    if gold is not None and np.isfinite(gold).any():
+        gold_items = np.flatnonzero(np.isfinite(gold))
+        item = np.append(item, gold_items)
+        annotator = np.append(annotator, np.full(len(gold_items), n_annotators))
+        y = np.append(y, gold[gold_items])
     own = annotator < n_annotators
     deviation = float(y[own].std()) if own.any() else 0.0
     y = (y - (y[own].mean() if own.any() else 0.0)) / (deviation or 1.0)
     shared = np.bincount(item, minlength=answers.n_items)[item] > 1
     leveled = _leveled(annotator, y, n_annotators + 1)
-    mean, variance = _others(item, annotator, leveled, shared, n_annotators, answers.n_items)
-    annotator, y, mean, variance = annotator[own], y[own], mean[own], variance[own]
-    shared = shared[own]
-    compared = annotator[shared]
-    others = np.where(shared, mean, np.nan)
-    count = np.bincount(compared, minlength=n_annotators)
+    mean, variance = _others(
+        item, annotator, leveled, shared, gold=n_annotators, n_items=answers.n_items
+    )
+    compared = own & shared
+    annotator, y, mean, variance = (
+        annotator[compared],
+        y[compared],
+        mean[compared],
+        variance[compared],
+    )
     return RaterModel(
-        annotator,
-        y,
-        others,
-        count,
-        rating_correlations(compared, y[shared], mean[shared], n_annotators),
-        *_regressions(compared, y[shared], mean[shared], variance[shared], n_annotators),
+        n_answers=np.bincount(annotator, minlength=n_annotators),
+        correlation=rating_correlations(annotator, y, mean, n_annotators),
+        **_regressions(annotator, y, m=mean, v=variance, n_annotators=n_annotators),
     )
 
 
@@ -133,13 +142,13 @@ def _leveled(annotator: Integers, y: Floats, n: int) -> Floats:
 def _one_per_pair(answers: Relation, value: Floats) -> tuple[Integers, Integers, Floats]:
     """Return items, annotators and mean values of every pair of an item and an annotator."""
     new = ~repeats_previous(answers)
-    first = np.flatnonzero(new)
-    if len(first) == len(new):
+    starts = np.flatnonzero(new)
+    if len(starts) == len(new):
         y = value.astype(float)
     else:
         pair = np.cumsum(new) - 1
         y = np.bincount(pair, value) / np.bincount(pair)
-    return answers.item[first].astype(np.int64), answers.annotator[first].astype(np.int64), y
+    return answers.item[starts].astype(np.int64), answers.annotator[starts].astype(np.int64), y
 
 
 def _others(
@@ -161,15 +170,15 @@ def _others(
     for _ in range(_ROUNDS):
         weight = np.maximum(slope, _LEAST_SLOPE) / noise
         precision = weight * np.maximum(slope, _LEAST_SLOPE)
-        given = weight[annotator] * (y - level[annotator])
+        weighted = weight[annotator] * (y - level[annotator])
         total = 1 + np.bincount(item, precision[annotator], n_items)
-        theta = np.bincount(item, given, n_items)
+        theta = np.bincount(item, weighted, n_items)
         posterior = (theta / total)[answered]
         center = float(posterior.mean()) if len(posterior) else 0.0
         spread = np.sqrt(posterior.var() + (1 / total[answered]).mean()) if len(posterior) else 1.0
-        rest = np.maximum(total[item] - precision[annotator], 1.0)
-        mean = ((theta[item] - given) / rest - center) / spread
-        variance = 1 / (rest * spread**2)
+        others_precision = np.maximum(total[item] - precision[annotator], 1.0)
+        mean = ((theta[item] - weighted) / others_precision - center) / spread
+        variance = 1 / (others_precision * spread**2)
 
         m, v = mean[shared], variance[shared]
         w = 1 / (noise[compared] + slope[compared] ** 2 * v)
@@ -183,10 +192,10 @@ def _others(
         determinant = sw * smm - sm**2
         slope, level = (sw * smy - sm * sy) / determinant, (smm * sy - sm * smy) / determinant
         error = x_y - level[compared] - slope[compared] * m
-        left = sums(error**2 - slope[compared] ** 2 * v)
-        pool = max(float(left.sum() / max(count.sum(), 1)), 1e-3)
+        residual = sums(error**2 - slope[compared] ** 2 * v)
+        pool = max(float(residual.sum() / max(count.sum(), 1)), 1e-3)
         noise = np.maximum(
-            (left + _PRIOR_LABELS * pool) / (count + _PRIOR_LABELS), _LEAST_NOISE * pool
+            (residual + _PRIOR_LABELS * pool) / (count + _PRIOR_LABELS), _LEAST_NOISE * pool
         )
         noise[gold] = _LEAST_NOISE * pool
     return mean, variance
@@ -194,7 +203,7 @@ def _others(
 
 def _regressions(
     annotator: Integers, y: Floats, m: Floats, v: Floats, n_annotators: int
-) -> tuple[Floats, ...]:
+) -> dict[str, Floats]:
     """Return level and slope with the reach of their intervals, and noise of every annotator."""
 
     def sums(values: Floats) -> Floats:
@@ -215,20 +224,9 @@ def _regressions(
             defined, t * np.sqrt(error * (1 / count + mean_m**2 / square)), np.nan
         )
         noise = np.sqrt(np.maximum(error - slope**2 * sums(v) / count, 0.0))
-    slope, level, noise = (np.where(defined, values, np.nan) for values in (slope, level, noise))
-    return level, level_error, slope, slope_error, noise
-
-
-LEAST_LABELS = 8  # of annotators from whom the two hypotheses are learned
-_ROUNDS_OF_REMOVAL = 60
-_CUT = 0.1  # least zeta of an attentive annotator
-_PRIOR_RANDOM, _PRIOR_SIZE = 1.0, 18.0  # mode of Beta(2, 18)
-_PRIOR_WEIGHT, _PRIOR_MEAN, _PRIOR_SPREAD = 3.0, 0.6, 0.3
-_LEAST_SPREAD = 0.15
-_LEAST_SHARE, _MOST_SHARE = 0.01, 0.5
-_BOTH_ERRORS = 3.29  # 5 % error both ways, in standard deviations
-_Z = 1.959963984540054
-_MOST, _ONE = 0.95, 1 - 1e-12  # correlation in the mixture, where higher ones say no more
+    estimates = {"level": level, "slope": slope, "noise": noise}
+    reaches = {"level_error": level_error, "slope_error": slope_error}
+    return reaches | {name: np.where(defined, values, np.nan) for name, values in estimates.items()}
 
 
 class Following(NamedTuple):
@@ -260,19 +258,19 @@ def following(correlation: Floats, size: Floats, n_labels: Floats) -> Following:
     reach = _Z * np.sqrt(v)
     center = np.arctanh(np.clip(correlation, -_ONE, _ONE))
     z = np.arctanh(np.clip(correlation, -_MOST, _MOST))
-    used = np.isfinite(z) & (n_labels >= LEAST_LABELS)
-    share, mean, spread = _fit(z[used], v[used])
+    judged = np.isfinite(z) & (n_labels >= LEAST_LABELS)
+    share, mean, spread = _fit(z[judged], v[judged])
     weight = np.divide(n_labels - 1, size - 1, where=size > 1, out=np.ones(len(size)))
-    apart = max(mean - spread, _CUT)  # zeta of an attentive annotator with a low correlation
-    needed = 3 + (_BOTH_ERRORS / apart) ** 2 * np.clip(weight, 0.0, 1.0)
+    separation = max(mean - spread, _CUT)  # zeta of an attentive annotator with a low correlation
+    needed = 3 + (_BOTH_ERRORS / separation) ** 2 * np.clip(weight, 0.0, 1.0)
     return Following(
-        correlation,
-        np.tanh(center - reach),
-        np.tanh(center + reach),
-        correlation * np.sqrt(np.maximum(size - 1, 0)),
-        n_labels,
-        expit(_log_odds(z, v, share, mean, spread)),
-        np.maximum(np.ceil(needed), LEAST_LABELS + 2.0),
+        correlation=correlation,
+        low=np.tanh(center - reach),
+        high=np.tanh(center + reach),
+        z=correlation * np.sqrt(np.maximum(size - 1, 0)),
+        n_labels=n_labels,
+        p_random=expit(_log_odds(z, v, share=share, mean=mean, spread=spread)),
+        needed=np.maximum(np.ceil(needed), LEAST_LABELS + 2.0),
     )
 
 
@@ -290,8 +288,8 @@ def _log_odds(z: Floats, v: Floats, share: float, mean: float, spread: float) ->
 def _fit(z: Floats, v: Floats) -> tuple[float, float, float]:
     """Return the share of random annotators, and mean and spread of the attentive ones."""
     share, mean, spread = 0.1, _PRIOR_MEAN, _PRIOR_SPREAD
-    for _ in range(_ROUNDS_OF_REMOVAL):
-        weight = expit(-_log_odds(z, v, share, mean, spread))  # of the attentive
+    for _ in range(_ROUNDS_OF_HYPOTHESES):
+        weight = expit(-_log_odds(z, v, share=share, mean=mean, spread=spread))  # of the attentive
         share = (len(z) - weight.sum() + _PRIOR_RANDOM) / (len(z) + _PRIOR_SIZE)
         share = float(np.clip(share, _LEAST_SHARE, _MOST_SHARE))
         total = weight.sum() + _PRIOR_WEIGHT

@@ -1,9 +1,7 @@
 """Every score by name: what it is of, its meaning, aliases, and peerannot's file for it.
 
-The command line, the docs and the tests walk this table. Names are matched without regard to case,
-`-` and `_`.
-
-The data and settings that scores are computed from.
+The command line, the docs and the tests walk the table `SCORES`. Names are matched without regard
+to case, `-` and `_`. Scores are computed from a `ScoreContext`, the data and their settings.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -24,7 +21,7 @@ from ..base.names import Names, as_names
 from ..base.probability import normalize
 from ..errors import DataError, OptionError
 from ..metrics import krippendorff_alpha
-from ..registry import aggregators, find_by_name
+from ..registry import aggregators, find_by_name, network_scores
 from ..result import Aggregation
 from .annotators import METHOD, AnnotatorScores, identify_on_labels
 from .copying import copies
@@ -33,15 +30,6 @@ from .crowdlab import Crowdlab, crowdlab
 from .items import ItemScores, item_scores
 
 __all__ = ["SCORES", "Score", "ScoreContext", "Scored", "find_score", "score"]
-
-
-# Scores that train a network, imported on use: they need torch.
-NETWORK_SCORES = {
-    "aum": "dissensus.deep.learning.hard_items:aum",
-    "aumc": "dissensus.deep.learning.hard_items:aumc",
-    "waum": "dissensus.deep.learning.hard_items:waum",
-    "waum_perworker": "dissensus.deep.learning.hard_items:waum",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,20 +92,22 @@ class ScoreContext:
     def quality(self) -> Crowdlab:
         """CROWDLAB's scores, with a classifier."""
         if self.probabilities is None:
-            raise OptionError("crowdlab needs a classifier: give --probabilities FILE")
+            raise OptionError("crowdlab needs a classifier", remedy="give {}", probabilities=...)
         return crowdlab(self.annotations, self.probabilities)
 
     def hardness(self, name: str) -> Any:
         """Return how hard a network finds the items: aum, aumc, waum or waum_perworker."""
         if self.inputs is None:
             raise OptionError(
-                f"{name} trains a network on the items themselves: give --inputs FILE or FOLDER; "
-                "without inputs there are entropy, margin and difficulty"
+                f"{name} trains a network on the items themselves",
+                remedy="give {}; without inputs there are entropy, margin and difficulty",
+                inputs=...,
             )
         if name == "aum" and self.gold is None:
             raise OptionError(
-                "aum learns one label per item: give --gold or --hard-labels; "
-                "aumc learns the majority label"
+                "aum learns one label per item",
+                remedy="give {}; aumc learns the majority label",
+                gold=...,
             )
         settings: dict[str, Any] = {"seed": self.seed, **self.network}
         annotations = self.annotations
@@ -130,14 +120,14 @@ class ScoreContext:
                 **({} if self.rounds is None else {"rounds": self.rounds}),
                 **settings,
             }
-        module, _, function = NETWORK_SCORES[name].partition(":")
-        return getattr(import_module(module), function)(self.inputs, annotations, **settings)
+        train: Any = network_scores.find(name)
+        return train(self.inputs, annotations, **settings)
 
 
 def _gold_annotations(gold: Mapping[str, str], annotations: Annotations) -> Annotations:
     """Return gold labels as the annotations of one annotator."""
-    known = [(item, gold[item]) for item in annotations.items.tolist() if item in gold]
-    items, labels = zip(*known, strict=True) if known else ((), ())
+    gold_rows = [(item, gold[item]) for item in annotations.items.tolist() if item in gold]
+    items, labels = zip(*gold_rows, strict=True) if gold_rows else ((), ())
     return Annotations.from_columns(
         items, ["gold"] * len(items), labels, items=annotations.items, classes=annotations.classes
     )
@@ -169,7 +159,7 @@ class Score:
     @property
     def trains(self) -> bool:
         """Whether it trains a network on the inputs."""
-        return self.name in NETWORK_SCORES
+        return self.name in network_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,8 +291,8 @@ _COMPUTE: dict[str, Callable[[ScoreContext], Array]] = {
 
 def find_score(name: str) -> Score:
     """Return the score of that name or alias."""
-    known = {other: one for one in SCORES for other in (one.name, *one.aliases)}
-    return find_by_name("score", name, known, [one.name for one in SCORES])
+    by_name = {alias: entry for entry in SCORES for alias in (entry.name, *entry.aliases)}
+    return find_by_name("score", name, by_name, [entry.name for entry in SCORES])
 
 
 def score(context: ScoreContext | Annotations, name: str) -> Scored:
@@ -314,14 +304,14 @@ def score(context: ScoreContext | Annotations, name: str) -> Scored:
     """
     if isinstance(context, Annotations):
         context = ScoreContext(context)
-    one = find_score(name)
+    entry = find_score(name)
     names = {
         "annotator": context.annotations.annotators,
         "item": context.annotations.items,
         "crowd": as_names(["all"]),
     }
-    if one.trains:
-        values = context.hardness(one.name).score
+    if entry.trains:
+        values = context.hardness(entry.name).score
     else:
-        values = _COMPUTE.get(one.name, attrgetter(f"{one.of}s.{one.name}"))(context)
-    return Scored(one, names[one.of], values)
+        values = _COMPUTE.get(entry.name, attrgetter(f"{entry.of}s.{entry.name}"))(context)
+    return Scored(entry, names[entry.of], values)

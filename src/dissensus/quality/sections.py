@@ -1,13 +1,9 @@
-"""Tables and details of annotators and items, the same for classes and numbers.
+"""Scores of annotators and items as people see them: tables of pages, the terminal, and charts.
 
-Large data are cut, the worst and most doubtful first, and the page says so.
-
-How `dissensus identify` prints scores of annotators and items.
-
-Figures of two scores against each other: of annotators, and of items.
-
-Scores that rank alike lie along a line; who or what is far from it is good by one score and bad by
-the other. Spearman's rank correlation sums it up.
+Tables and details of pages are the same for classes and numbers; large data are cut, the worst and
+most doubtful first, and the page says so. `dissensus identify` prints the worst first, too. A chart
+draws two scores against each other: those that rank alike lie along a line, and who or what is far
+from it is good by one score and bad by the other; Spearman's rank correlation sums it up.
 """
 
 from __future__ import annotations
@@ -20,18 +16,20 @@ import numpy as np
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
-from ..base.names import Names, as_names
+from ..base.names import Names, abbreviate, as_names
 from ..base.storage import as_plain, as_rows
+from ..errors import Note
 from ..pages import charts
 from ..pages.charts import BLUE, RED, VERDICT_COLOURS, Figure
 from ..pages.embedding import embedded_image
 from ..pages.sections import Column, SortableTable
-from ..pages.terminal import echo, print_table, print_text
+from ..pages.terminal import echo, print_table, print_text, with_flags
 from ..pages.wording import amount, formatted, interval, percent
 from ..result import Table
 from .correlation import within_ranks
+from .items import CAUSES
 from .scores import Scored, find_score
-from .verdicts import rating_scores
+from .verdicts import FAULTS, rating_scores
 
 if TYPE_CHECKING:
     from ..deep.learning.label_trainer import Hardness
@@ -48,6 +46,24 @@ _MAX_EXAMPLES = 10  # labels of one annotator
 _MAX_CLASSES = 20  # of annotators' confusion matrices
 _SHORT = 120  # characters of a text in the table
 
+_SENTENCES = 5  # sentences, pairs and changes on a screen
+_CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
+
+_MOST = 2000  # points, above which they are counted in cells
+_FEW = 200  # points that are drawn large
+_CELLS = 40  # along each axis
+_AXES = {
+    "trace": "trace of the confusion matrix",
+    "spam_score": "spam score (0 a spammer, 1 a hammer)",
+    "ability": "GLAD's ability",
+    "entropy": "entropy of the labels (nats)",
+    "waum": "WAUM (low: hard)",
+    "waum_perworker": "WAUM, a network for each annotator (low: hard)",
+    "aum": "AUM (low: hard)",
+    "aumc": "AUM of the majority label (low: hard)",
+}
+PRUNED = {"too hard": RED, "kept": BLUE}
+
 
 def shown_annotators(report: Report | NumberReport) -> Integers:
     """Return the annotators with labels, by code, the worst first, and not too many."""
@@ -57,7 +73,7 @@ def shown_annotators(report: Report | NumberReport) -> Integers:
 
 def annotator_columns(report: Report | NumberReport) -> Table:
     """Return the most important scores of annotators, to download."""
-    scores, shown = report.annotator_scores, shown_annotators(report)
+    scores, annotators = report.annotator_scores, shown_annotators(report)
     follow, gold = scores.basis.following, scores.gold
     columns: dict[str, Any] = {
         "annotator": scores.annotations.annotators,
@@ -68,14 +84,14 @@ def annotator_columns(report: Report | NumberReport) -> Table:
         "follows_high": follow.high,
     }
     if gold is not None:
-        known = zip(("labels", "accuracy", "low", "high"), gold, strict=True)
-        columns |= {f"known_{name}": values for name, values in known}
+        bounds = zip(("labels", "accuracy", "low", "high"), gold, strict=True)
+        columns |= {f"known_{name}": values for name, values in bounds}
     columns["evidence"] = np.array(scores.evidence, dtype=object)
-    return {name: values[shown] for name, values in columns.items()}
+    return {name: values[annotators] for name, values in columns.items()}
 
 
 def annotator_table(
-    report: Report | NumberReport, examples: Integers, truth: Any, given: Any
+    report: Report | NumberReport, examples: Integers, truth: Any, answers: Any
 ) -> tuple[SortableTable, list[dict[str, Any]]]:
     """Return the annotators, the worst first, and the details of each.
 
@@ -85,21 +101,21 @@ def annotator_table(
         The report.
     examples
         Rows of the annotations that are examples of labels that differ, the clearest first.
-    truth, given
+    truth, answers
         The label of every item, and that of every annotation, as texts.
     """
     annotations, scores = report.annotations, report.annotator_scores
-    shown = shown_annotators(report)
-    follow, gold, verdict = scores.basis.following, scores.gold, scores.verdict[shown]
-    bounds = zip(follow.low[shown], follow.high[shown], strict=True)
+    annotators = shown_annotators(report)
+    follow, gold, verdict = scores.basis.following, scores.gold, scores.verdict[annotators]
+    bounds = zip(follow.low[annotators], follow.high[annotators], strict=True)
     columns = {
-        "annotator": Column(annotations.annotators[shown]),
-        "labels": Column(scores.behaviour.labels[shown], "d"),
-        "follows": Column(follow.correlation[shown], "z.2f"),
+        "annotator": Column(annotations.annotators[annotators]),
+        "labels": Column(scores.behaviour.labels[annotators], "d"),
+        "follows": Column(follow.correlation[annotators], "z.2f"),
         "95% interval": Column([interval(*ends) for ends in bounds], kind="plain number"),
     }
     if gold is not None:
-        rows = zip(*(values[shown].tolist() for values in gold), strict=True)
+        rows = zip(*(values[annotators].tolist() for values in gold), strict=True)
         right = [
             f"{percent(value)} of {n:.0f} ({percent(low)} to {percent(high)})" if n else ""
             for n, value, low, high in rows
@@ -107,36 +123,44 @@ def annotator_table(
         columns["right on known items"] = Column(right, kind="plain number")
     level = _level(report)
     if level is not None:
-        columns["level"] = Column(level[0][shown], "+z.2f")
+        columns["level"] = Column(level[0][annotators], "+z.2f")
     if scores.peers is not None:
-        columns["agrees"] = Column(scores.behaviour.agreement[shown], percent)
-    if not np.isnan(scores.behaviour.seconds[shown]).all():
-        columns["seconds"] = Column(scores.behaviour.seconds[shown], ".1f")
+        columns["agrees"] = Column(scores.behaviour.agreement[annotators], percent)
+    if not np.isnan(scores.behaviour.seconds[annotators]).all():
+        columns["seconds"] = Column(scores.behaviour.seconds[annotators], ".1f")
     columns["verdict"] = Column(verdict, kind="verdict")
-    alone: dict[int, list[list[str]]] = {a: [] for a in shown.tolist()}
+    differing: dict[int, list[list[str]]] = {a: [] for a in annotators.tolist()}
     people, items = annotations.annotator[examples], annotations.item[examples]
     for row, annotator, item in zip(
         examples.tolist(), people.tolist(), items.tolist(), strict=True
     ):
-        labels = alone.get(annotator)
+        labels = differing.get(annotator)
         if labels is not None and len(labels) < _MAX_EXAMPLES:
-            labels.append([annotations.items[item], given[row], truth[item]])
+            labels.append([annotations.items[item], answers[row], truth[item]])
     small = scores.peers is not None and scores.confusion.shape[1] <= _MAX_CLASSES
     details = as_rows(
         {
-            "name": annotations.annotators[shown],
+            "name": annotations.annotators[annotators],
             "verdict": verdict,
-            "evidence": [scores.evidence[a] for a in shown.tolist()],
-            "styles": [_styles(report, level, a) for a in shown.tolist()],
-            "alone": list(alone.values()),
-            "confusion": scores.confusion[shown].round(3).tolist()
+            "evidence": [scores.evidence[a] for a in annotators.tolist()],
+            "styles": [_styles(report, level, a) for a in annotators.tolist()],
+            "alone": list(differing.values()),
+            "confusion": scores.confusion[annotators].round(3).tolist()
             if small
-            else [None] * len(shown),
+            else [None] * len(annotators),
         }
     )
-    caption = f"{amount(len(shown), 'annotator', annotations.n_annotators)}, the worst first"
+    caption = f"{amount(len(annotators), 'annotator', annotations.n_annotators)}, the worst first"
     kinds, hint = [[word] for word in verdict], "name or verdict"
-    table = SortableTable("annotator-table", caption, columns, kinds, "annotator", hint, "Verdict")
+    table = SortableTable(
+        name="annotator-table",
+        caption=caption,
+        columns=columns,
+        kinds=kinds,
+        details="annotator",
+        hint=hint,
+        filter="Verdict",
+    )
     return table, details
 
 
@@ -158,14 +182,14 @@ def _styles(
     styles = report.annotator_scores.basis.styles
     if styles is None or level is None:
         return None
-    shown = {
+    columns = {
         "answers higher by": (level[:, annotator].tolist(), "+z.2f", ""),
         "slope (range of answers)": ([bound[annotator] for bound in styles.slope], ".2f", " times"),
         "noise": ([bound[annotator] for bound in styles.noise], ".2f", " times"),
     }
     return [
         (name, f"{value:{form}}{unit}", interval(low, high, form))
-        for name, ((value, low, high), form, unit) in shown.items()
+        for name, ((value, low, high), form, unit) in columns.items()
         if value == value
     ]
 
@@ -177,8 +201,9 @@ def shortened(text: str | None) -> str:
 
 def item_table(
     report: Report | NumberReport,
-    shown: Integers,
-    given: Array,
+    codes: Integers,
+    *,
+    answers: Array,
     label: Column,
     columns: Mapping[str, Column],
     details: Mapping[str, Sequence[Any]],
@@ -191,9 +216,9 @@ def item_table(
     ----------
     report
         The report.
-    shown
-        Items by code.
-    given
+    codes
+        The items by code.
+    answers
         What every annotation says: (annotation).
     label
         The label or value of the items.
@@ -202,17 +227,17 @@ def item_table(
     order
         How the items are ordered, in words.
     """
-    annotations, texts, known = report.annotations, report.texts, report.known
-    items = annotations.items[shown].tolist()
+    annotations, texts, known_labels = report.annotations, report.texts, report.known
+    items = annotations.items[codes].tolist()
     names: dict[str, int] = {}
     labels = []
-    for item in shown.tolist():
+    for item in codes.tolist():
         start, end = annotations.index[item : item + 2].tolist()
         end = min(end, start + _MAX_LABELS)
         people = annotations.annotators[annotations.annotator[start:end]].tolist()
-        codes = [names.setdefault(name, len(names)) for name in people]
-        labels.append(list(zip(codes, given[start:end].tolist(), strict=True)))
-    gold = [known.get(name) for name in items]
+        people_codes = [names.setdefault(name, len(names)) for name in people]
+        labels.append(list(zip(people_codes, answers[start:end].tolist(), strict=True)))
+    gold = [known_labels.get(name) for name in items]
     written = [
         label.values[k] if label.form is None else formatted(x, label.form)
         for k, x in enumerate(label.values)
@@ -222,39 +247,35 @@ def item_table(
         "name": items,
         "label": written,
         **details,
-        "n": annotations.labels_per_item[shown].tolist(),
+        "n": annotations.labels_per_item[codes].tolist(),
         "text": text,
-        "image": [embedded_image(one, report.folder) for one in text],
+        "image": [embedded_image(content, report.folder) for content in text],
         "gold": gold,
         "annotations": labels,
     }
     rows = [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
-    short = [shortened(one) for one in text]
-    differs = ["differs" if "differs from the known label" in each else "" for each in kinds]
+    short = [shortened(content) for content in text]
+    differs = ["differs" if "differs from the known label" in words else "" for words in kinds]
     shown_columns = {"item": Column(items)}
     if texts:
         shown_columns["text"] = Column(short, kind="plain", classes=["text"] * len(short))
     shown_columns[report.noun] = label
-    if known:
+    if known_labels:
         shown_columns["known"] = Column(
-            ["" if one is None else one for one in gold], classes=differs
+            ["" if known_label is None else known_label for known_label in gold], classes=differs
         )
-    caption = f"{amount(len(shown), 'item', annotations.n_items)}, {order}"
+    caption = f"{amount(len(codes), 'item', annotations.n_items)}, {order}"
     hint = "item, text or label" if texts else "a word"
     table = SortableTable(
-        "item-table",
-        caption,
-        {**shown_columns, **columns},
-        kinds,
-        "item",
-        hint,
-        "Show" if kinds else "",
+        name="item-table",
+        caption=caption,
+        columns={**shown_columns, **columns},
+        kinds=kinds,
+        details="item",
+        hint=hint,
+        filter="Show" if kinds else "",
     )
     return table, rows, list(names)
-
-
-_SENTENCES = 5  # sentences, pairs and changes on a screen
-_CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
 
 
 def score_json(scored: Scored) -> dict[str, Any]:
@@ -277,61 +298,65 @@ def print_score(scored: Scored, top: int) -> None:
 
 def print_items(table: dict[str, Any], top: int) -> None:
     """Print the items, the hard ones first."""
-    import numpy as np
-
-    from .items import CAUSES
-
     rank = {cause: position for position, cause in enumerate(_CAUSES)}
-    cause = np.array([rank.get(one, len(rank)) for one in table["cause"].tolist()])
+    cause = np.array([rank.get(reason, len(rank)) for reason in table["cause"].tolist()])
     order = np.lexsort((table["confidence"], cause))
-    shown = ("n_labels", "vote_entropy", "agreement", "confidence")
+    measures = ("n_labels", "vote_entropy", "agreement", "confidence")
     rows = [
-        (table["item"][item], table["cause"][item], *(_cell(table[name][item]) for name in shown))
+        (
+            table["item"][item],
+            table["cause"][item],
+            *(_cell(table[name][item]) for name in measures),
+        )
         for item in order[:top].tolist()
     ]
     columns = ("item", "why they disagree", ">labels", ">entropy", ">agree", ">confidence")
     print_table(columns, rows, f"{len(order)} items, the hard ones first")
-    counts = {one: int((table["cause"] == one).sum()) for one in CAUSES}
-    print_text("; ".join(f"{one} {count}" for one, count in counts.items() if count))
+    counts = {reason: int((table["cause"] == reason).sum()) for reason in CAUSES}
+    print_text("; ".join(f"{reason} {count}" for reason, count in counts.items() if count))
     _print_more(len(order), top)
 
 
-def print_annotators(found: AnnotatorScores, top: int) -> None:
+def print_annotators(scores: AnnotatorScores, top: int) -> None:
     """Print the annotators, the worst first, and the evidence."""
-    from .verdicts import FAULTS
-
-    order = found.worst.tolist()
-    names, follow, styles = found.annotations.annotators, found.basis.following, found.basis.styles
+    order = scores.worst.tolist()
+    names, follow, styles = (
+        scores.annotations.annotators,
+        scores.basis.following,
+        scores.basis.styles,
+    )
     columns: dict[str, Callable[[int], str]] = {
         "annotator": lambda code: str(names[code]),
-        "verdict": lambda code: str(found.verdict[code]),
-        **_kind_column(found),
-        ">labels": lambda code: str(found.behaviour.labels[code]),
+        "verdict": lambda code: str(scores.verdict[code]),
+        **_kind_column(scores),
+        ">labels": lambda code: str(scores.behaviour.labels[code]),
         ">follows": lambda code: _bounded(follow[:3], code),
     }
-    if found.gold is not None:
-        columns[">known"] = lambda code: _percent(found.gold, code)
+    if scores.gold is not None:
+        columns[">known"] = lambda code: _percent(scores.gold, code)
     if styles is None:
-        columns[">right"] = lambda code: _percent(found.accuracy, code)
+        columns[">right"] = lambda code: _percent(scores.accuracy, code)
     else:
         columns[">level"] = lambda code: _bounded(styles.level, code)
     rows = [[cell(code) for cell in columns.values()] for code in order[:top]]
-    by = f"by {found.method}" if found.peers is not None and styles is None else "by their ratings"
+    by = (
+        f"by {scores.method}" if scores.peers is not None and styles is None else "by their ratings"
+    )
     print_table(tuple(columns), rows, f"{len(order)} annotators compared with the others, {by}")
     _print_more(len(order), top)
-    counts = [f"{count} {word}" for word, count in found.verdict_counts.items()]
+    counts = [f"{count} {word}" for word, count in scores.verdict_counts.items()]
     print_text(f"Verdicts: {', '.join(counts)}.")
-    suspect = [code for code in order if found.verdict[code] in FAULTS]
+    suspect = [code for code in order if scores.verdict[code] in FAULTS]
     for code in suspect[:_SENTENCES]:
-        echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
-    if "likely random" in found.verdict_counts and not found.basis.gold_labels.any():
-        echo("Known items (--gold) would settle who is only likely random.")
-    if found.copies is not None:
-        _print_copies(found.copies)
+        echo(f"{names[code]} ({scores.verdict[code]}): {scores.evidence[code]}")
+    if "likely random" in scores.verdict_counts and not scores.basis.gold_labels.any():
+        _print_note("", "Known items ({}) would settle who is only likely random.", gold=True)
+    if scores.copies is not None:
+        _print_copies(scores.copies)
 
 
-def _kind_column(found: AnnotatorScores) -> dict[str, Callable[[int], str]]:
-    kinds = getattr(found.annotations, "annotator_kinds", ())
+def _kind_column(scores: AnnotatorScores) -> dict[str, Callable[[int], str]]:
+    kinds = getattr(scores.annotations, "annotator_kinds", ())
     return {"kind": lambda code: str(kinds[code])} if len(kinds) else {}
 
 
@@ -352,16 +377,14 @@ def _print_copies(copies: Any) -> None:
             f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
         )
     if len(copies.pairs) > _SENTENCES:
-        more = len(copies.pairs) - _SENTENCES
-        echo(f"{more} more pairs agree too much; all are in --json.")
+        n_more = len(copies.pairs) - _SENTENCES
+        _print_note(f"{n_more} more pairs agree too much", "all are in {}.", json=True)
     if copies.sampled < 1:
         echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
 
 
 def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
     """Print what was dropped and what that changed."""
-    from ..base.names import abbreviate
-
     echo(f"{cleaned.sentence}.")
     for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
         if len(names):
@@ -370,35 +393,24 @@ def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
         before, after = change.before or "undecided", change.after or "undecided"
         echo(f"  {change.item}: {before} → {after}")
     if len(cleaned.changes) > _SENTENCES:
-        echo(f"  … {len(cleaned.changes) - _SENTENCES} more; all are in --json.")
+        n_more = len(cleaned.changes) - _SENTENCES
+        _print_note(f"  … {n_more} more", "all are in {}.", json=True)
     echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
 
 
 def _print_more(rows: int, top: int) -> None:
     if rows > top:
-        echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+        _print_note(f"{rows - top} more", "shows all, -o FILE writes them.", top=rows)
+
+
+def _print_note(sentence: str, remedy: str, **instead: Any) -> None:
+    echo(with_flags(Note(sentence, remedy=remedy, **instead)))
 
 
 def _cell(value: Any) -> str:
     if math.isnan(value):
         return ""
     return f"{value:.3f}" if float(value) != int(value) else str(int(value))
-
-
-_MOST = 2000  # points, above which they are counted in cells
-_FEW = 200  # points that are drawn large
-_CELLS = 40  # along each axis
-_AXES = {
-    "trace": "trace of the confusion matrix",
-    "spam_score": "spam score (0 a spammer, 1 a hammer)",
-    "ability": "GLAD's ability",
-    "entropy": "entropy of the labels (nats)",
-    "waum": "WAUM (low: hard)",
-    "waum_perworker": "WAUM, a network for each annotator (low: hard)",
-    "aum": "AUM (low: hard)",
-    "aumc": "AUM of the majority label (low: hard)",
-}
-PRUNED = {"too hard": RED, "kept": BLUE}
 
 
 def annotator_pair(scores: AnnotatorScores) -> Figure | None:
@@ -421,44 +433,44 @@ def item_pair(hard: Hardness, entropy: Scored) -> Figure | None:
 
 
 def score_pair(
-    one: Scored,
-    other: Scored,
+    x_score: Scored,
+    y_score: Scored,
     *,
     groups: Names | None = None,
     palette: Mapping[str, str] | None = None,
 ) -> Figure | None:
     """Return two scores of the same annotators or items; nothing if fewer than two have both."""
-    x, y = one.values.astype(float), other.values.astype(float)
-    known = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
-    if len(known) < 2:
+    x, y = x_score.values.astype(float), y_score.values.astype(float)
+    defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+    if len(defined) < 2:
         return None
-    of, names = one.score.of, (one.score.name, other.score.name)
-    x, y = x[known], y[known]
+    of, names = x_score.score.of, (x_score.score.name, y_score.score.name)
+    x, y = x[defined], y[defined]
     words = _correlation(x, y)
-    if len(known) < len(one.values):
-        words += f" {len(one.values) - len(known)} {of}s without both scores are not shown."
+    if len(defined) < len(x_score.values):
+        words += f" {len(x_score.values) - len(defined)} {of}s without both scores are not shown."
     axes = [
         charts.number(field, _AXES.get(name, _plain(name)), scale={"zero": False})
         for field, name in zip("xy", names, strict=True)
     ]
-    if len(known) > _MOST:
+    if len(defined) > _MOST:
         spec = _cells(x, y, axes, of)
     else:
-        columns: dict[str, Array] = {of: one.names[known], "x": x.round(4), "y": y.round(4)}
+        columns: dict[str, Array] = {of: x_score.names[defined], "x": x.round(4), "y": y.round(4)}
         encoding: dict[str, Any] = {"x": axes[0], "y": axes[1]}
-        shown = [{"field": of}, *({**a, "format": ".3f"} for a in axes)]
+        tooltip = [{"field": of}, *({**a, "format": ".3f"} for a in axes)]
         if len(np.unique(y)) < len(y) / 10:
             columns["spread"] = _spread(y).round(4)
             encoding["y"] = {**axes[1], "field": "spread"}
             words += " Equal values are spread a little."
         if groups is not None and palette:
-            columns["group"] = groups[known]
+            columns["group"] = groups[defined]
             present = set(columns["group"].tolist())
             colours = {word: tone for word, tone in palette.items() if word in present}
             encoding["color"] = charts.colour("group", colours, symbolOpacity=1, columns=4)
-            shown.append({"field": "group"})
-        encoding["tooltip"] = [{k: v for k, v in a.items() if k != "scale"} for a in shown]
-        few = len(known) <= _FEW
+            tooltip.append({"field": "group"})
+        encoding["tooltip"] = [{k: v for k, v in a.items() if k != "scale"} for a in tooltip]
+        few = len(defined) <= _FEW
         mark: dict[str, Any] = {"type": "circle", "color": BLUE}
         mark |= {"size": 50, "opacity": 0.7} if few else {"size": 25, "opacity": 0.45}
         spec = charts.chart(as_rows(columns), height=280, mark=mark, encoding=encoding)
@@ -468,8 +480,8 @@ def score_pair(
 
 def _plain(name: str) -> str:
     """Return the name of a score in words."""
-    word, *rest = name.split("_")
-    return " ".join([word.upper() if word in ("waum", "aum", "aumc") else word, *rest])
+    word, *words = name.split("_")
+    return " ".join([word.upper() if word in ("waum", "aum", "aumc") else word, *words])
 
 
 def _spread(values: Floats) -> Floats:
@@ -480,8 +492,8 @@ def _spread(values: Floats) -> Floats:
 def _correlation(x: Floats, y: Floats) -> str:
     if min(np.ptp(x), np.ptp(y)) == 0:
         return "One of the scores is the same for all."
-    together = np.zeros(len(x), dtype=np.int64)
-    rho = np.corrcoef(within_ranks(together, x), within_ranks(together, y))[0, 1]
+    one_group = np.zeros(len(x), dtype=np.int64)
+    rho = np.corrcoef(within_ranks(one_group, x), within_ranks(one_group, y))[0, 1]
     return f"Spearman's rank correlation of the two scores is {rho:.2f}."
 
 

@@ -1,7 +1,10 @@
-"""A verdict on every annotator, and a sentence with the reason.
+"""A verdict on every annotator, what it rests on, and a sentence with the reason.
 
-Verdicts rest on how far labels follow the items (`annotator_evidence.py`), not on how often they
-agree: somebody who rates all items two points higher follows them, too. The first that holds:
+Verdicts rest on how far labels follow the items, not on how often they agree: somebody who rates
+all items two points higher follows them, too. Classes are compared with the shares of the others'
+labels, ordered labels and numbers with the mean of the others under a model of severity and scale
+use. The behaviour of annotators, as amount, variety and speed, needs no truth. The first verdict
+that holds:
 
     constant        one answer 95 % of the time, no more than by chance related to the items, and a
                     typical annotator would not answer so alike
@@ -18,13 +21,6 @@ agree: somebody who rates all items two points higher follows them, too. The fir
 None of the first four is given to an annotator who surely follows 10 known items or more, and none
 with fewer than 10 labels on items of others. The styles, harsh to noisy, are for ordered labels and
 numbers, and no faults. Only random and constant annotators are proposed to be left out.
-
-What verdicts on annotators rest on, the same for classes, ordered labels and numbers.
-
-Classes are compared with the shares of the others' labels, ordered labels and numbers with the mean
-of the others under a model of severity and scale use.
-
-Annotator behaviour without reference to the truth: amount, variety, agreement and speed.
 """
 
 from __future__ import annotations
@@ -49,6 +45,32 @@ from .rater_model import Following, RaterModel, fit_rater_model, following
 
 if TYPE_CHECKING:
     from .annotator_scores import AnnotatorScores
+
+
+UNKNOWN = "too few labels"
+ATTENTIVE = "attentive"
+FAULTS = ("random", "constant", "reversed", "likely random")
+LEFT_OUT = ("random", "constant")  # whose labels may be left out
+FLAGGED = ("random", "likely random", "constant")  # whose labels may ignore the items
+STYLES = ("noisy", "harsh", "lenient", "central", "extreme")
+# The worst first.
+VERDICTS = (*FAULTS, UNKNOWN, *STYLES, ATTENTIVE)
+
+ENOUGH = 10  # labels for a verdict; known items for one by them
+ONE_ANSWER = 0.95  # share of one answer from which on it is always given
+UNTYPICAL = float(np.log(0.01))  # log probability below which typical annotators vary more
+RELATED = 1.96  # standard deviations above which labels follow the items
+REVERSED = -3.1  # standard deviations
+RANDOM, LIKELY, POSSIBLE = 0.9, 0.5, 0.05  # probabilities of random answers
+CLOSE = 0.2  # correlation above which nobody is random
+FOLLOWS_GOLD = 2.33  # standard deviations
+MINOR = 5  # labels outside the commonest class, without which classes show nothing
+SHIFTED = 0.25  # standard deviations of labels
+NARROW, WIDE = 0.8, 1.25  # slope, and noise, relative to the median
+DRIFTED = 0.01  # p-value of a change over time that is reported, over all annotators
+_ORDINARY = 0.5  # highest probability of random answers of those whose median is usual
+_CONFIDENCE = 0.99  # of the intervals of styles
+_LEAST_SLOPE = 0.25  # of the median, where it divides noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +124,15 @@ def annotator_behaviour(annotations: Annotations | Numbers) -> Behaviour:
     if isinstance(annotations, Annotations):
         agreement = agreement_with_others(annotations)
     return Behaviour(
-        labels,
-        np.bincount(owner, minlength=n),
-        np.where(labels > 0, largest, np.nan),
-        top,
-        decode(values, top),
-        np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
-        longest_runs(annotations),
-        _median_seconds(annotations),
-        agreement,
+        labels=labels,
+        classes_used=np.bincount(owner, minlength=n),
+        top_share=np.where(labels > 0, largest, np.nan),
+        top_code=top,
+        top_label=decode(values, top),
+        entropy=np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
+        longest_run=longest_runs(annotations),
+        seconds=_median_seconds(annotations),
+        agreement=agreement,
     )
 
 
@@ -130,8 +152,8 @@ def time_order(annotations: Relation) -> Integers | None:
     time = annotations.columns.get("time")
     if time is None or time.dtype.kind not in "iufM":
         return None
-    known = np.flatnonzero(_known(time))
-    return known[np.lexsort((time[known], annotations.annotator[known]))]
+    timed = np.flatnonzero(_is_defined(time))
+    return timed[np.lexsort((time[timed], annotations.annotator[timed]))]
 
 
 def longest_runs(annotations: Annotations | Numbers) -> Floats:
@@ -158,24 +180,17 @@ def _median_seconds(annotations: Relation) -> Floats:
     duration = annotations.columns.get("duration")
     if duration is None or duration.dtype.kind not in "iufm":
         return np.full(annotations.n_annotators, np.nan)
-    known = np.flatnonzero(_known(duration))
-    seconds = duration[known]
+    timed = np.flatnonzero(_is_defined(duration))
+    seconds = duration[timed]
     if seconds.dtype.kind == "m":
         seconds = seconds / np.timedelta64(1, "s")
-    return median_by(annotations.annotator[known], seconds.astype(float), annotations.n_annotators)
+    return median_by(annotations.annotator[timed], seconds.astype(float), annotations.n_annotators)
 
 
-def _known(values: Array) -> Array:
+def _is_defined(values: Array) -> Array:
     if values.dtype.kind in "Mm":
         return ~np.isnat(values)
     return np.ones(len(values), dtype=bool) if values.dtype.kind in "iu" else ~np.isnan(values)
-
-
-ENOUGH = 10  # labels for a verdict; known items for one by them
-ONE_ANSWER = 0.95  # share of one answer from which on it is always given
-_ORDINARY = 0.5  # highest probability of random answers of those whose median is usual
-_CONFIDENCE = 0.99  # of the intervals of styles
-_LEAST_SLOPE = 0.25  # of the median, where it divides noise
 
 
 class Bounded(NamedTuple):
@@ -206,54 +221,67 @@ class Evidence(NamedTuple):
 
 
 def class_evidence(
-    annotations: Annotations, behaviour: Behaviour, known: Integers | None
+    annotations: Annotations, behaviour: Behaviour, gold: Integers | None
 ) -> Evidence:
     """Return the evidence on annotators who give classes."""
-    votes = leave_one_out_votes(annotations, known)
-    compared = has_other_labels(annotations, known)
-    found = class_correlation(annotations, compared, votes.chunks())
-    follow = following(found.correlation, found.size, found.n_labels.astype(float))
+    votes = leave_one_out_votes(annotations, gold)
+    compared = has_other_labels(annotations, gold)
+    correlation = class_correlation(annotations, compared, votes.chunks())
+    follow = following(
+        correlation.correlation, correlation.size, correlation.n_labels.astype(float)
+    )
     steady = behaviour.top_share >= ONE_ANSWER
     typical = np.zeros(annotations.n_annotators)
     if steady.any():
         counts = votes.comparison.counts
-        typical = log_typical(annotations, votes.chunks(), counts, steady, behaviour.top_code)
+        typical = log_typical(
+            annotations, votes.chunks(), counts=counts, judged=steady, label=behaviour.top_code
+        )
     gold_z = np.full(annotations.n_annotators, np.nan)
     gold_labels = np.zeros(annotations.n_annotators, dtype=np.int64)
-    if known is not None:
-        of_known = known[annotations.item] >= 0
-        gold = class_correlation(annotations, of_known, known_chunks(annotations, known))
-        gold_z, gold_labels = gold.correlation * np.sqrt(gold.size - 1), gold.n_labels
+    if gold is not None:
+        of_known = gold[annotations.item] >= 0
+        on_gold = class_correlation(annotations, of_known, known_chunks(annotations, gold))
+        gold_z, gold_labels = on_gold.correlation * np.sqrt(on_gold.size - 1), on_gold.n_labels
     return Evidence(
-        follow, typical, found.n_minor, _if_enough(gold_z, gold_labels), gold_labels, None
+        following=follow,
+        log_typical=typical,
+        n_minor=correlation.n_minor,
+        gold_z=_if_enough(gold_z, gold_labels),
+        gold_labels=gold_labels,
+        styles=None,
     )
 
 
 def rating_evidence(
-    answers: Relation, value: Floats, behaviour: Behaviour, known: Floats | None
+    answers: Relation, value: Floats, behaviour: Behaviour, gold: Floats | None
 ) -> Evidence:
     """Return the evidence on annotators who rate items on an ordered scale or with numbers."""
     n = answers.n_annotators
-    model = fit_rater_model(answers, value, known)
+    model = fit_rater_model(answers, value, gold)
     count = model.n_answers.astype(float)
     follow = following(model.correlation, count, count)
     enough = behaviour.labels >= ENOUGH
     often = np.quantile(behaviour.top_share[enough], 0.75) if enough.any() else 1.0
     typical = count * np.log(0.5 + 0.5 * float(often))
     gold_z, gold_labels = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
-    if known is not None:
-        truth = known[answers.item]
-        kept = np.isfinite(truth)
-        annotator, own, truth = answers.annotator[kept].astype(np.int64), value[kept], truth[kept]
+    if gold is not None:
+        truth = gold[answers.item]
+        has_gold = np.isfinite(truth)
+        annotator, own, truth = (
+            answers.annotator[has_gold].astype(np.int64),
+            value[has_gold],
+            truth[has_gold],
+        )
         gold_labels = np.bincount(annotator, minlength=n)
         gold_z = rating_correlations(annotator, own, truth, n) * np.sqrt(gold_labels - 1.0).clip(0)
     return Evidence(
-        follow,
-        typical,
-        np.full(n, np.inf),
-        _if_enough(gold_z, gold_labels),
-        gold_labels,
-        _styles(model, follow),
+        following=follow,
+        log_typical=typical,
+        n_minor=np.full(n, np.inf),
+        gold_z=_if_enough(gold_z, gold_labels),
+        gold_labels=gold_labels,
+        styles=_styles(model, follow),
     )
 
 
@@ -297,31 +325,10 @@ def _styles(model: RaterModel, follow: Following) -> Styles:
     return Styles(
         Bounded(level, level - reach, level + reach),
         Bounded(
-            *((model.slope + one) / slope for one in (0, -model.slope_error, model.slope_error))
+            *((model.slope + shift) / slope for shift in (0, -model.slope_error, model.slope_error))
         ),
-        Bounded(*(relative * one / noise for one in (1, low, high))),
+        Bounded(*(relative * factor / noise for factor in (1, low, high))),
     )
-
-
-UNTYPICAL = float(np.log(0.01))  # log probability below which typical annotators vary more
-RELATED = 1.96  # standard deviations above which labels follow the items
-REVERSED = -3.1  # standard deviations
-RANDOM, LIKELY, POSSIBLE = 0.9, 0.5, 0.05  # probabilities of random answers
-CLOSE = 0.2  # correlation above which nobody is random
-FOLLOWS_GOLD = 2.33  # standard deviations
-MINOR = 5  # labels outside the commonest class, without which classes show nothing
-SHIFTED = 0.25  # standard deviations of labels
-NARROW, WIDE = 0.8, 1.25  # slope, and noise, relative to the median
-DRIFTED = 0.01  # p-value of a change over time that is reported, over all annotators
-
-UNKNOWN = "too few labels"
-ATTENTIVE = "attentive"
-FAULTS = ("random", "constant", "reversed", "likely random")
-LEFT_OUT = ("random", "constant")  # whose labels may be left out
-FLAGGED = ("random", "likely random", "constant")  # whose labels may ignore the items
-STYLES = ("noisy", "harsh", "lenient", "central", "extreme")
-# The worst first.
-VERDICTS = (*FAULTS, UNKNOWN, *STYLES, ATTENTIVE)
 
 
 def judge(evidence: Evidence, top_share: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -335,13 +342,13 @@ def judge(evidence: Evidence, top_share: npt.NDArray[np.float64]) -> npt.NDArray
     enough = follow.n_labels >= ENOUGH
     suspect = enough & ~(evidence.gold_z > FOLLOWS_GOLD)
     untypical = evidence.log_typical < UNTYPICAL
-    apart = suspect & (follow.low < CLOSE) & (evidence.n_minor >= MINOR)
+    at_odds = suspect & (follow.low < CLOSE) & (evidence.n_minor >= MINOR)
     undecided = ~(follow.p_random <= POSSIBLE) & ~related
     rules = {
         "constant": suspect & (top_share >= ONE_ANSWER) & ~related & untypical,
         "reversed": suspect & (follow.z < REVERSED),
-        "random": apart & (follow.p_random >= RANDOM),
-        "likely random": apart & (follow.p_random >= LIKELY),
+        "random": at_odds & (follow.p_random >= RANDOM),
+        "likely random": at_odds & (follow.p_random >= LIKELY),
         UNKNOWN: ~enough | (undecided & ~(evidence.gold_z > FOLLOWS_GOLD)),
     }
     if evidence.styles is not None:
@@ -362,18 +369,18 @@ def further_labels(evidence: Evidence, code: npt.NDArray[np.int64]) -> npt.NDArr
 
     Where labels that suffice for others do not, as many again.
     """
-    given, needed = evidence.following.n_labels, evidence.following.needed
-    more = np.where(needed > given, needed - given, given)
-    return np.where(code == VERDICTS.index(UNKNOWN), more, 0).astype(np.int64)
+    n_labels, needed = evidence.following.n_labels, evidence.following.needed
+    n_more = np.where(needed > n_labels, needed - n_labels, n_labels)
+    return np.where(code == VERDICTS.index(UNKNOWN), n_more, 0).astype(np.int64)
 
 
-def reference(evidence: Evidence, chosen: npt.NDArray[np.int64] | int) -> str:
+def reference(evidence: Evidence, annotators: npt.NDArray[np.int64] | int) -> str:
     """Return what these annotators were compared with: known labels where there are any."""
-    chosen = np.atleast_1d(chosen)
-    known = evidence.gold_labels[chosen]
-    if not known.any():
+    annotators = np.atleast_1d(annotators)
+    n_gold = evidence.gold_labels[annotators]
+    if not n_gold.any():
         return "the others"
-    all_known = (known >= evidence.following.n_labels[chosen]).all()
+    all_known = (n_gold >= evidence.following.n_labels[annotators]).all()
     return "known labels" if all_known else "known labels or the others"
 
 
@@ -383,10 +390,10 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
     follow = basis.following
     word, among = VERDICTS[scores.code[annotator]], int(follow.n_labels[annotator])
     reasons = []
-    known, compared = int(basis.gold_labels[annotator]), reference(basis, annotator)
-    if known and gold is not None:
+    n_gold, compared = int(basis.gold_labels[annotator]), reference(basis, annotator)
+    if n_gold and gold is not None:
         reasons.append(
-            f"right on {gold.value[annotator]:.0%} of {known} known labels "
+            f"right on {gold.value[annotator]:.0%} of {n_gold} known labels "
             f"({gold.low[annotator]:.0%} to {gold.high[annotator]:.0%})"
         )
     if among == 0:
@@ -410,8 +417,8 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
         )
         reasons.append(f"says {str(behaviour.top_label[annotator])!r} {often} of the time")
     if word == UNKNOWN:
-        more = scores.labels_needed[annotator]
-        reasons.append(f"about {more} more labels are needed for a verdict")
+        needed = scores.labels_needed[annotator]
+        reasons.append(f"about {needed} more labels are needed for a verdict")
     if basis.styles is not None and word in STYLES:
         reasons.append(_style(basis.styles, word, annotator))
     if scores.drift[annotator] * max(len(scores.drift), 1) < DRIFTED:
@@ -431,8 +438,6 @@ def _style(styles: Styles, word: str, annotator: int) -> str:
         side = "below" if word == "harsh" else "above"
         reach = f"({min(ends):.2f} to {max(ends):.2f})"
         return f"{value:.2f} standard deviations {side} the others {reach}"
-    chosen, what = (
-        (styles.noise, "noise") if word == "noisy" else (styles.slope, "range of ratings")
-    )
-    value, low, high = (float(bound[annotator]) for bound in chosen)
-    return f"{what} {value:.2f} times the usual ({low:.2f} to {high:.2f})"
+    style, noun = (styles.noise, "noise") if word == "noisy" else (styles.slope, "range of ratings")
+    value, low, high = (float(bound[annotator]) for bound in style)
+    return f"{noun} {value:.2f} times the usual ({low:.2f} to {high:.2f})"

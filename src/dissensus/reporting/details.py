@@ -79,7 +79,14 @@ def class_items(report: Report) -> tuple[SortableTable, list[dict[str, Any]], li
     label = Column([one or "undecided" for one in result.labels[shown]])
     given = annotations.label
     return item_table(
-        report, shown, given, label, columns, details, kinds, "the least certain first"
+        report,
+        shown,
+        answers=given,
+        label=label,
+        columns=columns,
+        details=details,
+        kinds=kinds,
+        order="the least certain first",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,8 +121,16 @@ def _item_table(report: NumberReport) -> tuple[SortableTable, list[dict[str, Any
     }
     kinds = [[_WIDE if wide else _ORDINARY] for wide in np.isin(shown, report.wide).tolist()]
     value = Column(report.result.value[shown], form)
-    make = partial(item_table, report, shown, annotations.value, value, columns, details, kinds)
-    return make("the widest scatter first")
+    return item_table(
+        report,
+        shown,
+        answers=annotations.value,
+        label=value,
+        columns=columns,
+        details=details,
+        kinds=kinds,
+        order="the widest scatter first",
+    )
 
 
 def _answers(report: NumberReport, item: int) -> Any:

@@ -4,7 +4,7 @@
 `OnlineAggregation` keeps labels up to date while annotations arrive, and `Stream` stores it in a
 folder.
 
-Labelling tools while people work in them: what they send, and what is written back.
+Label Studio is followed while people work in it: what it sends, and what is written back.
 """
 
 from __future__ import annotations

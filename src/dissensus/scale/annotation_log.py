@@ -1,9 +1,10 @@
-"""A growing log of annotations, in the order of their arrival.
+"""A growing log of annotations, and the batches and files that it grows by.
 
-Names get codes when they first appear. Every annotation points to the one before it on the same
-item, so the labels of some items are found without looking at the others.
+In the log names get codes when they first appear, and every annotation points to the one before it
+on the same item, so the labels of some items are found without looking at the others.
 
-Batches of annotations in the order of their arrival: one file each, whole or not there.
+A batch is a file of its own, whole or not there. New rows of a file that other programs write are
+told from those that count already by marks of how far it was read.
 """
 
 from __future__ import annotations
@@ -38,7 +39,14 @@ from ..formats.long_tables import as_texts, without_gaps
 from ..formats.sources import Source, with_format
 from ..formats.tables import column_names, read_columns
 
+IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
+
+_COLUMNS = ("item", "annotator", "label", "before")
 _ROOM = 16  # initial capacity for annotators
+_TEXT = ("csv", "tsv")
+_ATTEMPTS = 20  # to read a file that changes meanwhile
+_SWALLOWED = "swallowed rows"  # lines within a quoted field that look like rows
+_MARKED = b"\n\xef\xbb\xbf"  # a byte order mark at the beginning of a line
 
 
 class AnnotationLog:
@@ -69,60 +77,60 @@ class AnnotationLog:
     def add(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> bool:
         """Add annotations; return whether there are new classes, or too many annotators."""
         labels = [text(name) for name in label]
-        known = {name: position for position, name in enumerate(self.classes.tolist())}
-        wider = not known.keys() >= set(labels)
+        codes = {name: position for position, name in enumerate(self.classes.tolist())}
+        wider = not codes.keys() >= set(labels)
         if wider:
-            known = self._more_classes(labels)
+            codes = self._more_classes(labels)
         items, annotators = _codes(item, self.items), _codes(annotator, self.annotators)
-        given = np.array([known[name] for name in labels], dtype=np.int64)
+        label_codes = np.array([codes[name] for name in labels], dtype=np.int64)
         if len(self.annotators) > self.room:
             wider, self.room = True, 2 * len(self.annotators)
-        self._append(items, annotators, given)
+        self._append(items, annotators, label_codes)
         return wider
 
     def check(self, label: Sequence[Any]) -> None:
         """Refuse a label that is not among the declared classes."""
-        other = {text(name) for name in label} - set(self.classes.tolist()) if self.closed else ()
-        if other:
-            known = abbreviate(self.classes)
-            raise DataError(f"label {min(other)!r} is not among the classes {known}")
+        foreign = {text(name) for name in label} - set(self.classes.tolist()) if self.closed else ()
+        if foreign:
+            names = abbreviate(self.classes)
+            raise DataError(f"label {min(foreign)!r} is not among the classes {names}")
 
     def part(self, items: Integers) -> Part:
         """Return some items, by code, as the methods see them."""
-        here, position = self._last[items], np.arange(len(items))
-        rows = [(position[:0], here[:0])]
+        latest, position = self._last[items], np.arange(len(items))
+        rows = [(position[:0], latest[:0])]
         while len(position):
-            more = here >= 0
-            position, here = position[more], here[more]
-            rows.append((position, here))
-            here = self._columns["before"][here]
-        item, row = (np.concatenate(one) for one in zip(*rows, strict=True))
+            has_row = latest >= 0
+            position, latest = position[has_row], latest[has_row]
+            rows.append((position, latest))
+            latest = self._columns["before"][latest]
+        item, row = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         annotator, label = (self._columns[name][row] for name in ("annotator", "label"))
         order = np.lexsort((label, annotator, item))
         sizes = np.bincount(item, minlength=len(items))
         return Part(
-            0,
-            len(items),
-            np.concatenate([[0], np.cumsum(sizes)]),
-            annotator[order].astype(smallest_dtype(self.room)),
-            label[order].astype(smallest_dtype(len(self.classes))),
-            np.ones(len(label)),
-            self.room,
-            len(self.classes),
+            start=0,
+            stop=len(items),
+            index=np.concatenate([[0], np.cumsum(sizes)]),
+            annotator=annotator[order].astype(smallest_dtype(self.room)),
+            label=label[order].astype(smallest_dtype(len(self.classes))),
+            ones=np.ones(len(label)),
+            n_annotators=self.room,
+            n_classes=len(self.classes),
         )
 
     def whole(self) -> Part:
         """Return all items."""
         return self.annotations().part(0, self.n_items)
 
-    def annotations(self, *, named: bool = False) -> Annotations:
+    def annotations(self, *, with_names: bool = False) -> Annotations:
         """Return all annotations with the codes of the log, and names on request."""
         return Annotations.from_codes(
             self.column("item"),
             self.column("annotator"),
             self.column("label"),
-            items=as_names(self.items) if named else self.n_items,
-            annotators=as_names(self.annotators) if named else numbered(self.room),
+            items=as_names(self.items) if with_names else self.n_items,
+            annotators=as_names(self.annotators) if with_names else numbered(self.room),
             classes=self.classes,
         )
 
@@ -148,33 +156,30 @@ class AnnotationLog:
         """Add new classes, in natural order among the others."""
         old = self.classes
         self.classes = code([*old.tolist(), *labels])[1]
-        known = {name: position for position, name in enumerate(self.classes.tolist())}
+        codes = {name: position for position, name in enumerate(self.classes.tolist())}
         if self.size:
-            moved = np.array([known[name] for name in old.tolist()])
+            moved = np.array([codes[name] for name in old.tolist()])
             self.column("label")[:] = moved[self.column("label")]
-        return known
+        return codes
 
     def _append(self, item: Integers, annotator: Integers, label: Integers) -> None:
         start, stop = self.size, self.size + len(item)
         self._last = longer(self._last, self.n_items, -1)
         order = np.argsort(item, kind="stable")
         ordered, rows = item[order], order + start
-        first = np.ones(len(item), dtype=bool)
-        first[1:] = ordered[1:] != ordered[:-1]
-        before = np.empty(len(item), dtype=np.int64)
-        before[order] = np.where(first, self._last[ordered], np.concatenate([[-1], rows[:-1]]))
+        begins = np.ones(len(item), dtype=bool)
+        begins[1:] = ordered[1:] != ordered[:-1]
+        previous = np.empty(len(item), dtype=np.int64)
+        previous[order] = np.where(begins, self._last[ordered], np.concatenate([[-1], rows[:-1]]))
         self._last[ordered] = rows  # the last one of an item stays
-        for name, values in zip(_COLUMNS, (item, annotator, label, before), strict=True):
+        for name, values in zip(_COLUMNS, (item, annotator, label, previous), strict=True):
             self._columns[name] = longer(self._columns[name], stop, 0)
             self._columns[name][start:stop] = values
         self.size = stop
 
 
-_COLUMNS = ("item", "annotator", "label", "before")
-
-
-def _codes(names: Sequence[Any], known: dict[str, int]) -> Integers:
-    return np.array([known.setdefault(text(name), len(known)) for name in names], dtype=np.int64)
+def _codes(names: Sequence[Any], codes: dict[str, int]) -> Integers:
+    return np.array([codes.setdefault(text(name), len(codes)) for name in names], dtype=np.int64)
 
 
 def longer(values: Any, size: int, fill: float) -> Any:
@@ -184,13 +189,6 @@ def longer(values: Any, size: int, fill: float) -> Any:
     longer = np.full((max(size, 2 * len(values)), *values.shape[1:]), fill, dtype=values.dtype)
     longer[: len(values)] = values
     return longer
-
-
-_TEXT = ("csv", "tsv")
-_ATTEMPTS = 20  # to read a file that changes meanwhile
-_SWALLOWED = "swallowed rows"  # lines within a quoted field that look like rows
-_MARKED = b"\n\xef\xbb\xbf"  # a byte order mark at the beginning of a line
-IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
 
 class AnnotationBatch(NamedTuple):
@@ -229,7 +227,7 @@ def read_batch(path: Path) -> AnnotationBatch:
         dict(notes["seen"])
     ids = frame["id"].to_list() if "id" in frame.columns else None
     item, annotator, label = (frame[role].to_list() for role in NEEDED)
-    return AnnotationBatch(item, annotator, label, ids, notes)
+    return AnnotationBatch(item, annotator, label, ids=ids, notes=notes)
 
 
 class Mark(NamedTuple):
@@ -282,7 +280,7 @@ class _Table(NamedTuple):
 
 def new_rows(
     path: Path,
-    seen: Mark | None = None,
+    earlier: Mark | None = None,
     columns: Mapping[str, str] | None = None,
     missing: str = "error",
     *,
@@ -302,29 +300,29 @@ def new_rows(
     if not isinstance(table, _Table):
         return NewRows(unfinished=table)
     name, first, ended = path.name, _digest(table.texts.head(1)), table.ended
-    own = None if seen is None else table.counted(seen)
-    others = {other: mark for other, mark in alike(first).items() if other != name}
-    origin, start = _origin(path, table, others, columns)
+    own = None if earlier is None else table.counted(earlier)
+    marks_alike = {file: mark for file, mark in alike(first).items() if file != name}
+    origin, start = _origin(path, table, marks_alike, columns)
     if (
         not final
         and own is None
         and any(
-            start < ended < mark.rows and not (path.parent / other).exists()
-            for other, mark in others.items()
+            start < ended < mark.rows and not (path.parent / file).exists()
+            for file, mark in marks_alike.items()
         )
     ):
         return NewRows(is_unclear=True)
     if start <= (own or 0):
         origin, start = None, own or 0
-    before = seen if own is None else None  # of another file of this name
+    replaced = earlier if own is None else None  # of another file of this name
     empty = _digest(table.texts.clear())
-    if before is not None and origin is None and first in (before.first, empty):
+    if replaced is not None and origin is None and first in (replaced.first, empty):
         raise DataError(
-            f"{path}: {before.rows} rows were read before, and now they are others; files may only "
-            "grow, and a new file needs a new name"
+            f"{path}: {replaced.rows} rows were read before, and now they are others; files may "
+            "only grow, and a new file needs a new name"
         )
     is_moved = origin is not None and not (path.parent / origin).exists()
-    counts = [(seen, own), (others[origin] if origin and is_moved else None, start)]
+    counts = [(earlier, own), (marks_alike[origin] if origin and is_moved else None, start)]
     gone = [mark.last for mark, rows in counts if mark and mark.last and rows == mark.rows]
     stop = table.texts.height if settled else max(ended, start)
     unfinished = table.last_line if stop == ended else None
@@ -332,11 +330,11 @@ def new_rows(
     is_own = start <= ended or is_moved or (own or 0) > ended
     last = table.row(ended) if stop > ended and is_own else None
     mark = Mark(ended, first, _digest(table.texts.head(ended)), last)
-    if mark == seen or not (seen or mark.rows or mark.last):
+    if mark == earlier or not (earlier or mark.rows or mark.last):
         return NewRows(unfinished=unfinished)
     marks: dict[str, Mark | None] = {name: mark}
-    if before is not None:  # its rows may have another name now
-        marks[f"{name}/{before.first}"] = before
+    if replaced is not None:  # its rows may have another name now
+        marks[f"{name}/{replaced.first}"] = replaced
     if origin is not None and is_moved:
         marks[origin] = None
     batch, left_out = _batch(table, start, stop, missing)
@@ -345,7 +343,7 @@ def new_rows(
         marks=marks,
         gone=gone,
         last=table.row(ended) if start <= ended < stop else None,
-        is_other=before is not None and origin is None,
+        is_other=replaced is not None and origin is None,
         origin=origin and origin.partition("/")[0],
         is_moved=is_moved,
         skipped=start - (own or 0),
@@ -384,16 +382,18 @@ def _read(
         if not body and not settled:
             return _shown(last, 1)
         source = replace(source, content=body or last)
-    present, given = column_names(source), dict(columns or {})
+    present, column_of = column_names(source), dict(columns or {})
     is_row = bool(body) and _is_row(last, source, len(present))
     if is_row:
         source = replace(source, content=body + last)
-    free = [one for one in present if one not in given.values()]
-    name = given.pop("id", next((one for one in free if one.lower() in IDS), None))
-    roles = find_columns([one for one in present if one != name], NEEDED, given, source.name)
+    free = [column for column in present if column not in column_of.values()]
+    name = column_of.pop("id", next((column for column in free if column.lower() in IDS), None))
+    roles = find_columns(
+        [column for column in present if column != name], NEEDED, column_of, source.name
+    )
     header = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
     frame = read_columns(source, list(header.values()))
-    frame = as_texts(frame.select(pl.col(one).alias(role) for role, one in header.items()))
+    frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in header.items()))
     texts = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
     ended = texts.height - (is_row or (bool(last) and texts.height == 1 and not body))
     is_waiting = last.strip() and (body or texts.height)  # a header alone is no row
@@ -402,7 +402,13 @@ def _read(
         frame, texts = frame.head(ended), texts.head(ended)
     swallowed, swallowing = _swallowed(source, joints.get("repeated headers", ()))
     return _Table(
-        source, frame, texts, ended, last_line, joints | {_SWALLOWED: swallowed}, swallowing
+        source=source,
+        frame=frame,
+        texts=texts,
+        ended=ended,
+        last_line=last_line,
+        joints=joints | {_SWALLOWED: swallowed},
+        swallowing=swallowing,
     )
 
 
@@ -440,7 +446,7 @@ def _without_joints(source: Source) -> tuple[bytes, dict[str, list[int]]]:
     """
     raw = source.content if isinstance(source.content, bytes) else source.content.read_bytes()
     marked: list[int] = []  # lines
-    again: list[int] = []
+    repeats: list[int] = []
     if _MARKED in raw:
         parts = raw.split(_MARKED)
         marked = list(accumulate(part.count(b"\n") + 1 for part in parts[:-1]))
@@ -448,15 +454,15 @@ def _without_joints(source: Source) -> tuple[bytes, dict[str, list[int]]]:
     header = _header(raw)
     if source.format in _TEXT and header and b"\n" + header in raw:
         lines = raw.split(b"\n")
-        again = [n for n, line in enumerate(lines) if n and line.rstrip(b"\r") == header]
+        repeats = [n for n, line in enumerate(lines) if n and line.rstrip(b"\r") == header]
         if lines[-1].rstrip(b"\r") == header:
             lines.append(b"")  # the row before it has ended
-        repeated = set(again)
+        repeated = set(repeats)
         raw = b"\n".join(line for n, line in enumerate(lines) if n not in repeated)
-    first = 1 if source.format in _TEXT else 0  # the line of the first row
+    offset = 1 if source.format in _TEXT else 0  # the line of the first row
     joints = {
-        "byte order marks": [n - first - bisect_left(again, n) for n in marked],
-        "repeated headers": [n - first - bisect_left(again, n) for n in again],
+        "byte order marks": [n - offset - bisect_left(repeats, n) for n in marked],
+        "repeated headers": [n - offset - bisect_left(repeats, n) for n in repeats],
     }
     return raw, joints
 
@@ -474,9 +480,9 @@ def _swallowed(source: Source, headers: Sequence[int]) -> tuple[list[int], str |
     rows, fields = list[int](), list[tuple[int, int]]()
     for first, last in faults.swallowed:
         row = int(is_end[: first - 1].sum()) - 1
-        before = bisect_right(headers, row)
+        n_headers = bisect_right(headers, row)
         rows += [row] * (last - first)
-        fields.append((first + before, last + before))
+        fields.append((first + n_headers, last + n_headers))
     return rows, replace(faults, swallowed=tuple(fields)).swallowing
 
 
@@ -521,11 +527,11 @@ def _shown(line: bytes, number: int) -> str:
 
 
 def _origin(
-    path: Path, table: _Table, others: Mapping[str, Mark], columns: Mapping[str, str] | None
+    path: Path, table: _Table, marks: Mapping[str, Mark], columns: Mapping[str, str] | None
 ) -> tuple[str | None, int]:
     """Return which other file this one begins as, and how many of its rows count there."""
     longest = (0, False, "")
-    for name, mark in others.items():
+    for name, mark in marks.items():
         file = path.parent / name
         count = table.counted(mark)
         if count is None and 0 < table.ended < mark.rows and file.is_file():
@@ -533,8 +539,8 @@ def _origin(
                 original = _read(file, columns)
                 ended = table.texts.head(table.ended)
                 if isinstance(original, _Table) and original.texts.head(table.ended).equals(ended):
-                    same = original.row(table.ended) == table.row(table.ended) is not None
-                    count = table.ended + same
+                    is_same = original.row(table.ended) == table.row(table.ended) is not None
+                    count = table.ended + is_same
         longest = max(longest, (count or 0, not file.exists(), name))
     return (longest[2], longest[0]) if longest[0] else (None, 0)
 
@@ -547,13 +553,15 @@ def _batch(
         without_gaps(table.frame.head(stop), missing, table.source)
     rows = table.frame.slice(start, max(stop - start, 0))
     left_out = {
-        what: sum(start <= row < stop for row in where) for what, where in table.joints.items()
+        kind: sum(start <= row < stop for row in where) for kind, where in table.joints.items()
     }
     rows = rows.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
     whole = without_gaps(rows, missing)
     left_out["incomplete rows"] = rows.height - whole.height
     texts = [names_of(whole[role]).to_list() for role in whole.columns]
-    batch = AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if len(texts) > 3 else None, {})
+    batch = AnnotationBatch(
+        texts[0], texts[1], texts[2], ids=texts[3] if len(texts) > 3 else None, notes={}
+    )
     return batch, {name: count for name, count in left_out.items() if count}
 
 

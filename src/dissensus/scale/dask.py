@@ -1,9 +1,8 @@
-"""A Dask cluster: shards stay with the workers, parameters go out and counts come in once a round.
+"""A Dask cluster, a running one or one of this machine's cores.
 
-Counts are added in a tree, the last few here. The scheduler recomputes shards and counts that were
-lost with a worker; if the parameters are lost as well, the round is repeated.
-
-Dask clusters: a running one, or one of this machine's cores.
+Shards stay with the workers, parameters go out and counts come in once a round. Counts are added in
+a tree, the last few here. The scheduler recomputes shards and counts that were lost with a worker;
+if the parameters are lost as well, the round is repeated.
 """
 
 from __future__ import annotations
@@ -32,6 +31,15 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up
 _TRIES, _PAUSE = 5, 0.5  # attempts at a round that lost its parameters; seconds between
+# By default Dask returns memory after every array and allocates it again in the next round, which
+# takes a third of the time. Here the same arrays recur every round.
+_SETTINGS = {
+    "distributed.admin.large-graph-warning-threshold": "1TB",
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.nanny.pre-spawn-environ": {
+        f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")
+    },
+}
 
 
 class Dask:
@@ -78,16 +86,18 @@ class Dask:
 
     def _round(self, work: Callable[[Any], Any], held: Sequence[Any]) -> list[Future]:
         """Return futures of the results, with copies of the work at some workers."""
-        if not all(hasattr(one, "key") for one in held):
+        if not all(hasattr(part, "key") for part in held):
             return self._results(work, held)
         holders: Any = self.client.who_has(held)
         homes = sorted({workers[0] for workers in holders.values() if workers})[:_FEW] or None
         sent = self.client.scatter([work] * len(homes or "1"), workers=homes, **self.options)
-        copies = {worker: one for one in sent for worker in self.client.who_has(one)[one.key]}
+        copies = {
+            worker: future for future in sent for worker in self.client.who_has(future)[future.key]
+        }
         futures = []
         for part in held:
             workers = holders.get(part.key, ())
-            near = next((copies[one] for one in workers if one in copies), sent[0])
+            near = next((copies[worker] for worker in workers if worker in copies), sent[0])
             futures.append(self.submit(_apply, near, part, workers=workers))
         return futures
 
@@ -101,16 +111,17 @@ class Dask:
         joining = self.submit(_same, join)
         shards = []
         for position in range(n_shards):
-            mine = [self.submit(itemgetter(position), one) for one in pieces]
-            shards.append(self.submit(_apply, joining, mine, turn=position))
-        for done, one in enumerate(pieces, 1):
-            wait(one)
-            progress(done)
+            of_shard = [self.submit(itemgetter(position), piece) for piece in pieces]
+            shards.append(self.submit(_apply, joining, of_shard, turn=position))
+        for n_done, piece in enumerate(pieces, 1):
+            wait(piece)
+            progress(n_done)
         return shards
 
     def number(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
         """Return the shards, each with the number of items before it."""
-        return [self.submit(_numbered, *both) for both in zip(shards, starts, strict=True)]
+        pairs = zip(shards, starts, strict=True)
+        return [self.submit(_numbered, shard, start) for shard, start in pairs]
 
     def _results(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Future]:
         sent = self.submit(_same, work)
@@ -126,12 +137,14 @@ class Dask:
             self._held[part] = self.submit(_same, part, turn=len(self._held))
         return self._held[part]
 
-    def submit(self, work: Any, *given: Any, turn: int | None = None, workers: Any = ()) -> Future:
+    def submit(
+        self, work: Any, *arguments: Any, turn: int | None = None, workers: Any = ()
+    ) -> Future:
         """Return the future of some work, at workers by name or in turn if they are available."""
-        if turn is not None and (there := sorted(self.client.nthreads())):
-            workers = [there[turn % len(there)]]
+        if turn is not None and (names := sorted(self.client.nthreads())):
+            workers = [names[turn % len(names)]]
         options = {"workers": list(workers), "allow_other_workers": True} if workers else {}
-        return self.client.submit(work, *given, pure=False, retries=2, **options)
+        return self.client.submit(work, *arguments, pure=False, retries=2, **options)
 
 
 def _same(value: Any) -> Any:
@@ -150,17 +163,6 @@ def _sum(results: list[Result]) -> Result:
     return reduce(add, results[1:], deepcopy(results[0]))  # adding writes into the first
 
 
-# By default Dask returns memory after every array and allocates it again in the next round, which
-# takes a third of the time. Here the same arrays recur every round.
-_SETTINGS = {
-    "distributed.admin.large-graph-warning-threshold": "1TB",
-    "distributed.scheduler.allowed-failures": 10,
-    "distributed.nanny.pre-spawn-environ": {
-        f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")
-    },
-}
-
-
 @contextmanager
 def joined(address: str | None = None, workers: int | None = None) -> Iterator[Dask]:
     """Yield the cluster at an address, or a temporary one of this machine's cores."""
@@ -168,7 +170,8 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
         import dask
         from distributed import Client, LocalCluster
     except ImportError:
-        raise OptionError(f"--engine dask needs Dask: {install_command('dask')}") from None
+        remedy = f"needs Dask: {install_command('dask')}"
+        raise OptionError(remedy=remedy, engine="dask") from None
     with dask.config.set(_SETTINGS):
         if address is not None:
             try:

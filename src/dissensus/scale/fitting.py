@@ -3,11 +3,9 @@
 Only additive methods can be fitted: their parameters follow from sums over items, and the posterior
 of an item follows from the parameters and its own labels.
 
-Threads of one machine over shards in files, for data that do not fit into memory.
-
-Every round reads the shards one after the other, as many at a time as there are threads.
-Interrupted work is resumed: chunks are read again unless all were, and complete shards stay.
-`sharded/shard_files.py` describes the files.
+For data that do not fit into memory, the engine `Disk` has shards in files (`shards.py`): every
+round reads them one after the other, as many at a time as there are threads. Interrupted work is
+resumed: chunks are read again unless all were, and complete shards stay.
 """
 
 from __future__ import annotations
@@ -45,6 +43,8 @@ from .shards import ShardedAnnotations, ShardFiles, append, disk_space, write_sh
 
 _FILES = ("annotators.parquet", "params.npz", "result.json")
 
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True, eq=False)
 class ShardedFit:
@@ -72,7 +72,7 @@ class ShardedFit:
     annotators: Table | None = None
 
     def write(
-        self, folder: str | Path, progress: Callable[[int], None] = lambda _done: None
+        self, folder: str | Path, progress: Callable[[int], None] = lambda _step: None
     ) -> ShardedFit:
         """Write the labels as one Parquet file for every shard; return the fit with annotators.
 
@@ -84,9 +84,9 @@ class ShardedFit:
             _write_piece, folder=str(folder), labeller=self.labeller(), identifiable=identifiable
         )
         posterior = np.zeros(annotations.n_annotators)
-        for done, part in enumerate(self.engine.each(work, annotations.shards), 1):
+        for n_done, part in enumerate(self.engine.each(work, annotations.shards), 1):
             posterior += part
-            progress(done)
+            progress(n_done)
         with np.errstate(invalid="ignore"):
             agreement = posterior / annotations.labels_per_annotator
         columns = {"quality": method.quality(self.params, agreement), "agreement": agreement}
@@ -103,10 +103,10 @@ class ShardedFit:
     def _identifiable(self) -> npt.NDArray[np.bool_]:
         """Return the annotators whose labels can be judged: (annotator)."""
         shards, n_annotators = self.annotations.shards, self.annotations.n_annotators
-        known = None
+        n_gold = None
         if self.annotations.has_gold:
-            known = sum(self.engine.each(_known_of, shards), np.zeros(n_annotators, np.int64))
-        return identifiable_by_links(joined(self.engine.each(links, shards)), n_annotators, known)
+            n_gold = sum(self.engine.each(_known_of, shards), np.zeros(n_annotators, np.int64))
+        return identifiable_by_links(joined(self.engine.each(links, shards)), n_annotators, n_gold)
 
     def save(self, folder: str | Path) -> None:
         """Write the fit to a folder: annotators as Parquet, parameters, and the trace."""
@@ -124,8 +124,14 @@ class ShardedFit:
         """Return what is needed to label a shard."""
         annotations, method = self.annotations, aggregators.create(self.method)
         labels = annotations.labels_per_class
-        names = annotations.classes, annotations.scale
-        return Labeller(method, self.params, labels, *names, self.seed)
+        return Labeller(
+            method=method,
+            params=self.params,
+            labels_per_class=labels,
+            classes=annotations.classes,
+            scale=annotations.scale,
+            seed=self.seed,
+        )
 
 
 def fit_shards(
@@ -139,47 +145,53 @@ def fit_shards(
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> ShardedFit:
     """Return a method fitted to shards."""
-    chosen = additive(method)
-    name = aggregators.describe(chosen)
+    aggregator = additive(method)
+    name = aggregators.describe(aggregator)
     in_memory = replace(annotations, n_items=2 * annotations.most_items)
-    check_size(chosen, cast(Annotations, in_memory), memory=memory)
-    fit = context_of(annotations, engine, seed, checkpoints, progress)
-    fitted = chosen.estimate_params(fit)
+    check_size(aggregator, cast(Annotations, in_memory), memory=memory)
+    fit = context_of(annotations, engine, seed=seed, checkpoints=checkpoints, progress=progress)
+    fitted = aggregator.estimate_params(fit)
     return ShardedFit(
-        name, annotations, fitted.params, fitted.trace, fitted.converged, engine, seed
+        method=name,
+        annotations=annotations,
+        params=fitted.params,
+        trace=fitted.trace,
+        converged=fitted.converged,
+        engine=engine,
+        seed=seed,
     )
 
 
 def context_of(
     annotations: ShardedAnnotations,
     engine: Engine,
+    *,
     seed: int,
     checkpoints: Checkpoints | None,
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> FitContext:
     """Return the context of a fit to shards."""
     return FitContext(
-        cast(Annotations, annotations),  # additive methods need only its sizes and sums
-        annotations.shards,
-        np.empty(0, dtype=np.int64) if annotations.has_gold else None,
-        engine,
-        seed,
-        None,
-        progress,
+        annotations=cast(Annotations, annotations),  # additive methods need its sizes and sums
+        parts=annotations.shards,
+        gold=np.empty(0, dtype=np.int64) if annotations.has_gold else None,
+        engine=engine,
+        seed=seed,
+        progress=progress,
         checkpoints=checkpoints,
     )
 
 
 def additive(method: str | Aggregator) -> Aggregator:
     """Return a method that can be fitted to shards; raise an error that lists them otherwise."""
-    chosen = aggregators.create(method) if isinstance(method, str) else method
-    if not chosen.additive:
-        others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
+    aggregator = aggregators.create(method) if isinstance(method, str) else method
+    if not aggregator.additive:
+        able = ", ".join(name for name in aggregators if aggregators.find(name).additive)
         raise MethodError(
-            f"{aggregators.describe(chosen)} does not learn from sums over items, so it needs all "
-            f"of them in memory; these do not: {others}"
+            f"{aggregators.describe(aggregator)} does not learn from sums over items, so it needs "
+            f"all of them in memory; these do not: {able}"
         )
-    return chosen
+    return aggregator
 
 
 class Labeller(NamedTuple):
@@ -206,13 +218,11 @@ class Labeller(NamedTuple):
             scale=self.scale,
         )
         fit = FitContext(
-            annotations,
-            [part],
-            shard.gold,
-            Local(1),
-            self.seed,
-            None,
-            lambda *_: None,
+            annotations=annotations,
+            parts=[part],
+            gold=shard.gold,
+            engine=Local(1),
+            seed=self.seed,
             first=shard.start,
             n_class=self.labels_per_class,
         )
@@ -237,14 +247,19 @@ def _write_piece(
     posterior, label = labeller.label(shard)
     if shard.stop > shard.start:
         temperature = labeller.method.temperature(np.diff(shard.index))
-        shown = posterior if temperature is None else temper(posterior, temperature)
-        known = None if shard.gold is None else shard.gold >= 0
-        judged = identifiable_items(shard, known, identifiable)
-        write_piece(folder, shard.start, shard.names, label, shown, labeller.classes, judged)
+        calibrated = posterior if temperature is None else temper(posterior, temperature)
+        has_gold = None if shard.gold is None else shard.gold >= 0
+        judged = identifiable_items(shard, has_gold, identifiable)
+        write_piece(
+            folder,
+            shard.start,
+            items=shard.names,
+            label=label,
+            posterior=calibrated,
+            classes=labeller.classes,
+            identifiable=judged,
+        )
     return shard.by_annotator(shard.given_posterior(posterior))
-
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -273,10 +288,10 @@ class Disk(Local):
             if not (folder / "spilled").exists():
                 rmtree(folder / "spill", ignore_errors=True)
                 (folder / "spill").mkdir(parents=True)
-                for done, pieces in enumerate(self.each(split, chunks), 1):
+                for n_done, pieces in enumerate(self.each(split, chunks), 1):
                     for position, piece in enumerate(pieces):
                         append(folder / "spill" / f"{position:05}", piece)
-                    progress(done)
+                    progress(n_done)
                 (folder / "spilled").touch()
             return list(self.each(partial(write_shard, folder, join), range(n_shards)))
 

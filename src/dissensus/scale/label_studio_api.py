@@ -12,10 +12,9 @@ A legacy token is sent as it is (`Token …`). A personal access token, a JWT, i
 short-lived one (`Bearer …`). The key appears in no message, and is sent to no other address:
 redirects are not followed.
 
-A receiver of webhooks: events that a labelling tool sends to this machine.
-
-It listens on the loopback address alone and takes JSON only, which no web page of another origin
-can send without permission. Events wait in a queue until they are taken.
+Events come to a receiver of webhooks. It listens on the loopback address alone and takes JSON only,
+which no web page of another origin can send without permission. Events wait in a queue until they
+are taken.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ from ..errors import DataError, OptionError
 VARIABLE = "LABEL_STUDIO_API_KEY"
 ATTEMPTS = 4
 PAUSE = 0.5  # seconds before the second attempt, doubled before each of the next
+HOST = "127.0.0.1"
 _TIMEOUT = 30
 _PAGE = 100  # tasks
 _REFRESH = "/api/token/refresh/"
@@ -49,6 +49,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+")
 _AGAIN = (408, 429, *range(500, 600))
 _LONGEST = 60  # seconds that a server may ask to wait
+_LARGEST = 2**26  # bytes of an event
+_MOST = 10_000  # events that wait
 
 
 class ApiKey:
@@ -83,7 +85,8 @@ def read_api_key(file: str | None = None) -> ApiKey:
     if file is None:
         value = os.environ.get(VARIABLE, "")
         if not value.strip():
-            raise OptionError(f"no API key; set {VARIABLE}, or name a file with --key")
+            remedy = f"set {VARIABLE}, or name a file with {{}}"
+            raise OptionError("no API key", remedy=remedy, key=...)
     else:
         try:
             value = Path(file).read_text(encoding="utf-8")
@@ -140,10 +143,10 @@ class LabelStudioApi:
             part = answer if isinstance(answer, list) else _object(self, answer).get("tasks")
             if not isinstance(part, list) or not all(isinstance(task, dict) for task in part):
                 raise DataError(f"{self.url}: no list of tasks, so this is not Label Studio's API")
-            given = answer.get("total") if isinstance(answer, dict) else None
-            if isinstance(given, int) and given < total:
+            stated = answer.get("total") if isinstance(answer, dict) else None
+            if isinstance(stated, int) and stated < total:
                 return None
-            total = given if isinstance(given, int) else 0
+            total = stated if isinstance(stated, int) else 0
             if page > 1 and part[:1] == tasks[:1]:
                 return tasks  # without pages: all are on each
             tasks += part
@@ -153,10 +156,10 @@ class LabelStudioApi:
 
     def create_prediction(self, body: Mapping[str, Any]) -> int:
         """Create a prediction, and return its id."""
-        made = _object(self, self._call("POST", "/api/predictions/", "predictions", body))
-        if not isinstance(made.get("id"), int):
+        prediction = _object(self, self._call("POST", "/api/predictions/", "predictions", body))
+        if not isinstance(prediction.get("id"), int):
             raise DataError(f"{self.url}: a prediction without an id")
-        return int(made["id"])
+        return int(prediction["id"])
 
     def update_prediction(self, number: int, body: Mapping[str, Any]) -> bool:
         """Change a prediction; return whether it is still there."""
@@ -177,31 +180,31 @@ class LabelStudioApi:
             return False
         return True
 
-    def _call(self, method: str, path: str, what: str, body: Any = None) -> Any:
+    def _call(self, method: str, path: str, subject: str, body: Any = None) -> Any:
         """Return the answer to a request, after some attempts if the server is not there."""
-        problem, wait = "", 0.0
+        problem, wait, remedy = "", 0.0, ""
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(max(PAUSE * 2 ** (attempt - 1), wait))
             try:
-                return self._send(method, path, what, body)
-            except _AgainError as again:
-                problem, wait = str(again), again.seconds
-        remedy = "look less often" if "429" in problem else "is Label Studio running?"
+                return self._send(method, path, subject, body)
+            except _AgainError as refusal:
+                problem, wait = str(refusal), refusal.seconds
+                remedy = "look less often" if refusal.is_limit else "is Label Studio running?"
         raise DataError(f"{self.url}: {problem} after {ATTEMPTS} attempts; {remedy}")
 
-    def _send(self, method: str, path: str, what: str, body: Any, fresh: bool = False) -> Any:
+    def _send(self, method: str, path: str, subject: str, body: Any, fresh: bool = False) -> Any:
         try:
             return self._request(method, path, body)
         except HTTPError as problem:
             status = problem.code
             if status == 401 and self._access and not fresh:
                 self._access = None  # it has expired
-                return self._send(method, path, what, body, fresh=True)
+                return self._send(method, path, subject, body, fresh=True)
             if status in _AGAIN:
-                raise _AgainError(f"status {status}", _seconds(problem)) from None
-            kind = _MissingError if status == 404 else DataError
-            raise kind(self._message(problem, what)) from None
+                wait = _seconds(problem)
+                raise _AgainError(f"status {status}", wait, is_limit=status == 429) from None
+            raise self._error(problem, subject) from None
 
     def _authorization(self) -> str:
         if not self._key.is_personal:
@@ -242,21 +245,24 @@ class LabelStudioApi:
                 f"{self.url}: its answer is not JSON; name Label Studio's own address"
             ) from None
 
-    def _message(self, problem: HTTPError, what: str) -> str:
+    def _error(self, problem: HTTPError, subject: str) -> DataError:
+        """Return what is wrong with a request about a subject."""
         match problem.code:
             case 401:
-                return f"{self.url}: the key is not accepted; {VARIABLE} or --key FILE holds it"
+                refused, remedy = "the key is not accepted", f"{VARIABLE} or {{}} FILE holds it"
+                return DataError(refused, where=self.url, remedy=remedy, key=...)
             case 403:
-                return f"{self.url}: the key's owner has no permission for {what}"
+                return DataError(f"{self.url}: the key's owner has no permission for {subject}")
             case 404:
-                return f"{self.url}: no {what} there"
+                return _MissingError(f"{self.url}: no {subject} there")
             case code if code in (301, 302, 303, 307, 308):
-                return f"{self.url}: redirects elsewhere; name the address itself"
+                return DataError(f"{self.url}: redirects elsewhere; name the address itself")
         try:
             body = problem.read(2000).decode("utf-8", errors="replace")
         except (OSError, HTTPException):
             body = ""
-        return self._key.hidden_in(f"{self.url}: status {problem.code} for {what}: {body[:200]}")
+        answer = f"{self.url}: status {problem.code} for {subject}: {body[:200]}"
+        return DataError(self._key.hidden_in(answer))
 
 
 class _MissingError(DataError):
@@ -266,9 +272,10 @@ class _MissingError(DataError):
 class _AgainError(Exception):
     """The server is not there, or busy: another attempt may succeed."""
 
-    def __init__(self, words: str, seconds: float = 0.0) -> None:
+    def __init__(self, words: str, seconds: float = 0.0, *, is_limit: bool = False) -> None:
         super().__init__(words)
         self.seconds = seconds  # that the server asks to wait
+        self.is_limit = is_limit  # whether there were too many requests
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -278,19 +285,14 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def _seconds(problem: HTTPError) -> float:
     """Return how long the server asks to wait; its dates are left to our own pauses."""
-    given = (problem.headers.get("Retry-After") or "").strip()
-    return float(min(int(given), _LONGEST)) if given.isascii() and given.isdigit() else 0.0
+    header = (problem.headers.get("Retry-After") or "").strip()
+    return float(min(int(header), _LONGEST)) if header.isascii() and header.isdigit() else 0.0
 
 
 def _object(api: LabelStudioApi, answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise DataError(f"{api.url}: an answer that is not Label Studio's")
     return answer
-
-
-HOST = "127.0.0.1"
-_LARGEST = 2**26  # bytes of an event
-_MOST = 10_000  # events that wait
 
 
 class WebhookReceiver:
@@ -307,7 +309,9 @@ class WebhookReceiver:
         try:
             self._server = ThreadingHTTPServer((HOST, port), _handler(self))
         except OSError as problem:
-            raise OptionError(f"port {port}: {reason(problem)}; choose another --listen") from None
+            raise OptionError(
+                f"port {port}: {reason(problem)}", remedy="choose another {}", listen=...
+            ) from None
         self._server.daemon_threads = True
         self.url = f"http://{HOST}:{self._server.server_address[1]}/"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)

@@ -60,10 +60,10 @@ class LabelStudioProject:
             if not isinstance(number, int):
                 raise DataError(f"{self.api.url}: a task without an id")
             annotations = {}
-            for one in _records(task.get("annotations")):
-                if isinstance(one.get("id"), int):
-                    annotations[one["id"]] = one
-                    home[one["id"]] = number
+            for annotation in _records(task.get("annotations")):
+                if isinstance(annotation.get("id"), int):
+                    annotations[annotation["id"]] = annotation
+                    home[annotation["id"]] = number
             tasks[number] = {**task, "annotations": annotations}
         self.tasks, self._home, self._deleted = tasks, home, set()
 
@@ -80,11 +80,13 @@ class LabelStudioProject:
             return False
         action = event.get("action")
         if action in _SAVED:
-            changed = [self._save(one) for one in _subjects(event, "annotation")]
+            changed = [self._save(annotation) for annotation in _subjects(event, "annotation")]
         elif action in _DELETED:
-            changed = [self._delete(one.get("id")) for one in _subjects(event, "annotation")]
+            changed = [
+                self._delete(annotation.get("id")) for annotation in _subjects(event, "annotation")
+            ]
         elif action in _TASKS_DELETED:
-            changed = [self._delete_task(one.get("id")) for one in _subjects(event, "task")]
+            changed = [self._delete_task(task.get("id")) for task in _subjects(event, "task")]
         else:
             return False
         return any(changed)
@@ -95,15 +97,15 @@ class LabelStudioProject:
             {
                 "id": number,
                 "data": task.get("data") or {},
-                "annotations": [_by_id(one) for one in task["annotations"].values()],
+                "annotations": [_by_id(annotation) for annotation in task["annotations"].values()],
             }
             for number, task in self.tasks.items()
             if task["annotations"]
         ]
         if not any(
-            one.get("result") and not one.get("was_cancelled")
+            annotation.get("result") and not annotation.get("was_cancelled")
             for task in tasks
-            for one in task["annotations"]
+            for annotation in task["annotations"]
         ):
             return None
         source = Source(self.api.url, json.dumps(tasks).encode(), "json")
@@ -126,36 +128,37 @@ class LabelStudioProject:
         version, written = f"{_PREFIX}{method}", 0
         bodies = {} if result is None or reading is None else self._bodies(result, reading, version)
         for number, task in self.tasks.items():
-            ours = [
-                one
-                for one in _records(task.get("predictions"))
-                if one.get("model_version") == version and isinstance(one.get("id"), int)
+            predictions = [
+                prediction
+                for prediction in _records(task.get("predictions"))
+                if prediction.get("model_version") == version
+                and isinstance(prediction.get("id"), int)
             ]
             if number in bodies:
-                written += self._write_prediction(task, ours[:1], bodies[number])
-            for one in ours[1:] if number in bodies else ours:
-                self.api.delete_prediction(one["id"])
-                task["predictions"].remove(one)
+                written += self._write_prediction(task, predictions[:1], bodies[number])
+            for prediction in predictions[1:] if number in bodies else predictions:
+                self.api.delete_prediction(prediction["id"])
+                task["predictions"].remove(prediction)
                 written += 1
         return written
 
     def write_agreement(self, reading: Reading | None) -> int:
         """Write the share of agreeing pairs to the meta of tasks; return how many were changed."""
-        found: dict[int, Record] = {}
+        agreements: dict[int, Record] = {}
         if reading is not None:
             annotations = reading.annotations
             shares = item_agreement(annotations)
             columns = annotations.items, shares, annotations.labels_per_item
-            for item, share, n_labels in zip(*(one.tolist() for one in columns), strict=True):
+            for item, share, n_labels in zip(*(values.tolist() for values in columns), strict=True):
                 agreed = None if math.isnan(share) else round(share, 4)
-                found[int(item)] = {"agreement": agreed, "labels": n_labels}
+                agreements[int(item)] = {"agreement": agreed, "labels": n_labels}
         written = 0
         for number, task in self.tasks.items():
-            meta, new = task.get("meta") or {}, found.get(number)
+            meta, new = task.get("meta") or {}, agreements.get(number)
             if not isinstance(meta, dict) or meta.get(META) == new:
                 continue
-            others = {name: value for name, value in meta.items() if name != META}
-            changed = others if new is None else {**others, META: new}
+            other_meta = {name: value for name, value in meta.items() if name != META}
+            changed = other_meta if new is None else {**other_meta, META: new}
             self.api.set_meta(number, changed)
             task["meta"] = changed
             written += 1
@@ -164,7 +167,9 @@ class LabelStudioProject:
     def _bodies(self, result: Aggregation, reading: Reading, version: str) -> dict[int, Record]:
         """Return the prediction of every task with a label."""
         control = self.control(reading.question or "")
-        confidence = [one if one is None else round(one, 4) for one in as_plain(result.confidence)]
+        confidence = [
+            value if value is None else round(value, 4) for value in as_plain(result.confidence)
+        ]
         columns = result.annotations.items.tolist(), result.labels.tolist(), confidence
         return {
             int(item): {
@@ -177,22 +182,22 @@ class LabelStudioProject:
             if label is not None
         }
 
-    def _write_prediction(self, task: Record, ours: list[Record], body: Record) -> bool:
-        if not ours:
+    def _write_prediction(self, task: Record, predictions: list[Record], body: Record) -> bool:
+        if not predictions:
             number = self.api.create_prediction(body)
             task["predictions"] = [*_records(task.get("predictions")), {"id": number, **body}]
             return True
-        there = ours[0]
-        score, new = there.get("score"), body["score"]
+        prediction = predictions[0]
+        score, new = prediction.get("score"), body["score"]
         close = score is None and new is None
         if isinstance(score, (int, float)) and new is not None:
             close = abs(score - new) < _MOVED
-        if close and _values(there.get("result")) == _values(body["result"]):
+        if close and _values(prediction.get("result")) == _values(body["result"]):
             return False
-        if self.api.update_prediction(there["id"], body):
-            there.update(body)
+        if self.api.update_prediction(prediction["id"], body):
+            prediction.update(body)
             return True
-        task["predictions"].remove(there)  # somebody deleted it
+        task["predictions"].remove(prediction)  # somebody deleted it
         return self._write_prediction(task, [], body)
 
     def _save(self, annotation: Mapping[str, Any]) -> bool:
@@ -200,12 +205,12 @@ class LabelStudioProject:
         if not isinstance(number, int) or not isinstance(task, int) or number in self._deleted:
             return False
         home = self.tasks.setdefault(task, {"id": task, "annotations": {}})
-        before = home["annotations"].get(number, {})
-        if _time(annotation) < _time(before):
+        old = home["annotations"].get(number, {})
+        if _time(annotation) < _time(old):
             return False
         home["annotations"][number] = dict(annotation)
         self._home[number] = task
-        return before != annotation
+        return old != annotation
 
     def _delete(self, number: Any) -> bool:
         if not isinstance(number, int):
@@ -232,18 +237,22 @@ class LabelStudioProject:
                 yield from _records(annotation.get("result"))
 
 
-def _records(given: Any) -> list[Record]:
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+def _records(content: Any) -> list[Record]:
+    return (
+        [record for record in content if isinstance(record, dict)]
+        if isinstance(content, list)
+        else []
+    )
 
 
-def _subjects(event: Mapping[str, Any], what: str) -> Iterable[Mapping[str, Any]]:
+def _subjects(event: Mapping[str, Any], word: str) -> Iterable[Mapping[str, Any]]:
     """Return what an event is about: one, several, or only an id."""
-    for name in (f"{what}s", what):
-        given = event.get(name)
-        if isinstance(given, dict):
-            return [given]
-        if isinstance(given, list):
-            return _records(given)
+    for name in (f"{word}s", word):
+        subjects = event.get(name)
+        if isinstance(subjects, dict):
+            return [subjects]
+        if isinstance(subjects, list):
+            return _records(subjects)
     return [event]
 
 
@@ -280,4 +289,4 @@ def _result(control: Control, label: str, kind: str) -> list[Record]:
 
 def _values(result: Any) -> list[Any]:
     """Return what a result says; Label Studio adds ids and the like to it."""
-    return [(one.get("from_name"), one.get("value")) for one in _records(result)]
+    return [(record.get("from_name"), record.get("value")) for record in _records(result)]

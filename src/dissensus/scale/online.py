@@ -9,15 +9,13 @@ factor since the last full fit, the method is fitted to all of them from the vot
 that, labels are those that `aggregate` gives for the same annotations. As the factor is constant,
 all full fits together cost a constant per annotation.
 
+Annotations may also change and disappear (`CurrentLabels`): what is new is added to an
+`OnlineAggregation`; where something was changed or deleted, a new one is fitted to what is left.
+
     R. M. Neal, G. E. Hinton. A view of the EM algorithm that justifies incremental, sparse, and
     other variants. In: Learning in Graphical Models, 1998.
     O. Cappé, E. Moulines. On-line expectation-maximization algorithm for latent data models.
     Journal of the Royal Statistical Society B 71(3), 2009.
-
-Labels of annotations that also change and disappear, not only arrive.
-
-What is new is added to an `OnlineAggregation`; where something was changed or deleted, a new one
-is fitted to what is left.
 """
 
 from __future__ import annotations
@@ -78,16 +76,16 @@ class OnlineAggregation:
         refresh: int = 10,
         seed: int = 0,
     ) -> None:
-        chosen = aggregators.create(method)
-        if not isinstance(chosen, EMAggregator) or not _can_be_updated(type(chosen)):
+        aggregator = aggregators.create(method)
+        if not isinstance(aggregator, EMAggregator) or not _can_be_updated(type(aggregator)):
             able = [name for name in aggregators if _can_be_updated(aggregators.find(name))]
             raise MethodError(
-                f"{aggregators.describe(chosen)} cannot take labels one by one; "
+                f"{aggregators.describe(aggregator)} cannot take labels one by one; "
                 f"these can: {', '.join(able)}"
             )
         if refit < 0 or refresh < 0:
             raise OptionError("refit and refresh must be at least 0")
-        self.method, self.refit, self.refresh, self.seed = chosen, refit, refresh, seed
+        self.method, self.refit, self.refresh, self.seed = aggregator, refit, refresh, seed
         self.log = AnnotationLog(classes)
         self.ids: set[str] = set()
         self.params: Any = None
@@ -153,16 +151,16 @@ class OnlineAggregation:
             raise DataError("there are no annotations yet")
         n_annotators = len(self.log.annotators)
         params = self.params.reindex(np.arange(n_annotators), self.log.n_items)
-        known = Aggregation(
+        fitted = Aggregation(
             aggregators.describe(self.method),
-            self.log.annotations(named=True),
-            np.zeros(0, dtype=np.int64),
-            np.zeros((0, 0)),
-            np.zeros(0),
-            np.zeros(0),
-            params,
+            self.log.annotations(with_names=True),
+            label=np.zeros(0, dtype=np.int64),
+            posterior=np.zeros((0, 0)),
+            quality=np.zeros(0),
+            agreement=np.zeros(0),
+            params=params,
         )
-        return self.method.predict(known, known.annotations)
+        return self.method.predict(fitted, fitted.annotations)
 
     def fit(self) -> None:
         """Fit the method to all annotations so far, from the votes."""
@@ -209,34 +207,34 @@ class OnlineAggregation:
             return
         old = self._touched(item)
         less = self.method.counts(self.log.part(old), self._posterior[old])
-        before, known = self.log.n_items, len(self.log.annotators)
+        n_items, n_annotators = self.log.n_items, len(self.log.annotators)
         if self.log.add(item, annotator, label):
             self.fit()  # new classes, or more annotators than there is room for
             return
         self._posterior = longer(self._posterior, self.log.n_items, 0.0)
-        now = np.union1d(old, np.arange(before, self.log.n_items))
-        part = self.log.part(now)
-        self._posterior[now] = self._infer(part, self._params_with_new(known))
-        more = self.method.counts(part, self._posterior[now])
-        self._counts = _add_counts(_add_counts(self._counts, less, -1.0), more)
+        touched = np.union1d(old, np.arange(n_items, self.log.n_items))
+        part = self.log.part(touched)
+        self._posterior[touched] = self._infer(part, self._params_with_new(n_annotators))
+        gained = self.method.counts(part, self._posterior[touched])
+        self._counts = _add_counts(_add_counts(self._counts, less, -1.0), gained)
         self.params = self.method.update(self._counts, self.params)
 
     def _touched(self, item: Sequence[Any]) -> Integers:
         """Return the known items of a batch, and some others to refresh."""
-        names, known = set(map(text, item)), self.log.items
+        names, codes = set(map(text, item)), self.log.items
         n_items = self.log.n_items
-        mine = {known[name] for name in names if name in known}
+        items = {codes[name] for name in names if name in codes}
         count = min(self.refresh * len(names), n_items)
-        others = (self.turn + np.arange(count)) % n_items
+        refreshed = (self.turn + np.arange(count)) % n_items
         self.turn = (self.turn + count) % n_items
-        return np.union1d(np.fromiter(mine, np.int64, len(mine)), others)
+        return np.union1d(np.fromiter(items, np.int64, len(items)), refreshed)
 
-    def _params_with_new(self, known: int) -> Any:
+    def _params_with_new(self, n_known: int) -> Any:
         """Return the parameters, with new annotators as average ones."""
-        if known == len(self.log.annotators):
+        if n_known == len(self.log.annotators):
             return self.params
         indices = np.arange(self.log.room)
-        indices[known:] = -1
+        indices[n_known:] = -1
         return self.params.reindex(indices, 0)
 
     def _infer(self, part: Part, params: Any) -> Floats:
@@ -252,12 +250,12 @@ def _can_be_updated(kind: type) -> bool:
     return issubclass(kind, EMAggregator) and kind.e_step is EMAggregator.e_step
 
 
-def _add_counts(total: Any, more: Any, sign: float = 1.0) -> Any:
+def _add_counts(total: Any, part: Any, sign: float = 1.0) -> Any:
     """Return counts with others added, field by field; subtracted if the sign is -1."""
     if isinstance(total, tuple):
-        fields = [_add_counts(one, other, sign) for one, other in zip(total, more, strict=True)]
+        fields = [_add_counts(left, right, sign) for left, right in zip(total, part, strict=True)]
         return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
-    return total + sign * more
+    return total + sign * part
 
 
 class Changes(NamedTuple):

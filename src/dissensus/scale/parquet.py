@@ -79,7 +79,7 @@ def aggregate_files(
     memory = memory or MACHINE_MEMORY // 2 or 2**32
     files = find_files(paths)
     if engine is not None:  # whose workers may be elsewhere
-        files = tuple(one if is_address(one) else str(Path(one).resolve()) for one in files)
+        files = tuple(file if is_address(file) else str(Path(file).resolve()) for file in files)
         output = output if output in (None, "-") or is_address(output) else _absolute(output)
         work = _absolute(work) if work else None
     cores = Local(threads).cores if engine is None else engine.cores
@@ -103,11 +103,11 @@ def aggregate_files(
         shards=n_shards if engine is None else 0,  # a cluster builds them again
     )
     with working(work or work_folder(output), run, resume=resume) as folder:
-        here = engine or Disk(threads=threads, folder=str(folder))
+        shard_engine = engine or Disk(threads=threads, folder=str(folder))
         with disk_space(folder):
             annotations = shard_rows(
                 rows,
-                here,
+                shard_engine,
                 n_shards=n_shards,
                 classes=classes,
                 gold=gold,
@@ -117,14 +117,14 @@ def aggregate_files(
             fit = fit_shards(
                 annotations,
                 method,
-                here,
+                shard_engine,
                 seed=seed,
                 checkpoints=FolderCheckpoints(folder),
                 memory=memory,
                 progress=on_round,
             )
         with disk_space(output or folder), combining(output, folder) as pieces:
-            return fit.write(pieces, lambda done: progress("labelling", done, n_shards))
+            return fit.write(pieces, lambda n_done: progress("labelling", n_done, n_shards))
 
 
 def _absolute(path: str) -> str:

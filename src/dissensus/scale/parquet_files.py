@@ -1,11 +1,8 @@
-"""Sets of Parquet files: paths, folders, patterns and addresses of object stores.
+"""Sets of Parquet files, beyond memory: which they are, and their rows a chunk at a time.
 
-Data sets beyond memory: chunks of Parquet, shards of items, and pieces of results.
-
-Many rows in Parquet, read a chunk at a time.
-
-A chunk is a range of rows of one file, read as three columns, item, annotator and label, each as
-whole numbers or as texts, in the same way for all files.
+A set is paths, folders, patterns and addresses of object stores. A chunk is a range of rows of one
+file, read as three columns, item, annotator and label, each as whole numbers or as texts, in the
+same way for all files.
 """
 
 from __future__ import annotations
@@ -28,20 +25,23 @@ from ..formats.frames import as_frame, names_of
 from ..formats.long_tables import annotations_from, is_no_label
 from ..formats.spellings import Joined, join_columns
 
+Column = tuple[str, str, bool]  # role, name of the column, whether it holds whole numbers
+
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
 _ENDINGS = (".parquet", ".pq", ".parq")
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 def is_many(paths: Sequence[str]) -> bool:
     """Return whether paths mean a set of Parquet files rather than one file of any format."""
     if len(paths) != 1:
         return True
-    one = paths[0]
-    if _scheme(one):
+    path = paths[0]
+    if _scheme(path):
         return True
-    if any(mark in one for mark in "*?[") and not Path(one).exists():
+    if any(mark in path for mark in "*?[") and not Path(path).exists():
         return True
-    return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
+    return Path(path).is_dir() and next(_inside(Path(path)), None) is not None
 
 
 def holds_parquet(path: str) -> bool:
@@ -68,12 +68,12 @@ def find_files(paths: Sequence[str]) -> tuple[str, ...]:
     """Return the Parquet files that paths, folders and patterns mean, each once, in order."""
     all_files: dict[str, None] = {}
     for path in paths:
-        here = Path(path)
+        local = Path(path)
         if _scheme(path):
             files = _matching(path)
-        elif here.is_dir():
-            files = [str(file) for file in sorted(_inside(here))]
-        elif here.exists():
+        elif local.is_dir():
+            files = [str(file) for file in sorted(_inside(local))]
+        elif local.exists():
             files = [path]
         else:
             files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
@@ -137,12 +137,6 @@ def _matching(url: str) -> list[str]:
     return [system.unstrip_protocol(name) for name in sorted(names) if name.endswith(_ENDINGS)]
 
 
-_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
-
-
-Column = tuple[str, str, bool]  # role, name of the column, whether it holds whole numbers
-
-
 @dataclass(frozen=True)
 class Chunk:
     """Rows `start` to `start + rows` of a file; columns by role, each as a number or a text."""
@@ -157,7 +151,9 @@ class Chunk:
         """Return some of its columns, without incomplete rows."""
         with naming(self.file):
             rows = scan(self.file).slice(self.start, self.rows)
-            return _named(rows, self.columns, roles, self.missing, self.file, self.start)
+            return _complete_rows(
+                rows, self.columns, roles, missing=self.missing, source=self.file, start=self.start
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,19 +167,22 @@ class TableChunk:
     def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
         """Return some of its columns, without incomplete rows."""
         frame = as_frame(self.table[[column for _, column, _ in self.columns]])
-        return _named(frame.lazy(), self.columns, roles, self.missing, "table", 0)
+        return _complete_rows(
+            frame.lazy(), self.columns, roles, missing=self.missing, source="table"
+        )
 
 
-def _named(
+def _complete_rows(
     table: pl.LazyFrame,
     columns: Sequence[Column],
     roles: Iterable[str],
+    *,
     missing: str,
     source: str,
-    start: int,
+    start: int = 0,
 ) -> pl.DataFrame:
     """Return rows as whole numbers or texts, without incomplete ones."""
-    columns = [one for one in columns if one[0] in roles or missing == "drop"]
+    columns = [column for column in columns if column[0] in roles or missing == "drop"]
     raw = table.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
     rows = pl.DataFrame(
         {
@@ -199,10 +198,12 @@ def _named(
     if gaps.any() and missing != "drop":
         position = int(gaps.arg_true()[0])
         role = next(name for name in rows.columns if rows[name][position] is None)
-        more = f"; {int(gaps.sum()) - 1} more rows like this near it" if gaps.sum() > 1 else ""
         raise DataError(
-            f"{source}: row {start + position + 1}: no {role}{more}; "
-            "--missing drop leaves such rows out"
+            f"row {start + position + 1}: no {role}",
+            where=source,
+            rows=int(gaps.sum()),
+            remedy="leaves such rows out",
+            missing="drop",
         )
     return rows.filter(~gaps).select(role for role in rows.columns if role in roles)
 
@@ -225,8 +226,8 @@ def read_all(
 ) -> Annotations:
     """Return all rows as annotations in memory; `joined` takes names that look like one."""
     missing = rows.chunks[0].missing
-    kept = "keep" if missing == "drop" else missing  # so that all of it is counted together
-    frame = pl.concat([replace(chunk, missing=kept).read() for chunk in rows.chunks])
+    per_chunk = "keep" if missing == "drop" else missing  # so that all of it is counted together
+    frame = pl.concat([replace(chunk, missing=per_chunk).read() for chunk in rows.chunks])
     if joined is not None:
         frame = join_columns(frame, joined, classes or ())
         classes = classes and joined.classes(classes)
@@ -241,22 +242,22 @@ def chunks_of(
     missing: str = "error",
 ) -> Chunks:
     """Return all rows of files in chunks; columns are given, or recognised by their names."""
-    given = {role: name for role, name in (columns or {}).items() if role in NEEDED}
+    column_of = {role: name for role, name in (columns or {}).items() if role in NEEDED}
     schemas, sizes = [], []
     for file in files:
         with naming(file):
             schema = dict(scan(file).collect_schema())
             sizes.append(rows_in([file]))
-        roles = find_columns(list(schema), NEEDED, given, file)
+        roles = find_columns(list(schema), NEEDED, column_of, file)
         schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
-    whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}
+    whole = {role: all(schema[role][1] in _WHOLE for schema in schemas) for role in NEEDED}
     chunks = [
         Chunk(
             file,
-            start,
-            min(rows, size - start),
-            tuple((role, schema[role][0], whole[role]) for role in NEEDED),
-            missing,
+            start=start,
+            rows=min(rows, size - start),
+            columns=tuple((role, schema[role][0], whole[role]) for role in NEEDED),
+            missing=missing,
         )
         for file, schema, size in zip(files, schemas, sizes, strict=True)
         for start in range(0, size, rows)
@@ -266,9 +267,9 @@ def chunks_of(
     return Chunks(tuple(chunks), sum(sizes), tuple(files), whole)
 
 
-def columns_of(kinds: Mapping[str, str], given: Mapping[str, str] | None) -> tuple[Column, ...]:
+def columns_of(kinds: Mapping[str, str], columns: Mapping[str, str] | None) -> tuple[Column, ...]:
     """Return item, annotator and label among the columns of a table, whose types are `kinds`."""
-    roles = find_columns(list(kinds), NEEDED, given, "table")
+    roles = find_columns(list(kinds), NEEDED, columns, "table")
     return tuple(
         (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
         for role in NEEDED

@@ -1,12 +1,13 @@
-"""Labels in pieces, combined into the output: a folder of them, one file, or a stream.
+"""The work of a run on disk: pieces of labels, and what an interrupted run is resumed from.
 
-The work folder of a run that can be interrupted and resumed.
+Labels are written in pieces and combined into the output: a folder of them, one file, or a stream.
+Meanwhile the work folder holds
 
     run.json        inputs and options; a run with others is not resumed, nor one without any
     rounds-0.npz    parameters and trace after the last round of the first start
-    *               shards, see `scale/disk.py`
+    *               shards, see `shards.py`
 
-The operating system holds a lock for as long as the process lives, however it ends.
+The operating system holds a lock on it for as long as the process lives, however it ends.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def combining(output: str | None, work: Path) -> Iterator[str]:
 def write_piece(
     folder: str,
     start: int,
+    *,
     items: pl.Series,
     label: Integers,
     posterior: Floats,
@@ -117,9 +119,9 @@ def write_piece(
     The confidence is null where it cannot be told.
     """
     undecided = pl.Series(label < 0)
-    chosen = np.where(label < 0, posterior.argmax(axis=1), label)
-    confidence = np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0]
-    names = pl.Series(classes.tolist(), dtype=pl.String).gather(chosen)
+    codes = np.where(label < 0, posterior.argmax(axis=1), label)
+    confidence = np.take_along_axis(posterior, codes[:, None], axis=1)[:, 0]
+    names = pl.Series(classes.tolist(), dtype=pl.String).gather(codes)
     frame = pl.DataFrame(
         {
             "item": items,
@@ -147,7 +149,7 @@ class FolderCheckpoints:
         path = self._path(attempt)
         if not path.exists():
             return None
-        with damage(f"{path}: damaged work", "; leave out --resume to start again"):
+        with damage(f"{path}: damaged work", "leave out {} to start again", resume=True):
             arrays = load_arrays(path)
             trace, converged = tuple(arrays.pop("trace").tolist()), bool(arrays.pop("converged"))
             arrays = {name.removeprefix("params."): value for name, value in arrays.items()}
@@ -191,11 +193,18 @@ def working(folder: str | Path | None, run: Mapping[str, Any], *, resume: bool) 
         except (OSError, ValueError):
             earlier = None
         if earlier is None and any(not _is_ours(file.name) for file in path.iterdir()):
-            raise OptionError(f"{path}: holds something else; name another folder with --work")
+            raise OptionError(
+                "holds something else",
+                where=str(path),
+                remedy="name another folder with {}",
+                work=...,
+            )
         if resume and earlier and earlier != run:
             raise OptionError(
-                f"{path}: work on other files, or with other options; leave out --resume to start "
-                "again"
+                "work on other files, or with other options",
+                where=str(path),
+                remedy="leave out {} to start again",
+                resume=True,
             )
         if not resume or not earlier:
             _empty(path)

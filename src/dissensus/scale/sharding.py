@@ -33,10 +33,10 @@ class Survey:
     annotators: pl.Series
     labels: pl.Series
 
-    def __add__(self, more: Survey) -> Survey:
+    def __add__(self, other: Survey) -> Survey:
         return Survey(
-            pl.concat([self.annotators, more.annotators]).unique(),
-            pl.concat([self.labels, more.labels]).unique(),
+            pl.concat([self.annotators, other.annotators]).unique(),
+            pl.concat([self.labels, other.labels]).unique(),
         )
 
 
@@ -69,10 +69,10 @@ class Dictionary:
 
     @cached_property
     def _texts(self) -> dict[str, pl.Enum]:
-        named = (("annotator", self.annotators), ("label", self.classes))
+        tables = (("annotator", self.annotators), ("label", self.classes))
         return {
             role: pl.Enum(pl.Series(names.tolist(), dtype=pl.String))
-            for role, names in named
+            for role, names in tables
             if not self.whole[role]
         }
 
@@ -100,8 +100,8 @@ class Dictionary:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            given = as_names(value) if name in ("annotators", "classes") else value
-            object.__setattr__(self, name, given)
+            restored = as_names(value) if name in ("annotators", "classes") else value
+            object.__setattr__(self, name, restored)
 
 
 def dictionary_of(
@@ -125,10 +125,12 @@ def dictionary_of(
         if label not in positions:
             raise DataError(
                 f"gold says {label!r} for item {item!r}, which is not among the classes "
-                f"{abbreviate(names)}; declare it with --classes"
+                f"{abbreviate(names)}",
+                remedy="declare it with {}",
+                classes=...,
             )
-    known = {item: positions[label] for item, label in (gold or {}).items()}
-    return Dictionary(annotators, names, dict(whole), known)
+    gold_codes = {item: positions[label] for item, label in (gold or {}).items()}
+    return Dictionary(annotators, names, dict(whole), gold_codes)
 
 
 def _names(values: pl.Series) -> Names:
@@ -187,16 +189,16 @@ def join(pieces: Sequence[pl.DataFrame], dictionary: Dictionary, start: int = 0)
     index = np.concatenate([[0], begins, [len(key)]]) if len(key) else np.zeros(1, dtype=np.int64)
     items = names(key[index[:-1]])
     return Shard(
-        start,
-        start + len(items),
-        index,
-        annotator,
-        label,
-        ones(len(label)),
-        sizes[0],
-        sizes[1],
-        _gold(items, dictionary.gold),
-        items,
+        start=start,
+        stop=start + len(items),
+        index=index,
+        annotator=annotator,
+        label=label,
+        ones=ones(len(label)),
+        n_annotators=sizes[0],
+        n_classes=sizes[1],
+        gold=_gold(items, dictionary.gold),
+        items=items,
     )
 
 
@@ -222,11 +224,11 @@ def _keys(items: pl.Series) -> tuple[Codes, int, Callable[[Codes], pl.Series]]:
     if size < 2**40:  # so that a key and two codes are one number, and quickly sorted
         offset = (values - least).astype(np.uint64)
         return offset, size, lambda key: pl.Series("item", key.astype(np.int64) + least)
-    known, position = np.unique(values, return_inverse=True)
+    numbers, position = np.unique(values, return_inverse=True)
     return (
-        position.astype(smallest_dtype(len(known))),
-        len(known),
-        lambda key: pl.Series("item", known[key]),
+        position.astype(smallest_dtype(len(numbers))),
+        len(numbers),
+        lambda key: pl.Series("item", numbers[key]),
     )
 
 
@@ -240,7 +242,7 @@ def _empty(dictionary: Dictionary) -> pl.DataFrame:
 def _gold(items: pl.Series, gold: Mapping[str, int]) -> Integers | None:
     if not gold:
         return None
-    known = pl.DataFrame({"item": list(gold), "gold": list(gold.values())})
+    table = pl.DataFrame({"item": list(gold), "gold": list(gold.values())})
     names = items.cast(pl.String).to_frame("item")
-    coded = names.join(known, on="item", how="left", maintain_order="left")
+    coded = names.join(table, on="item", how="left", maintain_order="left")
     return coded["gold"].fill_null(-1).to_numpy().astype(np.int64)

@@ -1,10 +1,10 @@
 """Annotations in shards: coded once, then processed round by round, wherever they are.
 
-Shards as files, and the rows they are joined from.
+On disk a shard is files, and so are the rows it is joined from:
 
-spill/00012       rows of shard 12 from all chunks, in blocks, until the shard is written
-00012.*.npy       a shard: index, annotator, label, perhaps gold; items in 00012.items
-00012.done        the shard is complete
+    spill/00012       rows of shard 12 from all chunks, in blocks, until the shard is written
+    00012.*.npy       a shard: index, annotator, label, perhaps gold; items in 00012.items
+    00012.done        the shard is complete
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ import polars as pl
 from ..answers.annotations import Scale
 from ..base.arrays import Array, Integers
 from ..base.engine import Count, Engine, Join, Split
-from ..base.files import atomic_file, output_errors
+from ..base.files import atomic_file, output_errors, reason
 from ..base.names import Names
 from ..base.storage import damage
 from ..errors import DataError, OutputError
 from ..formats.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
 from .parquet_files import Chunks
 from .sharding import Shard, dictionary_of, join, ones, split, survey
+
+_LENGTH = struct.Struct("<Q")
+_FULL = ("no space left on device", "quota exceeded")  # how the words of a full disk end
 
 
 class ShardEngine(Engine, Protocol):
@@ -106,42 +109,44 @@ def shard_rows(
     item, shards are sorted. No process ever holds the names of all items.
     """
     chunks, count = rows.chunks, len(rows.chunks)
-    known = dictionary_of(
+    dictionary = dictionary_of(
         engine.add_up(survey, chunks), rows.whole, classes=classes, gold=gold, source=rows.files[0]
     )
-    found = kind_of_labels(known.classes.tolist())
-    if scale in ("interval", "ratio", "numeric") or (scale == "auto" and found.kind == "numeric"):
+    numeric = kind_of_labels(dictionary.classes.tolist()).kind == "numeric"
+    if scale in ("interval", "ratio", "numeric") or (scale == "auto" and numeric):
         raise DataError(
-            "numbers need all annotations in memory; more with --memory, "
-            "and --scale nominal makes them classes"
-        )
+            "numbers need all annotations in memory", remedy="allows for more", memory=...
+        ).or_else("makes them classes", scale="nominal")
     shards = engine.exchange(
-        partial(split, dictionary=known, n_shards=n_shards),
+        partial(split, dictionary=dictionary, n_shards=n_shards),
         chunks,
-        n_shards,
-        partial(join, dictionary=known),
-        lambda done: progress("reading", done, count),
+        n_shards=n_shards,
+        join=partial(join, dictionary=dictionary),
+        progress=lambda n_done: progress("reading", n_done, count),
     )
+    declared: Scale = "ordinal" if scale == "ordinal" else "nominal"
     sizes: list[int] = []
-    n_classes = len(known.classes)
-    labels: list[Any] = [np.zeros(size, np.int64) for size in (len(known.annotators), n_classes)]
-    detects = scale == "auto" and in_a_row(known.classes)
+    n_classes = len(dictionary.classes)
+    labels: list[Any] = [
+        np.zeros(size, np.int64) for size in (len(dictionary.annotators), n_classes)
+    ]
+    detects = scale == "auto" and in_a_row(dictionary.classes)
     labels.append(np.zeros((n_classes, n_classes) if detects else ()))
-    for done, size in enumerate(engine.each(partial(_size, with_pairs=detects), shards), 1):
+    for n_done, size in enumerate(engine.each(partial(_size, with_pairs=detects), shards), 1):
         sizes.append(size[0])
-        labels = [total + more for total, more in zip(labels, size[1:], strict=True)]
-        progress("sorting", done, n_shards)
+        labels = [total + counts for total, counts in zip(labels, size[1:], strict=True)]
+        progress("sorting", n_done, n_shards)
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     return ShardedAnnotations(
-        engine.number(shards, starts[:-1]),
-        known.annotators,
-        known.classes,
-        labels[0],
-        labels[1],
-        starts[-1],
-        max(sizes),
-        bool(known.gold),
-        ordered_by(labels[2]).scale if detects else "ordinal" if scale == "ordinal" else "nominal",
+        shards=engine.number(shards, starts[:-1]),
+        annotators=dictionary.annotators,
+        classes=dictionary.classes,
+        labels_per_annotator=labels[0],
+        labels_per_class=labels[1],
+        n_items=starts[-1],
+        most_items=max(sizes),
+        has_gold=bool(dictionary.gold),
+        scale=ordered_by(labels[2]).scale if detects else declared,
     )
 
 
@@ -153,9 +158,6 @@ def _size(shard: Shard, with_pairs: bool) -> tuple[int, Integers, Integers, Any]
         np.bincount(shard.label, minlength=shard.n_classes),
         pair_counts(shard.votes()) if with_pairs else 0,
     )
-
-
-_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -170,22 +172,22 @@ class ShardFiles:
 
     def load(self) -> Shard:
         """Return the shard, without the names of its items."""
-        with damage(f"{self.stem}: a damaged shard", "; leave out --resume to start again"):
+        with damage(f"{self.stem}: a damaged shard", "leave out {} to start again", resume=True):
             index, annotator, label = (
                 _array(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
             )
         gold = Path(f"{self.stem}.gold.npy")
         return Shard(
-            self.start,
-            self.start + self.n_items,
-            index,
-            annotator,
-            label,
-            ones(len(label)),
-            self.n_annotators,
-            self.n_classes,
-            _array(gold) if gold.exists() else None,
-            f"{self.stem}.items",
+            start=self.start,
+            stop=self.start + self.n_items,
+            index=index,
+            annotator=annotator,
+            label=label,
+            ones=ones(len(label)),
+            n_annotators=self.n_annotators,
+            n_classes=self.n_classes,
+            gold=_array(gold) if gold.exists() else None,
+            items=f"{self.stem}.items",
         )
 
 
@@ -207,9 +209,11 @@ def disk_space(folder: str | Path) -> Iterator[None]:
         with output_errors(folder):
             yield
     except OutputError as problem:
-        if not str(problem).endswith(("no space left on device", "quota exceeded")):
+        cause = problem.__context__
+        is_full = isinstance(cause, Exception) and reason(cause).endswith(_FULL)
+        if problem.message.remedies or not is_full:
             raise
-        raise OutputError(f"{problem}; --work names a folder on another disk") from None
+        raise problem.or_else("names a folder on another disk", work=...) from None
 
 
 def append(path: Path, piece: pl.DataFrame) -> None:

@@ -1,13 +1,11 @@
-"""Bootstrap intervals for annotators from shards: the Poisson bootstrap over items.
+"""Statistics from shards: intervals for annotators, and agreement.
 
-Every item has a Poisson weight with mean one, drawn within its shard, so that shards need no
-coordination; for many items that is drawing with replacement. Each fit starts from the fit to all
-items.
+Intervals are those of the Poisson bootstrap over items. Every item has a Poisson weight with mean
+one, drawn within its shard, so that shards need no coordination; for many items that is drawing
+with replacement. Each fit starts from the fit to all items.
 
     A. Chamandy, O. Muralidharan, A. Najmi, S. Naidu. Estimating uncertainty for massive data
     streams. Google technical report, 2012.
-
-Agreement from shards: items with the same counts of labels are counted together.
 
 Percent agreement, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and the like depend
 on the counts of an item's labels alone. So every shard returns its distinct counts and how often
@@ -97,19 +95,19 @@ def _on_resampled(part: Part, work: Callable[[Part], Result], stream: tuple[int,
 def draw(part: Part, stream: tuple[int, ...]) -> Part:
     """Return a part with every item repeated a Poisson number of times."""
     times = np.random.default_rng([*stream, part.start]).poisson(1.0, part.stop - part.start)
-    which = np.repeat(np.arange(len(times)), times)
-    size = np.diff(part.index)[which]
+    items = np.repeat(np.arange(len(times)), times)
+    size = np.diff(part.index)[items]
     index = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    rows = np.repeat(part.index[which] - index[:-1], size) + np.arange(index[-1])
+    rows = np.repeat(part.index[items] - index[:-1], size) + np.arange(index[-1])
     return replace(
         part,
         start=0,
-        stop=len(which),
+        stop=len(items),
         index=index,
         annotator=part.annotator[rows],
         label=part.label[rows],
         ones=np.ones(len(rows)),
-        gold=None if part.gold is None else part.gold[which],
+        gold=None if part.gold is None else part.gold[items],
     )
 
 
@@ -119,7 +117,9 @@ def _quality(fit: ShardedFit, seed: int, number: int) -> Floats:
     engine = _Resampled(fit.engine, (seed, number))
     labels = engine.add_up(_labels, annotations.shards)
     start = _StartFrom(fit.params) if fit.params is not None else None
-    params = method.estimate_params(context_of(annotations, engine, fit.seed, start)).params
+    params = method.estimate_params(
+        context_of(annotations, engine, seed=fit.seed, checkpoints=start)
+    ).params
     agreement = np.zeros(annotations.n_annotators)
     if params is None:  # a vote: quality is the agreement with it
         work = partial(given_posteriors, labeller=fit.labeller())
@@ -145,22 +145,30 @@ def agree_shards(
 ) -> tuple[Estimate, ...]:
     """Return the agreement in several measures; parameters as in `agree`."""
     check_interval(resamples, confidence, interval)
-    chosen = [find_measure(name) for name in measures]
-    for measure in chosen:
+    coefficients = [find_measure(name) for name in measures]
+    for measure in coefficients:
         if measure.by_pairs or measure.name == "conger":
             raise OptionError(
                 f"{measure.name} looks at pairs of annotators, so it needs all in memory"
             )
     counts, times = np.zeros((0, annotations.n_classes)), np.zeros(0, dtype=np.int64)
-    for more, often in engine.each(_patterns, annotations.shards):
-        counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
+    for patterns, often in engine.each(_patterns, annotations.shards):
+        counts, times = _together(np.vstack([counts, patterns]), np.concatenate([times, often]))
     scale = check_scale(scale, annotations.scale)
-    one = np.zeros(1, dtype=np.int64)  # only the classes of these annotations matter
+    zero = np.zeros(1, dtype=np.int64)  # only the classes of these annotations matter
     alike = Annotations.from_codes(
-        one, one, one, items=1, annotators=1, classes=annotations.classes
+        zero, zero, zero, items=1, annotators=1, classes=annotations.classes
     )
-    joint = JointMeasures(alike, chosen, scale=scale, weights=weights, votes=Votes(counts, times))
-    settings = Resampling(resamples, confidence, interval, seed, lambda *_: None)
+    joint = JointMeasures(
+        alike, coefficients, scale=scale, weights=weights, votes=Votes(counts, times)
+    )
+    settings = Resampling(
+        resamples=resamples,
+        confidence=confidence,
+        interval=interval,
+        seed=seed,
+        progress=lambda *_: None,
+    )
     return estimated([joint], settings)[0]
 
 

@@ -95,8 +95,8 @@ class Stream:
             [text(name) for name in item],
             [text(name) for name in annotator],
             [text(name) for name in label],
-            None if ids is None else [None if one is None else text(one) for one in ids],
-            {"seen": seen or {}, "gone": [list(row) for row in gone]},
+            ids=None if ids is None else [None if name is None else text(name) for name in ids],
+            notes={"seen": seen or {}, "gone": [list(row) for row in gone]},
         )
         write_batch(self._path(self.batch + 1), batch)
         return self._add(batch)
@@ -112,13 +112,13 @@ class Stream:
         for path in sorted(self.folder.glob("batch-*"), reverse=True):
             path.unlink()
         (self.folder / "state.npz").unlink(missing_ok=True)
-        before = self.online
+        old = self.online
         self.online = OnlineAggregation(
-            aggregators.describe(before.method),
-            classes=before.log.classes.tolist() if before.log.closed else None,
-            refit=before.refit,
-            refresh=before.refresh,
-            seed=before.seed,
+            aggregators.describe(old.method),
+            classes=old.log.classes.tolist() if old.log.closed else None,
+            refit=old.refit,
+            refresh=old.refresh,
+            seed=old.seed,
         )
         self.batch, self.seen, self._saved = 0, {}, 0
 
@@ -126,11 +126,11 @@ class Stream:
         self.batch += 1
         for item, annotator, label, *name in batch.notes.get("gone", ()):
             self.online.remove(item, annotator, label, id=name[0] if name else None)
-        taken = self.online.add(batch.item, batch.annotator, batch.label, ids=batch.ids)
+        n_new = self.online.add(batch.item, batch.annotator, batch.label, ids=batch.ids)
         self.seen |= batch.notes["seen"]
         if self.online.fitted > self._saved:
             self._save()
-        return taken
+        return n_new
 
     def _path(self, number: int) -> Path:
         return self.folder / f"batch-{number:08}"
@@ -167,7 +167,8 @@ class Stream:
         if path.exists():
             with damage(
                 f"{path}: not the state of a stream of this version",
-                "; name another folder with --state",
+                "name another folder with {}",
+                state=...,
             ):
                 arrays = load_arrays(path)
                 texts = json.loads(arrays["texts"].tobytes())
@@ -192,14 +193,16 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Return what is stored about a stream, if it is new its settings; refuse other settings."""
     if not (folder / _NOTE).exists():
         _write_note(folder, settings)
-    before = _read_note(folder)
+    stored = _read_note(folder)
     for name, value in settings.items():
-        if before.get(name) != value:
+        if stored.get(name) != value:
             raise OptionError(
-                f"{folder}: started with {name} {before.get(name)}, not {value}; "
-                "name another folder with --state"
+                f"started with {name} {stored.get(name)}, not {value}",
+                where=str(folder),
+                remedy="name another folder with {}",
+                state=...,
             )
-    return before
+    return stored
 
 
 def _read_note(folder: Path) -> dict[str, Any]:
