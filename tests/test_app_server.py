@@ -25,6 +25,7 @@ from dissensus.app.guard import POLICY, Hosts, Sessions, is_password, set_passwo
 from dissensus.app.journal import Journal
 from dissensus.app.server import make_app, serve
 from dissensus.app.workbench import Workbench
+from dissensus.cli.open import aggregate_command
 from dissensus.errors import DataError, OptionError
 from dissensus.formats import examine
 from dissensus.formats.sources import open_source
@@ -74,6 +75,7 @@ class Served:
             name="<i>hostile</i>",
             method="majority",
             folder=folder,
+            command=aggregate_command,
         )
         self.sessions = Sessions(80)
         app = make_app(self.bench, self.sessions, Hosts(host))

@@ -1,6 +1,6 @@
-"""`dissensus aggregate`.
+"""`dissensus aggregate`: of answers of any kind, of data set folders, and of Parquet files.
 
-Sets of Parquet files as one table: read whole, or aggregated in parts.
+Sets of Parquet files are one table: read whole if they fit into memory, else aggregated in parts.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @options(
-    *("output", "to", "hard", "gold", "authors", "save", "address", "work", "resume"),
-    *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-    *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
+    (
+        *("output", "to", "hard", "gold", "authors", "save", "address", "work", "resume"),
+        *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
+        *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
+    ),
     strategy=Computed("auto; mean for numbers, peer-grading with --authors"),
     engine="local",
     memory=Computed("half of the machine's"),
@@ -93,12 +95,12 @@ def aggregate(
     """
     paths = paths or (".",)
     if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
-        given = examine_answers(paths[0], **reading)
-        if given is not None:
+        answer_reading = examine_answers(paths[0], **reading)
+        if answer_reading is not None:
             from . import _answers
 
             unused = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-            _answers.refuse(unused, given.answers.kind)
+            _answers.refuse(unused, answer_reading.answers.kind)
             how: dict[str, Any] = {
                 "strategy": strategy,
                 "favour": favour,
@@ -106,18 +108,24 @@ def aggregate(
                 "save": save,
             }
             how |= {"inputs": reading["inputs"], "output": output, "to": to, "threads": threads}
-            _answers.aggregate(given.answers, as_json=as_json, seed=seed, **how)
+            _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **how)
             return
     if favour:
         raise OptionError("--favour is for spans, boxes and points")
     reading = class_options(paths[0], reading)
-    known = read_known(gold) if gold else None
+    gold_labels = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
         _check_in_parts(to, hard, path_remove, authors, reading)
-        settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
-        if known and gold:
-            note_unknown(known, files.items_among(known), gold)
+        settings = {
+            "gold": gold_labels,
+            "threads": threads,
+            "work": work,
+            "resume": resume,
+            "seed": seed,
+        }
+        if gold_labels and gold:
+            note_unknown(gold_labels, files.items_among(gold_labels), gold)
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
         return
@@ -129,12 +137,12 @@ def aggregate(
         format_for(output)  # before anything is computed
     folder = files is None and is_data_folder(paths[0], answers)
     if folder:
-        found = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
+        data = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
-        found = files.read() if files else examine_annotations(paths[0], **reading)
-    annotations = found.annotations
-    if known:
-        note_unknown(known, annotations.items.tolist(), str(gold))
+        data = files.read() if files else examine_annotations(paths[0], **reading)
+    annotations = data.annotations
+    if gold_labels:
+        note_unknown(gold_labels, annotations.items.tolist(), str(gold))
     repeats = int(annotations.repeats.sum())
     if repeats:
         note(
@@ -157,13 +165,13 @@ def aggregate(
         annotations.check_classes("a data set folder")
         typed, strategy = strategy, from_peerannot(strategy) if strategy else None
     if annotations.numeric:
-        how = {"gold": known, "authors": known_authors, "seed": seed}
+        how = {"gold": gold_labels, "authors": known_authors, "seed": seed}
         _aggregate_numbers(paths[0], annotations, strategy, output, save, as_json, **how)
         return
     strategy = strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
-        known = known or dict(found.gold) or None
-        result = _aggregate_classes(annotations, strategy, known, seed, threads, cluster)
+        gold_labels = gold_labels or dict(data.gold) or None
+        result = _aggregate_classes(annotations, strategy, gold_labels, seed, threads, cluster)
     if save:
         result.save(save)
     if folder:
@@ -171,7 +179,7 @@ def aggregate(
     if output or (not as_json and (to or not folder)):
         from ..formats.writers_init import write
 
-        write(result, output or "-", format=to, reading=found)
+        write(result, output or "-", format=to, reading=data)
     if as_json:
         from ..reporting.summary import summarise
 
@@ -202,11 +210,11 @@ def _check_in_parts(
 ) -> None:
     """Refuse options that need all annotations in memory."""
     scale, duplicates, spelling = (reading[name] for name in ("scale", "duplicates", "spelling"))
-    given = {"--to": to, "--hard": hard, "--path-remove": path_remove, "--authors": authors}
-    given[f"--duplicates {duplicates}"] = duplicates != "count"
-    given[f"--spelling {spelling}"] = spelling != "keep"
-    given[f"--scale {scale}"] = scale in ("interval", "ratio")
-    for name, value in given.items():
+    needs_memory = {"--to": to, "--hard": hard, "--path-remove": path_remove, "--authors": authors}
+    needs_memory[f"--duplicates {duplicates}"] = duplicates != "count"
+    needs_memory[f"--spelling {spelling}"] = spelling != "keep"
+    needs_memory[f"--scale {scale}"] = scale in ("interval", "ratio")
+    for name, value in needs_memory.items():
         if value:
             raise OptionError(f"{name} needs all annotations in memory; more with --memory")
 
@@ -262,11 +270,11 @@ def _without_own(
 
     if not annotations.numeric:
         check_authors(as_method(strategy))
-    known = read_authors(authors)
-    kept, n_own = without_own(annotations, known)
-    note_unknown(known, annotations.items.tolist(), authors)
+    author_of = read_authors(authors)
+    remaining, n_own = without_own(annotations, author_of)
+    note_unknown(author_of, annotations.items.tolist(), authors)
     note(f"{n_own} labels of authors on their own items are left out")
-    return kept, known
+    return remaining, author_of
 
 
 def _aggregate_numbers(
@@ -285,10 +293,10 @@ def _aggregate_numbers(
     from ..formats import as_numbers
     from ..formats.writers_init import write
 
-    known = {item: float(value) for item, value in gold.items()} if gold else None
+    gold_values = {item: float(value) for item, value in gold.items()} if gold else None
     numbers = as_numbers(annotations, path)
     with progress_bar("aggregating"):
-        result = estimate(numbers, strategy, gold=known, authors=authors, seed=seed)
+        result = estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
     if save:
         result.save(save)
     if output or not as_json:
@@ -354,13 +362,13 @@ class FileSet:
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
         joined = Joined() if self.reading["spelling"] == "join" else None
         annotations = read_all(rows, classes, self.reading["duplicates"], joined)
-        found = Reading(annotations, "parquet", notes=annotations.left_out.sentences)
+        whole = Reading(annotations, "parquet", notes=annotations.left_out.sentences)
         if joined is not None:
-            found = replace(found, notes=(*found.notes, *joined.notes))
-        found = with_spelling_notes(found, items=not rows.whole["item"])
-        found = with_scale(found, self.reading["scale"], reorder=classes is None)
-        note_reading(found.notes, found.annotations.left_out)
-        return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
+            whole = replace(whole, notes=(*whole.notes, *joined.notes))
+        whole = with_spelling_notes(whole, items=not rows.whole["item"])
+        whole = with_scale(whole, self.reading["scale"], reorder=classes is None)
+        note_reading(whole.notes, whole.annotations.left_out)
+        return with_kinds(whole, self.reading.get("models"), self.reading.get("people"))
 
     def items_among(self, names: Iterable[str]) -> set[str]:
         """Return which of these are items of the table."""
@@ -369,10 +377,12 @@ class FileSet:
         from ..scale.parquet_files import chunks_of, find_files
 
         columns, _ = self._columns_and_classes()
-        asked = pl.Series(list(names), dtype=pl.String).implode()
+        wanted_names = pl.Series(list(names), dtype=pl.String).implode()
         rows = chunks_of(find_files(self.paths), columns, missing="keep")
         items = (chunk.read(("item",))["item"].cast(pl.String) for chunk in rows.chunks)
-        return {name for one in items for name in one.filter(one.is_in(asked)).unique()}
+        return {
+            name for chunk in items for name in chunk.filter(chunk.is_in(wanted_names)).unique()
+        }
 
     def aggregate(
         self,
@@ -394,7 +404,7 @@ class FileSet:
             note("beyond memory, or on a cluster, the default is -s dawid-skene")
         columns, classes = self._columns_and_classes()
         with progress_bar("aggregating") as progress:
-            done = aggregate_files(
+            result = aggregate_files(
                 self.paths,
                 strategy,
                 output,
@@ -407,29 +417,29 @@ class FileSet:
                 on_round=iterations(progress),
                 **settings,
             )
-        data = done.annotations
+        data = result.annotations
         people = data.annotators, data.labels_per_annotator
         for sentence in spelling_notes_of_counts(data.classes, data.labels_per_class, *people):
             note(sentence)
         if save:
-            done.save(save)
-        left_out = rows_in(find_files(self.paths)) - len(done.annotations)
+            result.save(save)
+        left_out = rows_in(find_files(self.paths)) - len(result.annotations)
         if left_out:
             missing = LeftOut({"without an item, an annotator or a label": left_out})
             note_reading(missing.sentences, missing)
-        if done.trace and not done.converged:
-            note(f"not converged after {len(done.trace)} iterations; more with max_iter")
+        if result.trace and not result.converged:
+            note(f"not converged after {len(result.trace)} iterations; more with max_iter")
         if as_json:
             show_json(
                 {
-                    "method": done.method,
-                    "n_items": done.annotations.n_items,
-                    "n_annotators": done.annotations.n_annotators,
-                    "n_labels": len(done.annotations),
-                    "classes": done.annotations.classes.tolist(),
-                    "converged": done.converged,
-                    "rounds": len(done.trace),
-                    "trace": list(done.trace),
+                    "method": result.method,
+                    "n_items": result.annotations.n_items,
+                    "n_annotators": result.annotations.n_annotators,
+                    "n_labels": len(result.annotations),
+                    "classes": result.annotations.classes.tolist(),
+                    "converged": result.converged,
+                    "rounds": len(result.trace),
+                    "trace": list(result.trace),
                 }
             )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 @click.command("open")
 @click.argument("path")
 @options(
-    *("show", "no_browser", "arbiter", "tls_cert", "tls_key", "recover"),
-    *(*ANSWERS, *READING, *KINDS, "seed"),
+    (
+        *("show", "no_browser", "arbiter", "tls_cert", "tls_key", "recover"),
+        *(*ANSWERS, *READING, *KINDS, "seed"),
+    ),
     strategy="auto",
     target=0.95,
     reviews=1,
@@ -96,6 +100,8 @@ def open(  # noqa: A001
                 reviews=reviews,
                 seed=seed,
                 progress=progress,
+                command=aggregate_command,
+                scope=partial(click.Context, click.get_current_context().command),
             )
         for sentence in workbench.skipped:
             note(f"{sentence} This is skipped; What if takes it back.")
@@ -115,6 +121,12 @@ def open(  # noqa: A001
         key=tls_key,
         say=note,
     )
+
+
+def aggregate_command(settings: Mapping[str, str]) -> list[str]:
+    """Return the command that repeats a fit of the workbench."""
+    flags = [word for name, value in settings.items() for word in (f"--{name}", value)]
+    return ["dissensus", "aggregate", "annotations.csv", *flags]
 
 
 def _folder(path: Path, inputs: str | None) -> Path:

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.argument("second", required=False)
 @options(
-    *("truth", "inputs --texts", "show", "annotators", "tendency", "waum", "by"),
-    *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
+    (
+        *("truth", "inputs --texts", "show", "annotators", "tendency", "waum", "by"),
+        *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
+    ),
     target=0.95,
     strategy="auto",
     output="report.html",

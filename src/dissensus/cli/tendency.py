@@ -25,8 +25,18 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("path")
 @options(
-    *("annotations --answers", "column", "frames", "sound", "raw", "only --items", "top --most"),
-    *("among --annotators", *READING, "json", "seed"),
+    (
+        *(
+            "annotations --answers",
+            "column",
+            "frames",
+            "sound",
+            "raw",
+            "only --items",
+            "top --most",
+        ),
+        *("among --annotators", *READING, "json", "seed"),
+    ),
     output="maps",
     only=Computed("the first items"),
     top=12,
@@ -73,13 +83,13 @@ def map_(
 
     estimator = asked(TendencyClassifier.load(model), question)
     query_model(estimator.model_)  # before anything is read
-    chosen = estimator.annotator_codes(split_names(among))
+    codes = estimator.annotator_codes(split_names(among))
     items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
     inputs = read_inputs(path, items, column=column, frames=frames, sound=sound)
-    given = None
+    crowd = None
     if annotations:
-        given = read_annotations(annotations, question=question, **reading)
-        given = given.subset(items=np.isin(given.items, items))
+        crowd = read_annotations(annotations, question=question, **reading)
+        crowd = crowd.subset(items=np.isin(crowd.items, items))
     with progress_bar("encoding") as progress:
         features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
     texts = inputs.kind == "texts"  # whose encoder knows the subwords
@@ -90,8 +100,8 @@ def map_(
         items=items,
         annotators=estimator.annotators_,
         classes=estimator.classes_,
-        chosen=chosen,
-        annotations=given,
+        chosen=codes,
+        annotations=crowd,
         encoder=encoder_for(estimator.encoder, inputs) if texts else None,
         layers=over,
         raw=raw,
@@ -137,8 +147,10 @@ tendency.add_command(map_)
 @tendency.command()
 @click.argument("path")
 @options(
-    *("column", "frames", "sound", "encoder", "annotators --metadata", "checkpoints"),
-    *(*READING, "time_limit", "json", "seed"),
+    (
+        *("column", "frames", "sound", "encoder", "annotators --metadata", "checkpoints"),
+        *(*READING, "time_limit", "json", "seed"),
+    ),
     output=REQUIRED,
     inputs=REQUIRED,
     strategy=Computed("auto; query for several questions"),
@@ -172,20 +184,20 @@ def fit(
     from ..deep.nn.reading import read_inputs
     from ..registry import tendencies
 
-    several = question is not None and "," in question
-    strategy = strategy or ("query" if several else "auto")
+    has_several = question is not None and "," in question
+    strategy = strategy or ("query" if has_several else "auto")
     tendencies.create(strategy)  # before anything is read
-    questions = read_questions(path, question or "", **reading) if several else {}
+    questions = read_questions(path, question or "", **reading) if has_several else {}
     annotations = (
         next(iter(questions.values()))
-        if several
+        if has_several
         else read_annotations(path, question=question, **reading)
     )
     x = read_inputs(inputs, annotations.items, column=column, frames=frames, sound=sound)
-    known = _read_annotators(annotators)
-    estimator = _fit(questions or annotations, x, strategy, encoder, known, seed, checkpoints)
+    metadata = _read_annotators(annotators)
+    estimator = _fit(questions or annotations, x, strategy, encoder, metadata, seed, checkpoints)
     estimator.save(output)
-    n_labels = sum(map(len, questions.values())) if several else len(annotations)
+    n_labels = sum(map(len, questions.values())) if has_several else len(annotations)
     n_annotators = len(estimator.annotators_)
     members = getattr(estimator.model_, "members", ())
     weight = getattr(estimator.model_, "weight", ())
@@ -216,7 +228,7 @@ def fit(
 @click.argument("model")
 @click.argument("inputs")
 @options(
-    *("column", "frames", "sound", "question", "among --annotators"),
+    ("column", "frames", "sound", "question", "among --annotators"),
     output="-",
     among=Computed("all annotators"),
 )
@@ -268,8 +280,10 @@ def predict(
 @tendency.command()
 @click.argument("path")
 @options(
-    *("column", "frames", "sound", "load --model", "encoder", "annotators --metadata"),
-    *(*READING, "time_limit", "json", "seed"),
+    (
+        *("column", "frames", "sound", "load --model", "encoder", "annotators --metadata"),
+        *(*READING, "time_limit", "json", "seed"),
+    ),
     inputs=REQUIRED,
     strategies=Computed("auto"),
     held_out=0.2,
@@ -326,18 +340,18 @@ def evaluate(
         title = f"{load} on {len(annotations)} labels, {annotations.n_items} items"
     else:
         train, test = _split(annotations, held_out, seed)
-        known = _read_annotators(annotators)
+        metadata = _read_annotators(annotators)
         scores, learned = {}, annotations.take(train)
         tokens = any(tendencies.create(spec).needs_tokens(learned) for spec in specs)
         with progress_bar("encoding") as progress:  # once, for all methods
             features = features_of(x, encoder, tokens=tokens, seed=seed, progress=progress)
-        there, given = features.take(test), annotations.take(test)
+        held_out_features, held_out_labels = features.take(test), annotations.take(test)
         for spec in specs:
-            estimator = _fit(learned, features.take(train), spec, encoder, known, seed)
-            scores[spec] = estimator.evaluate(there, given, **options)
-        title = f"{len(given)} labels on {len(test)} of {annotations.n_items} items"
+            estimator = _fit(learned, features.take(train), spec, encoder, metadata, seed)
+            scores[spec] = estimator.evaluate(held_out_features, held_out_labels, **options)
+        title = f"{len(held_out_labels)} labels on {len(test)} of {annotations.n_items} items"
     if as_json:
-        show_json({name: each.as_dict() for name, each in scores.items()})
+        show_json({name: method_scores.as_dict() for name, method_scores in scores.items()})
     else:
         _print(scores, title)
 
@@ -403,8 +417,8 @@ def _score_model(
         estimator.method: log_probability,
     }
     return {
-        name: score(test, each, seed=estimator.seed, **options)
-        for name, each in predictions.items()
+        name: score(test, log_probability, seed=estimator.seed, **options)
+        for name, log_probability in predictions.items()
     }
 
 
@@ -413,11 +427,14 @@ def _print(scores: dict[str, Any], title: str) -> None:
 
     from rich.box import SIMPLE
 
-    summaries = {name: each.summary() for name, each in scores.items()}
+    summaries = {name: method_scores.summary() for name, method_scores in scores.items()}
     ordered = any(not isnan(summary["mae"]) for summary in summaries.values())
-    shown = {key: head for key, head in _SHOWN.items() if key != "mae" or ordered}
-    rows = [(name, *(number(summary[key]) for key in shown)) for name, summary in summaries.items()]
-    columns = ("method", *(f">{head}" for head in shown.values()))
+    columns_shown = {key: head for key, head in _SHOWN.items() if key != "mae" or ordered}
+    rows = [
+        (name, *(number(summary[key]) for key in columns_shown))
+        for name, summary in summaries.items()
+    ]
+    columns = ("method", *(f">{head}" for head in columns_shown.values()))
     print_table(columns, rows, title, box=SIMPLE)
     summary = list(summaries.values())[-1]
     pairs, people = int(summary["n_pairs_used"]), int(summary["n_annotators"])
