@@ -5,7 +5,7 @@ Media are images, sounds and videos that texts name, inside the folder of the da
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ..base.arrays import Integers
+from ..errors import DataError
 from ..quality.sections import shortened
 from ..reporting.details import votes_of
 from .decisions import STATUSES
@@ -283,3 +284,23 @@ def files_by_item(folder: Path, items: list[str]) -> dict[str, str]:
             files.setdefault(path.stem, path.name)
             files[path.name] = path.name
     return {item: files[item] for item in items if item in files}
+
+
+def as_named(text: str, names: Collection[str]) -> str:
+    r"""Return the name that a field of a form stands for: browsers send line breaks as CR LF.
+
+    >>> as_named("one\r\ntwo", {"one\ntwo", "three"})
+    'one\ntwo'
+    """
+    if "\n" not in text and "\r" not in text:
+        return text
+    matches = [name for name in names if _lines(name) == _lines(text)]
+    if len(matches) > 1:
+        raise DataError(
+            f"{len(matches)} names differ from {text!r} in line breaks only; rename them"
+        )
+    return matches[0] if matches else text
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -26,6 +26,9 @@ from ..planning.label_errors import Checked
 from ..reporting.report import Report, report_labels
 from .decisions import OPEN, Changes, Decisions
 
+_MOVED = 0.005  # change of an annotator's accuracy worth a word
+_NAMED = 2  # annotators in one message
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -258,3 +261,32 @@ class Present:
         new = (labels == label) - stated if has_label else np.zeros(len(labels))
         np.add.at(self.accuracy, people, (new - was) / size)
         self.touched[people] |= has_label
+
+
+def changes_in_words(old: Fit, new: Fit) -> str:
+    """Return what a fit changed, in a sentence."""
+    labels = dict(zip(old.annotations.items.tolist(), old.report.result.labels, strict=True))
+    pairs = zip(new.annotations.items.tolist(), new.report.result.labels, strict=True)
+    differ = [item for item, label in pairs if labels.get(item, label) != label]
+    changed = sum(item not in new.gold for item in differ)
+    decided = len(differ) - changed
+    words = [f"{changed} other labels changed" if changed != 1 else "1 other label changed"]
+    if decided:
+        words.insert(0, f"{decided} decided label{'s' * (decided > 1)} replaced the inferred one")
+    moved = []
+    old_accuracy, new_accuracy = (
+        compared.report.result.annotators["agreement"] for compared in (old, new)
+    )
+    for name, code in new.people.items():
+        old_code = old.people.get(name)
+        if old_code is not None:
+            old_share, new_share = old_accuracy[old_code], new_accuracy[code]
+            if abs(new_share - old_share) >= _MOVED:
+                moved.append(
+                    (
+                        abs(new_share - old_share),
+                        f"{name}'s accuracy {old_share:.2f} → {new_share:.2f}",
+                    )
+                )
+    words += [text for _, text in sorted(moved, key=lambda pair: -pair[0])[:_NAMED]]
+    return f"{'; '.join(words)}."

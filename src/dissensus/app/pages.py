@@ -26,12 +26,12 @@ from ..pages.wording import amount, percent
 from ..quality.sections import MAX_ANNOTATORS
 from ..registry import aggregators
 from . import exports
-from .browse import SORTS, VOTES, Catalogue, Filter, detail, media_of
+from .browse import SORTS, VOTES, Catalogue, Filter, as_named, detail, media_of
 from .decisions import DISPUTED, STATUSES, Changes, fingerprint
 from .fits import Fit
 from .guard import Session
 from .journal import Entry
-from .workbench import Workbench, as_named
+from .workbench import Workbench
 
 _SHOWN = 100  # items in lists of changes
 _CHARTS = ("classes", "confidence", "annotators")
@@ -270,7 +270,7 @@ class Pages:
 
     def take_home(self, session: Session, _query: Query) -> str:
         """Return what can be exported."""
-        fit, command = self.workbench.present.fit, self.workbench.command
+        fit, command = self.workbench.present.fit, self.workbench.caller.command
         titles = {name: title for name, (title, _) in exports.OF_FIT.items()}
         if command is None:
             del titles["script"]

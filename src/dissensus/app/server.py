@@ -210,11 +210,13 @@ class Handlers:
         if name == "journal":
             return _sent(exports.journal_table(workbench.entries()))
         is_script = name == "script"
-        if name not in ("labels", "all", *exports.OF_FIT) or (is_script and not workbench.command):
+        if name not in ("labels", "all", *exports.OF_FIT) or (
+            is_script and not workbench.caller.command
+        ):
             return PlainTextResponse("There is no such export.\n", 404)
         if not workbench.settled and not workbench.settle(_WAIT):
             return PlainTextResponse(f"{_why_not(workbench.problem)}\n", 503)
-        fit, command = workbench.present.fit, workbench.command
+        fit, command = workbench.present.fit, workbench.caller.command
         if name == "labels":
             return _sent(exports.labels(fit, form.fields.get("format", "long")))
         if name == "all":
@@ -292,7 +294,7 @@ def _answering(handler: Handler, pages: Pages) -> Callable[[Request], Awaitable[
     """Return an endpoint that runs a handler in a thread and shows its errors as pages."""
 
     def run(form: Form) -> Response:
-        with pages.workbench.scope():
+        with pages.workbench.caller.scope():
             try:
                 return handler(form)
             except DissensusError as problem:

@@ -10,7 +10,7 @@ import json
 import math
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
@@ -28,9 +28,10 @@ from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
 from ..planning.label_errors import Checked, LabelErrors
 from ..registry import aggregators
+from .browse import as_named
 from .decisions import DECIDED, DISPUTED, Changes, Decisions, Effect, as_meant, effect, fingerprint
 from .exports import Command
-from .fits import Fit, Present, fit
+from .fits import Fit, Present, changes_in_words, fit
 from .journal import USED, VERDICTS, Entry, Journal, RequestError
 
 _QUIET, _LONGEST = 1.0, 10.0  # seconds without a decision before a fit, and at most
@@ -38,8 +39,13 @@ _POLL = 2.0  # seconds between two looks at the file
 _RESERVED = 300.0  # seconds that an item is kept for a reviewer
 _LONG = 600.0  # seconds; a longer decision was a break
 _TIMED = 20  # decisions from which the time per item is known
-_MOVED = 0.005  # change of an annotator's accuracy worth a word
-_NAMED = 2  # annotators in one message
+
+
+class Caller(NamedTuple):
+    """What who started the workbench knows: how a command is written, and messages."""
+
+    command: Command | None = None  # the words of `aggregate` with settings
+    scope: Callable[[], AbstractContextManager[Any]] = nullcontext  # of a request or a fit
 
 
 class Assignment(NamedTuple):
@@ -109,10 +115,8 @@ class Workbench:
         How many reviewers decide on every item.
     progress
         Called with the number of completed steps of the first fit and their total.
-    command
-        Returns the words of the command `aggregate` with settings, for what people take home.
-    scope
-        A context in which every request is answered and every fit is made.
+    caller
+        What who started the workbench knows.
     """
 
     def __init__(
@@ -128,11 +132,10 @@ class Workbench:
         reviews: int = 1,
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
-        command: Command | None = None,
-        scope: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        caller: Caller | None = None,
     ) -> None:
         self.load, self.journal, self.name = load, journal, name
-        self.command, self.scope = command, scope
+        self.caller = caller or Caller()
         self.source, self.folder, self.method = source, folder, method
         self.target, self.reviews, self.seed = target, reviews, seed
         self.reading = load()
@@ -244,11 +247,11 @@ class Workbench:
                 )
             if time.monotonic() - looked >= _POLL:
                 looked = time.monotonic()
-                with self.scope():
+                with self.caller.scope():
                     self._look_at_file()
             if waiting and due:
                 since = None
-                with self.scope():
+                with self.caller.scope():
                     self._fit_again()
 
     def _fit_again(self) -> None:
@@ -607,52 +610,3 @@ def _decisions(entries: list[Entry], reading: Reading, *, with_changes: bool = T
     return Decisions(
         (entry for entry in meant if with_changes or entry.kind != "change"), annotations
     )
-
-
-def as_named(text: str, names: Collection[str]) -> str:
-    r"""Return the name that a field of a form stands for: browsers send line breaks as CR LF.
-
-    >>> as_named("one\r\ntwo", {"one\ntwo", "three"})
-    'one\ntwo'
-    """
-    if "\n" not in text and "\r" not in text:
-        return text
-    matches = [name for name in names if _lines(name) == _lines(text)]
-    if len(matches) > 1:
-        raise DataError(
-            f"{len(matches)} names differ from {text!r} in line breaks only; rename them"
-        )
-    return matches[0] if matches else text
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def changes_in_words(old: Fit, new: Fit) -> str:
-    """Return what a fit changed, in a sentence."""
-    labels = dict(zip(old.annotations.items.tolist(), old.report.result.labels, strict=True))
-    pairs = zip(new.annotations.items.tolist(), new.report.result.labels, strict=True)
-    differ = [item for item, label in pairs if labels.get(item, label) != label]
-    changed = sum(item not in new.gold for item in differ)
-    decided = len(differ) - changed
-    words = [f"{changed} other labels changed" if changed != 1 else "1 other label changed"]
-    if decided:
-        words.insert(0, f"{decided} decided label{'s' * (decided > 1)} replaced the inferred one")
-    moved = []
-    old_accuracy, new_accuracy = (
-        compared.report.result.annotators["agreement"] for compared in (old, new)
-    )
-    for name, code in new.people.items():
-        old_code = old.people.get(name)
-        if old_code is not None:
-            old_share, new_share = old_accuracy[old_code], new_accuracy[code]
-            if abs(new_share - old_share) >= _MOVED:
-                moved.append(
-                    (
-                        abs(new_share - old_share),
-                        f"{name}'s accuracy {old_share:.2f} → {new_share:.2f}",
-                    )
-                )
-    words += [text for _, text in sorted(moved, key=lambda pair: -pair[0])[:_NAMED]]
-    return f"{'; '.join(words)}."

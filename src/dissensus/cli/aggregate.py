@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..base.engine import Engine
     from ..formats import Reading
-    from ..result import Aggregation
+    from ..result import Aggregation, Estimation
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
@@ -93,56 +93,95 @@ def aggregate(
       dissensus aggregate answers.csv -o labels.csv
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
+    from ..base.engine import Local
+
     paths = paths or (".",)
+    answer_reading = None
     if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
         answer_reading = examine_answers(paths[0], **reading)
-        if answer_reading is not None:
-            from . import _answers
+    if answer_reading is not None:
+        from . import _answers
 
-            unused = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-            _answers.refuse(unused, answer_reading.answers.kind)
-            how: dict[str, Any] = {
-                "strategy": strategy,
-                "favour": favour,
-                "gold": gold,
-                "save": save,
-            }
-            how |= {"inputs": reading["inputs"], "output": output, "to": to, "threads": threads}
-            _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **how)
-            return
+        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
+        _answers.refuse(for_classes, answer_reading.answers.kind)
+        settings = {"strategy": strategy, "favour": favour, "gold": gold, "save": save, "to": to}
+        settings |= {"inputs": reading["inputs"], "output": output}
+        _answers.aggregate(
+            answer_reading.answers, as_json=as_json, seed=seed, threads=threads, **settings
+        )
+        return
     if favour:
         raise OptionError("--favour is for spans, boxes and points")
     reading = class_options(paths[0], reading)
     gold_labels = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
-        _check_in_parts(to, hard, path_remove, authors, reading)
-        settings = {
-            "gold": gold_labels,
-            "threads": threads,
-            "work": work,
-            "resume": resume,
-            "seed": seed,
-        }
+        _check_in_parts(reading, to=to, hard=hard, path_remove=path_remove, authors=authors)
         if gold_labels and gold:
             note_unknown(gold_labels, files.items_among(gold_labels), gold)
+        run: Any = {"gold": gold_labels, "threads": threads, "work": work, "resume": resume}
         with _cluster(engine, address, threads) as cluster:
-            files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
+            files.aggregate(strategy, output, cluster, save=save, as_json=as_json, seed=seed, **run)
         return
-    if resume:
-        raise OptionError("--resume is for Parquet files; nothing else is left unfinished")
-    if output and output != "-" and to is None:
-        from ..formats.sources import format_for
-
-        format_for(output)  # before anything is computed
-    folder = files is None and is_data_folder(paths[0], answers)
-    if folder:
+    _check_whole(output, to, resume=resume)
+    is_folder = files is None and is_data_folder(paths[0], answers)
+    if is_folder:
         data = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
         data = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = data.annotations
     if gold_labels:
         note_unknown(gold_labels, annotations.items.tolist(), str(gold))
+    _note_what_counts(annotations, strategy)
+    annotations = without_removed(annotations, path_remove)
+    author_of, typed = None, strategy
+    if authors:
+        annotations, author_of = _without_own(annotations, authors, strategy or "auto")
+    if is_folder:
+        from ..registry import from_peerannot
+
+        annotations.check_classes("a data set folder")
+        strategy = from_peerannot(strategy) if strategy else None
+    known: Any = {"gold": gold_labels, "authors": author_of, "seed": seed}
+    if annotations.numeric:
+        values = _estimate(paths[0], annotations, strategy, **known)
+        _write_numbers(values, output, save=save, as_json=as_json)
+        return
+    with _cluster(engine, address, threads) as cluster:
+        gold_labels = gold_labels or dict(data.gold) or None
+        result = _aggregate_classes(
+            annotations,
+            strategy or "auto",
+            gold=gold_labels,
+            seed=seed,
+            engine=cluster or Local(threads),
+        )
+    if save:
+        result.save(save)
+    if is_folder:
+        _write_folder_labels(paths[0], result, typed or "auto", hard=hard, metadata=metadata)
+    if output or (not as_json and (to or not is_folder)):
+        from ..formats.writers_init import write
+
+        write(result, output or "-", format=to, reading=data)
+    if as_json:
+        from ..reporting.summary import summarise
+
+        show_json(summarise(annotations, result).as_dict())
+
+
+def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
+    """Refuse what is for Parquet files, and an output of no known format, before any work."""
+    if resume:
+        raise OptionError("--resume is for Parquet files; nothing else is left unfinished")
+    if output and output != "-" and to is None:
+        from ..formats.sources import format_for
+
+        format_for(output)
+
+
+def _note_what_counts(annotations: Annotations, strategy: str | None) -> None:
+    """Say that repeated labels and those of models count like all others."""
     repeats = int(annotations.repeats.sum())
     if repeats:
         note(
@@ -154,36 +193,6 @@ def aggregate(
             "the labels of models count like those of people here, and models share errors; "
             "-s judge-pool weights them"
         )
-    if path_remove:
-        annotations = without_removed(annotations, path_remove)
-    known_authors = None
-    if authors:
-        annotations, known_authors = _without_own(annotations, authors, strategy or "auto")
-    if folder:
-        from ..registry import from_peerannot
-
-        annotations.check_classes("a data set folder")
-        typed, strategy = strategy, from_peerannot(strategy) if strategy else None
-    if annotations.numeric:
-        how = {"gold": gold_labels, "authors": known_authors, "seed": seed}
-        _aggregate_numbers(paths[0], annotations, strategy, output, save, as_json, **how)
-        return
-    strategy = strategy or "auto"
-    with _cluster(engine, address, threads) as cluster:
-        gold_labels = gold_labels or dict(data.gold) or None
-        result = _aggregate_classes(annotations, strategy, gold_labels, seed, threads, cluster)
-    if save:
-        result.save(save)
-    if folder:
-        _write_folder_labels(paths[0], result, typed or strategy, hard, metadata)
-    if output or (not as_json and (to or not folder)):
-        from ..formats.writers_init import write
-
-        write(result, output or "-", format=to, reading=data)
-    if as_json:
-        from ..reporting.summary import summarise
-
-        show_json(summarise(annotations, result).as_dict())
 
 
 def _file_set(
@@ -201,16 +210,10 @@ def _file_set(
     return FileSet(paths, memory, reading)
 
 
-def _check_in_parts(
-    to: str | None,
-    hard: bool,
-    path_remove: str | None,
-    authors: str | None,
-    reading: dict[str, Any],
-) -> None:
+def _check_in_parts(reading: dict[str, Any], **options: Any) -> None:
     """Refuse options that need all annotations in memory."""
     scale, duplicates, spelling = (reading[name] for name in ("scale", "duplicates", "spelling"))
-    needs_memory = {"--to": to, "--hard": hard, "--path-remove": path_remove, "--authors": authors}
+    needs_memory = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
     needs_memory[f"--duplicates {duplicates}"] = duplicates != "count"
     needs_memory[f"--spelling {spelling}"] = spelling != "keep"
     needs_memory[f"--scale {scale}"] = scale in ("interval", "ratio")
@@ -235,15 +238,15 @@ def _cluster(
 def _aggregate_classes(
     annotations: Annotations,
     strategy: str,
+    *,
     gold: dict[str, str] | None,
     seed: int,
-    threads: int | None,
-    cluster: Engine | None,
+    engine: Engine,
 ) -> Aggregation:
+    """Return the labels of a method, and print its notes."""
     from ..aggregation import as_method
-    from ..base.engine import Local
 
-    method, engine = as_method(strategy), cluster or Local(threads)
+    method = as_method(strategy)
     with progress_bar("aggregating") as progress:
         result = method.fit(
             annotations, gold=gold, seed=seed, engine=engine, progress=iterations(progress)
@@ -277,26 +280,30 @@ def _without_own(
     return remaining, author_of
 
 
-def _aggregate_numbers(
+def _estimate(
     path: str,
     annotations: Annotations,
     strategy: str | None,
-    output: str | None,
-    save: str | None,
-    as_json: bool,
     *,
     gold: dict[str, str] | None,
     authors: dict[str, str] | None,
     seed: int,
-) -> None:
+) -> Estimation:
+    """Return the values of numbers."""
     from ..aggregation.numbers import estimate
     from ..formats import as_numbers
-    from ..formats.writers_init import write
 
     gold_values = {item: float(value) for item, value in gold.items()} if gold else None
     numbers = as_numbers(annotations, path)
     with progress_bar("aggregating"):
-        result = estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
+        return estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
+
+
+def _write_numbers(
+    result: Estimation, output: str | None, *, save: str | None, as_json: bool
+) -> None:
+    from ..formats.writers_init import write
+
     if save:
         result.save(save)
     if output or not as_json:
@@ -305,9 +312,9 @@ def _aggregate_numbers(
         show_json(
             {
                 "method": result.method,
-                "n_items": annotations.n_items,
-                "n_annotators": annotations.n_annotators,
-                "n_labels": len(annotations),
+                "n_items": result.annotations.n_items,
+                "n_annotators": result.annotations.n_annotators,
+                "n_labels": len(result.annotations),
                 "converged": result.converged,
                 "rounds": len(result.trace),
             }
@@ -315,7 +322,7 @@ def _aggregate_numbers(
 
 
 def _write_folder_labels(
-    path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
+    path: str, result: Aggregation, strategy: str, *, hard: bool, metadata: str | None
 ) -> None:
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..formats.tools.peerannot import read_metadata, write_glad, write_labels, write_undecided

@@ -123,9 +123,9 @@ def agree(
             note(f"drawn to {chart}")
     if output:
         _write(rows, output)
-    camps_found = (
-        camps(annotations, ordered=annotations.scale != "nominal", seed=seed) if pairs else None
-    )
+    camps_found = None
+    if pairs:
+        camps_found = camps(annotations, ordered=annotations.scale != "nominal", seed=seed)
     kinds = () if multiple else agreement.agreement_by_kind(annotations, weights)
     if as_json:
         paired: dict[str, Any] = {"kinds": [kind._asdict() for kind in kinds]} if kinds else {}

@@ -45,6 +45,24 @@ _WAUM_FILES = ("waum.csv", "score_per_worker.json", "aum_per_worker.json")
 
 
 @dataclass(frozen=True)
+class View:
+    """How scores are shown: a table in a file, JSON, the first rows on the terminal, a chart."""
+
+    output: str | None
+    top: int  # rows on the terminal
+    as_json: bool
+    draw: Callable[[Callable[[Any], Any]], None]
+
+    def show(self, table: Table, content: Callable[[], Any], print_: Callable[[], None]) -> None:
+        """Write a table; print its content as JSON or for people."""
+        write_table(table, self.output)
+        if self.as_json:
+            show_json(content())
+        elif not self.output:
+            print_()
+
+
+@dataclass(frozen=True)
 class HardItems:
     """A score that trains a network, and its options."""
 
@@ -58,23 +76,14 @@ class HardItems:
     topk: int
     network: Network
 
-    def identify(
-        self,
-        reading: Reading,
-        context: ScoreContext,
-        *,
-        output: str | None,
-        draw: Callable[[Callable[[Any], Any]], None],
-        top: int,
-        as_json: bool,
-    ) -> None:
+    def identify(self, reading: Reading, context: ScoreContext, view: View) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
         from ..base.names import indices_of
         from ..formats.sources import format_for
         from ..quality.scores import Scored, score
 
-        if output and output != "-":
-            format_for(output)  # before anything is computed
+        if view.output and view.output != "-":
+            format_for(view.output)  # before anything is computed
         annotations = context.annotations
         data = read_data(
             self.path, annotations, self.network, examined=reading, metadata=self.metadata
@@ -94,14 +103,14 @@ class HardItems:
             return
         files = self._write(hard, data, reading, folder)
         scored = Scored(self.score, data.annotations.items, hard.score)
-        write_table(hard.table(), output)
-        draw(lambda pairs: pairs.item_pair(hard, score(data.annotations, "entropy")))
-        if as_json:
+        write_table(hard.table(), view.output)
+        view.draw(lambda pairs: pairs.item_pair(hard, score(data.annotations, "entropy")))
+        if view.as_json:
             summary = {"epochs": hard.epochs, "learned": hard.learned, "files": files}
             show_json(score_json(scored) | {"too_hard": hard.too_hard.tolist()} | summary)
             return
-        if not output:
-            print_score(scored, top)
+        if not view.output:
+            print_score(scored, view.top)
         if hard.learned <= hard.common:
             note(
                 f"the network predicts {hard.learned:.0%} of the labels, and one class has "
@@ -304,80 +313,96 @@ def identify(
     """
     from ..quality import scores
 
-    given = _other_answers(path, answers, reading | {"inputs": network.inputs})
-    if given is not None:
+    answer_reading = _other_answers(path, answers, reading | {"inputs": network.inputs})
+    if answer_reading is not None:
         from . import _answers
 
-        kind = given.answers.kind
-        refused = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(refused, kind)
-        how: dict[str, Any] = {
-            "strategy": score,
-            "gold": gold,
-            "inputs": network.inputs,
-            "items": items,
-        }
-        _answers.identify(given.answers, output=output, top=top, as_json=as_json, seed=seed, **how)
+        for_classes = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
+        _answers.refuse(for_classes, answer_reading.answers.kind)
+        settings: Any = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
+        settings |= {"output": output, "top": top, "as_json": as_json, "seed": seed}
+        _answers.identify(answer_reading.answers, **settings)
         return
     reading = class_options(path, reading)
-    chosen = scores.find_score(score) if score else None
-    draw = _chart(chart, rules, chosen)
-    if items and chosen:
+    wanted_score = scores.find_score(score) if score else None
+    view = View(output, top, as_json, _chart(chart, rules, wanted_score))
+    if items and wanted_score:
         raise click.UsageError("--items shows all scores of items; give it without -s")
-    folder = is_data_folder(path, answers)
-    found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
-    annotations = found.annotations
-    if items or chosen or rules:
-        part = "--items" if items else "-s" if chosen else "--drop"
+    is_folder = is_data_folder(path, answers)
+    examined = examine_folder(
+        path, reading, answers=answers, metadata=metadata, n_classes=n_classes
+    )
+    annotations = examined.annotations
+    if items or wanted_score or rules:
+        part = "--items" if items else "-s" if wanted_score else "--drop"
         annotations.check_classes(f"identify with {part}", "identify without it")
-    asked = scores.ScoreContext(
+    context = scores.ScoreContext(
         annotations,
         consensus,
         gold=read_known(gold, annotations),
         matrices=_read_matrices(matrix_file),
-        rounds=rounds if rounds or not folder else 50,
+        rounds=rounds if rounds or not is_folder else 50,
         probabilities=read_probabilities(probabilities, annotations),
         communities=communities,
         seed=seed,
     )
-
-    def show(table: Table, content: Callable[[], Any], print_: Callable[[], None]) -> None:
-        write_table(table, output)
-        if as_json:
-            show_json(content())
-        elif not output:
-            print_()
-
     if rules:
-        _drop(asked, rules, output, as_json)
-    elif chosen and chosen.trains:
+        _drop(context, rules, output, as_json)
+    elif wanted_score and wanted_score.trains:
         hard = HardItems(
-            *(chosen, path, folder, metadata, hard_labels, use_pleiss, alpha, topk or 1, network)
+            score=wanted_score,
+            path=path,
+            is_folder=is_folder,
+            metadata=metadata,
+            hard_labels=hard_labels,
+            pleiss=use_pleiss,
+            alpha=alpha,
+            topk=topk or 1,
+            network=network,
         )
-        hard.identify(found, asked, output=output, draw=draw, top=top, as_json=as_json)
-    elif chosen:
-        with progress_bar("scoring"):
-            scored = scores.score(asked, chosen.name)
-        draw(lambda pairs: pairs.score_pair(scored, scores.score(asked, _partner(chosen))))
-        if folder:
-            _write_as_peerannot(path, scored, asked)
-        show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, top))
+        hard.identify(examined, context, view)
+    elif wanted_score:
+        _show_score(context, wanted_score, view, path if is_folder else None)
     elif items:
-        table = dict(asked.items.table())
-        two = (scores.score(asked, name) for name in ("confidence", "entropy"))
-        draw(lambda pairs: pairs.score_pair(*two))
-        if asked.probabilities is not None:
-            table["crowdlab_label"] = asked.quality.labels
-            table["consensus_quality"] = asked.quality.consensus_quality
-        show(table, lambda: as_rows(table), lambda: print_items(table, top))
+        _show_items(context, view)
     else:
-        with progress_bar("scoring annotators") as progress:
-            identified = asked.identified(models=latent, copying=copying, progress=progress)
-        draw(lambda pairs: pairs.annotator_pair(identified))
-        table = dict(identified.table())
-        if probabilities:
-            table["annotator_quality"] = asked.quality.annotator_quality
-        show(table, identified.as_dict, lambda: print_annotators(identified, top))
+        _show_annotators(context, view, models=latent, copying=copying)
+
+
+def _show_score(context: ScoreContext, score: Score, view: View, folder: str | None) -> None:
+    """Show one score, and write it into a data set folder as peerannot does."""
+    from ..quality import scores
+
+    with progress_bar("scoring"):
+        scored = scores.score(context, score.name)
+    view.draw(lambda pairs: pairs.score_pair(scored, scores.score(context, _partner(score))))
+    if folder is not None:
+        _write_as_peerannot(folder, scored, context)
+    view.show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, view.top))
+
+
+def _show_items(context: ScoreContext, view: View) -> None:
+    """Show all scores of items."""
+    from ..quality import scores
+
+    table = dict(context.items.table())
+    pair = (scores.score(context, name) for name in ("confidence", "entropy"))
+    view.draw(lambda pairs: pairs.score_pair(*pair))
+    if context.probabilities is not None:
+        table["crowdlab_label"] = context.quality.labels
+        table["consensus_quality"] = context.quality.consensus_quality
+    view.show(table, lambda: as_rows(table), lambda: print_items(table, view.top))
+
+
+def _show_annotators(context: ScoreContext, view: View, *, models: bool, copying: bool) -> None:
+    """Show all scores of annotators, with a verdict on each."""
+    with progress_bar("scoring annotators") as progress:
+        identified = context.identified(models=models, copying=copying, progress=progress)
+    view.draw(lambda pairs: pairs.annotator_pair(identified))
+    table = dict(identified.table())
+    if context.probabilities is not None:
+        table["annotator_quality"] = context.quality.annotator_quality
+    view.show(table, identified.as_dict, lambda: print_annotators(identified, view.top))
 
 
 @click.command()

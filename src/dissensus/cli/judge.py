@@ -122,23 +122,13 @@ def judge(
             raise DataError("nothing to check: every item has a human label, or none has")
         write_table(judged.escalation.table, check)
     if output is not None:
-        from ..judging.sections import JudgingReport
-
-        page = JudgingReport(judged, "standard input" if path == "-" else Path(path).name)
-        if output == "-":
-            echo(page.page())
-        else:
-            page.save(output)
+        _write_page(judged, path, output)
     if as_json:
         content = judged.to_dict()
         if outcomes:
             content["requirements"] = [
-                {
-                    "requirement": requirement.text,
-                    "holds": outcome.holds,
-                    "sentence": outcome.sentence,
-                }
-                for requirement, outcome in zip(needed, outcomes, strict=True)
+                {"requirement": text, "holds": outcome.holds, "sentence": outcome.sentence}
+                for text, outcome in zip(requirements, outcomes, strict=True)
             ]
         show_json(content)
     elif output != "-":
@@ -150,6 +140,16 @@ def judge(
         note(f"The page is in {output}")
     if not all(outcome.holds for outcome in outcomes):
         sys.exit(1)
+
+
+def _write_page(judged: Judging, path: str, output: str) -> None:
+    from ..judging.sections import JudgingReport
+
+    page = JudgingReport(judged, "standard input" if path == "-" else Path(path).name)
+    if output == "-":
+        echo(page.page())
+    else:
+        page.save(output)
 
 
 def _read(

@@ -195,7 +195,15 @@ def fit(
     )
     x = read_inputs(inputs, annotations.items, column=column, frames=frames, sound=sound)
     metadata = _read_annotators(annotators)
-    estimator = _fit(questions or annotations, x, strategy, encoder, metadata, seed, checkpoints)
+    estimator = _fit(
+        questions or annotations,
+        x,
+        strategy,
+        encoder=encoder,
+        metadata=metadata,
+        seed=seed,
+        checkpoints=checkpoints,
+    )
     estimator.save(output)
     n_labels = sum(map(len, questions.values())) if has_several else len(annotations)
     n_annotators = len(estimator.annotators_)
@@ -347,7 +355,8 @@ def evaluate(
             features = features_of(x, encoder, tokens=tokens, seed=seed, progress=progress)
         held_out_features, held_out_labels = features.take(test), annotations.take(test)
         for spec in specs:
-            estimator = _fit(learned, features.take(train), spec, encoder, metadata, seed)
+            part = features.take(train)
+            estimator = _fit(learned, part, spec, encoder=encoder, metadata=metadata, seed=seed)
             scores[spec] = estimator.evaluate(held_out_features, held_out_labels, **options)
         title = f"{len(held_out_labels)} labels on {len(test)} of {annotations.n_items} items"
     if as_json:
@@ -366,8 +375,9 @@ def _fit(
     annotations: Annotations | dict[str, Annotations],
     x: Any,
     strategy: str,
+    *,
     encoder: str,
-    known: Any,
+    metadata: Any,
     seed: int,
     checkpoints: str | None = None,
 ) -> TendencyClassifier:
@@ -378,7 +388,7 @@ def _fit(
         estimator.fit(
             x,
             annotations,
-            metadata=known,
+            metadata=metadata,
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,

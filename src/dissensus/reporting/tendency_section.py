@@ -102,9 +102,8 @@ def read_predictions(path: str | Path) -> Predictions:
             float(model_scores["summary"]["log_loss"])
             dict(model_scores["annotators"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise DataError(
-            f"{path}: not what `dissensus tendency evaluate --json` prints ({problem})"
-        ) from None
+        sentence = f"{path}: not what `dissensus tendency evaluate {{}}` prints ({problem})"
+        raise DataError(remedy=sentence, json=True) from None
     if not scores:
         raise DataError(f"{path}: scores of no model")
     return Predictions(scores)
