@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 24  # items in the picture
+_SCALES = ("nominal", "ordinal", "interval", "ratio", "numeric")  # as of other verbs' --labels
 _WAUM_FILES = ("waum.csv", "score_per_worker.json", "aum_per_worker.json")
 
 
@@ -313,6 +314,7 @@ def identify(
     """
     from ..quality import scores
 
+    _check_answers_file(path, answers)
     answer_reading = _other_answers(path, answers, reading | {"inputs": network.inputs})
     if answer_reading is not None:
         from . import _answers
@@ -417,6 +419,14 @@ def identificationinfo(as_json: bool) -> None:
         return
     rows = [(score.name, score.of, score.text, ", ".join(score.aliases)) for score in SCORES]
     print_table(("score", "of", "meaning", "aliases"), rows, "dissensus identify -s …")
+
+
+def _check_answers_file(path: str, answers: str | None) -> None:
+    """Refuse the name of the answers in a folder where there is no folder."""
+    if answers is None or Path(path).is_dir():
+        return
+    hint = f"; --scale {answers} says how labels are measured" if answers in _SCALES else ""
+    raise OptionError(f"--answers {answers}: {path} is no data set folder{hint}")
 
 
 def _other_answers(path: str, answers: str | None, reading: dict[str, Any]) -> Any:
