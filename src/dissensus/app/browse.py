@@ -217,7 +217,7 @@ class Detail(NamedTuple):
 
     row: Row
     text: str
-    known: str  # in the file
+    gold: str  # in the file
     votes: list[Vote]
     shares: list[tuple[str, float]]  # probability of every class
 
@@ -243,7 +243,7 @@ def detail(catalogue: Catalogue, present: Present, code: int) -> Detail:
     return Detail(
         row=row,
         text=fit.report.texts.get(row.item, ""),
-        known=fit.report.reading.gold.get(row.item, "") if row.item not in fit.gold else "",
+        gold=fit.report.reading.gold.get(row.item, "") if row.item not in fit.gold else "",
         votes=[Vote(*vote) for vote in votes],
         shares=list(zip(annotations.classes[order].tolist(), shares[order].tolist(), strict=True)),
     )

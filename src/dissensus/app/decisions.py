@@ -187,12 +187,12 @@ def effect(
     method: str,
     gold: Mapping[str, str] | None,
     seed: int,
-    before: Changes = Changes(),
+    old_changes: Changes = Changes(),
 ) -> Effect:
     """Return the effect of changes to annotations, compared with the present result.
 
     The classes of `annotations` and `gold` are those of the file; the present result has the names
-    of the changes `before`.
+    of `old_changes`.
     """
     aggregators.create(method)  # fails early
     changed = changes.apply(annotations)
@@ -204,7 +204,7 @@ def effect(
     new_labels = ["undecided" if label is None else label for label in result.labels.tolist()]
     new_names: dict[str, set[str]] = {"undecided": {"undecided"}}
     for label in annotations.classes.tolist():
-        new_names.setdefault(before.name(label), set()).add(changes.name(label))
+        new_names.setdefault(old_changes.name(label), set()).add(changes.name(label))
 
     def differ(old: str, new: str) -> bool:
         names = new_names.get(old, set())

@@ -57,9 +57,9 @@ CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
-def _elsewhere(what: str, path: Path) -> OutputError:
+def _elsewhere(problem: str, path: Path) -> OutputError:
     """Return an error about a file that cannot be written."""
-    return OutputError(what, where=str(path), remedy="give another {} FILE", state=...)
+    return OutputError(problem, where=str(path), remedy="give another {} FILE", state=...)
 
 
 class RequestError(DataError):
@@ -151,9 +151,9 @@ class Journal:
         remedy = "takes what can be read into a new file"
         return DataError(f"damaged ({words})", where=str(self.path), remedy=remedy, recover=True)
 
-    def _foreign(self, what: str) -> DataError:
+    def _foreign(self, finding: str) -> DataError:
         """Return an error about a file that is no state."""
-        error = DataError(what, where=str(self.path), remedy="give another {}", state=...)
+        error = DataError(finding, where=str(self.path), remedy="give another {}", state=...)
         return error.or_else("or {} if it was one", recover=True)
 
     def _failed(self, problem: Exception) -> DataError | OutputError:

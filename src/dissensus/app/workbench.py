@@ -595,7 +595,7 @@ class Workbench:
             method=method,
             gold=gold,
             seed=self.seed,
-            before=present.changes,
+            old_changes=present.changes,
         )
 
 

@@ -104,11 +104,9 @@ def aggregate(
 
         for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
         _answers.refuse(for_classes, answer_reading.answers.kind)
-        settings = {"strategy": strategy, "favour": favour, "gold": gold, "save": save, "to": to}
-        settings |= {"inputs": reading["inputs"], "output": output}
-        _answers.aggregate(
-            answer_reading.answers, as_json=as_json, seed=seed, threads=threads, **settings
-        )
+        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
+        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
+        _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **settings)
         return
     if favour:
         raise OptionError("--favour is for spans, boxes and points")
@@ -134,40 +132,23 @@ def aggregate(
         note_unknown(gold_labels, annotations.items.tolist(), str(gold))
     _note_what_counts(annotations, strategy)
     annotations = without_removed(annotations, path_remove)
-    author_of, typed = None, strategy
-    if authors:
-        annotations, author_of = _without_own(annotations, authors, strategy or "auto")
+    annotations, author_of = _without_own(annotations, authors, strategy or "auto")
+    typed = strategy
     if is_folder:
-        from ..registry import from_peerannot
-
-        annotations.check_classes("a data set folder")
-        strategy = from_peerannot(strategy) if strategy else None
-    known: Any = {"gold": gold_labels, "authors": author_of, "seed": seed}
+        strategy = _strategy_in_folder(annotations, strategy)
+    into = Destination(output, to, save, as_json)
     if annotations.numeric:
-        values = _estimate(paths[0], annotations, strategy, **known)
-        _write_numbers(values, output, save=save, as_json=as_json)
+        known: Any = {"gold": gold_labels, "authors": author_of, "seed": seed}
+        into.write_numbers(_estimate(paths[0], annotations, strategy, **known))
         return
+    gold_labels, strategy = gold_labels or dict(data.gold) or None, strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
-        gold_labels = gold_labels or dict(data.gold) or None
-        result = _aggregate_classes(
-            annotations,
-            strategy or "auto",
-            gold=gold_labels,
-            seed=seed,
-            engine=cluster or Local(threads),
-        )
-    if save:
-        result.save(save)
+        at: Any = {"engine": cluster or Local(threads), "seed": seed}
+        result = _aggregate_classes(annotations, strategy, gold=gold_labels, **at)
+    into.save_result(result)
     if is_folder:
         _write_folder_labels(paths[0], result, typed or "auto", hard=hard, metadata=metadata)
-    if output or (not as_json and (to or not is_folder)):
-        from ..formats.writers_init import write
-
-        write(result, output or "-", format=to, reading=data)
-    if as_json:
-        from ..reporting.summary import summarise
-
-        show_json(summarise(annotations, result).as_dict())
+    into.write_labels(result, data, annotations, is_folder=is_folder)
 
 
 def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
@@ -263,10 +244,20 @@ def _aggregate_classes(
     return result
 
 
+def _strategy_in_folder(annotations: Annotations, strategy: str | None) -> str | None:
+    """Return a strategy of a data set folder, which peerannot may call otherwise."""
+    from ..registry import from_peerannot
+
+    annotations.check_classes("a data set folder")
+    return from_peerannot(strategy) if strategy else None
+
+
 def _without_own(
-    annotations: Annotations, authors: str, strategy: str
-) -> tuple[Annotations, dict[str, str]]:
-    """Return annotations without those on own work, and the authors."""
+    annotations: Annotations, authors: str | None, strategy: str
+) -> tuple[Annotations, dict[str, str] | None]:
+    """Return annotations without those on own work, and the authors, if a file names them."""
+    if not authors:
+        return annotations, None
     from ..aggregation import as_method, check_authors
     from ..answers.selections import without_own
     from ..formats.side_tables import read_authors
@@ -299,28 +290,6 @@ def _estimate(
         return estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
 
 
-def _write_numbers(
-    result: Estimation, output: str | None, *, save: str | None, as_json: bool
-) -> None:
-    from ..formats.writers_init import write
-
-    if save:
-        result.save(save)
-    if output or not as_json:
-        write(result, output or "-")
-    if as_json:
-        show_json(
-            {
-                "method": result.method,
-                "n_items": result.annotations.n_items,
-                "n_annotators": result.annotations.n_annotators,
-                "n_labels": len(result.annotations),
-                "converged": result.converged,
-                "rounds": len(result.trace),
-            }
-        )
-
-
 def _write_folder_labels(
     path: str, result: Aggregation, strategy: str, *, hard: bool, metadata: str | None
 ) -> None:
@@ -337,6 +306,53 @@ def _write_folder_labels(
         note(f"abilities and difficulties written to {files[0].parent}")
     elif method == "two-thirds":
         note(f"undecided items written to {write_undecided(path, 'twothird', result)}")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where results go: a table in a format, a folder to load again, JSON on the terminal."""
+
+    output: str | None
+    to: str | None
+    save: str | None
+    as_json: bool
+
+    def save_result(self, result: Aggregation | Estimation) -> None:
+        """Save what can be loaded again, if a folder is given."""
+        if self.save:
+            result.save(self.save)
+
+    def write_labels(
+        self, result: Aggregation, reading: Reading, annotations: Annotations, *, is_folder: bool
+    ) -> None:
+        """Write labels, unless those of a data set folder are enough, and a summary as JSON."""
+        if self.output or (not self.as_json and (self.to or not is_folder)):
+            from ..formats.writers_init import write
+
+            write(result, self.output or "-", format=self.to, reading=reading)
+        if self.as_json:
+            from ..reporting.summary import summarise
+
+            show_json(summarise(annotations, result).as_dict())
+
+    def write_numbers(self, result: Estimation) -> None:
+        """Save and write the values of numbers."""
+        from ..formats.writers_init import write
+
+        self.save_result(result)
+        if self.output or not self.as_json:
+            write(result, self.output or "-")
+        if self.as_json:
+            show_json(
+                {
+                    "method": result.method,
+                    "n_items": result.annotations.n_items,
+                    "n_annotators": result.annotations.n_annotators,
+                    "n_labels": len(result.annotations),
+                    "converged": result.converged,
+                    "rounds": len(result.trace),
+                }
+            )
 
 
 @dataclass(frozen=True)

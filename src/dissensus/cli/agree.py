@@ -78,8 +78,7 @@ def agree(
 
     if chart:
         check_chart(chart)
-    if output and output != "-" and not output.lower().endswith((".csv", ".json")):
-        raise OptionError(f"{output}: the table is written as .csv or .json")
+    _check_output(output)
     if pairs and per:
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
@@ -123,9 +122,8 @@ def agree(
             note(f"drawn to {chart}")
     if output:
         _write(rows, output)
-    camps_found = None
-    if pairs:
-        camps_found = camps(annotations, ordered=annotations.scale != "nominal", seed=seed)
+    ordered = annotations.scale != "nominal"
+    camps_found = camps(annotations, ordered=ordered, seed=seed) if pairs else None
     kinds = () if multiple else agreement.agreement_by_kind(annotations, weights)
     if as_json:
         paired: dict[str, Any] = {"kinds": [kind._asdict() for kind in kinds]} if kinds else {}
@@ -136,6 +134,11 @@ def agree(
         _print_kinds(kinds)
         if two is not None and camps_found is not None:
             _print_pairs(two, camps_found)
+
+
+def _check_output(output: str | None) -> None:
+    if output and output != "-" and not output.lower().endswith((".csv", ".json")):
+        raise OptionError(f"{output}: the table is written as .csv or .json")
 
 
 def _write(rows: list[dict[str, Any]], output: str) -> None:

@@ -326,17 +326,15 @@ def identify(
         _answers.identify(answer_reading.answers, **settings)
         return
     reading = class_options(path, reading)
-    wanted_score = scores.find_score(score) if score else None
+    wanted_score = _wanted(score, items=items)
     view = View(output, top, as_json, _chart(chart, rules, wanted_score))
-    if items and wanted_score:
-        raise click.UsageError("--items shows all scores of items; give it without -s")
     is_folder = is_data_folder(path, answers)
     examined = examine_folder(
         path, reading, answers=answers, metadata=metadata, n_classes=n_classes
     )
     annotations = examined.annotations
-    if items or wanted_score or rules:
-        part = "--items" if items else "-s" if wanted_score else "--drop"
+    part = "--items" if items else "-s" if wanted_score else "--drop" if rules else None
+    if part:
         annotations.check_classes(f"identify with {part}", "identify without it")
     context = scores.ScoreContext(
         annotations,
@@ -351,17 +349,14 @@ def identify(
     if rules:
         _drop(context, rules, output, as_json)
     elif wanted_score and wanted_score.trains:
-        hard = HardItems(
-            score=wanted_score,
-            path=path,
-            is_folder=is_folder,
-            metadata=metadata,
-            hard_labels=hard_labels,
-            pleiss=use_pleiss,
-            alpha=alpha,
-            topk=topk or 1,
-            network=network,
-        )
+        files: Any = {"path": path, "is_folder": is_folder, "metadata": metadata}
+        rule: Any = {
+            "hard_labels": hard_labels,
+            "pleiss": use_pleiss,
+            "alpha": alpha,
+            "topk": topk or 1,
+        }
+        hard = HardItems(score=wanted_score, network=network, **files, **rule)
         hard.identify(examined, context, view)
     elif wanted_score:
         _show_score(context, wanted_score, view, path if is_folder else None)
@@ -369,6 +364,16 @@ def identify(
         _show_items(context, view)
     else:
         _show_annotators(context, view, models=latent, copying=copying)
+
+
+def _wanted(name: str | None, *, items: bool) -> Score | None:
+    """Return the score of a name; with --items, all are shown."""
+    from ..quality.scores import find_score
+
+    score = find_score(name) if name else None
+    if items and score:
+        raise click.UsageError("--items shows all scores of items; give it without -s")
+    return score
 
 
 def _show_score(context: ScoreContext, score: Score, view: View, folder: str | None) -> None:

@@ -419,10 +419,8 @@ def report_labels(
         samples = (f"With so many labels, {method} was used instead of a pool of methods.",)
     result = aggregate(annotations, method, gold=gold_labels, seed=seed)
     progress(2, _STEPS)
-    classes = set(annotations.classes.tolist())
-    judged_by = {item: label for item, label in (truth or {}).items() if label in classes}
-    judged_by |= gold_labels or {}
-    scores = identify(annotations, result, gold=judged_by, seed=seed)
+    known_labels = _of_classes(annotations, truth or {}) | (gold_labels or {})
+    scores = identify(annotations, result, gold=known_labels, seed=seed)
     progress(3, _STEPS)
     _, cause = item_causes(annotations, result)
     agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
@@ -486,6 +484,12 @@ def _check_input(annotations: Annotations, hardness: Mapping[str, float], target
         raise DataError(f"WAUM is of other items: {next(iter(hardness))!r} has no labels here")
     if not 0 < target < 1:
         raise OptionError(f"target = {target}, but it must be above 0 and below 1")
+
+
+def _of_classes(annotations: Annotations, truth: Mapping[str, str]) -> dict[str, str]:
+    """Return the known labels that are classes of the annotations."""
+    classes = set(annotations.classes.tolist())
+    return {item: label for item, label in truth.items() if label in classes}
 
 
 def _camps_among(annotations: Annotations, scores: AnnotatorScores, seed: int) -> Camps | None:
