@@ -214,12 +214,12 @@ def effect(
         k for k, (a, b) in enumerate(zip(old_labels, new_labels, strict=True)) if differ(a, b)
     ]
     return Effect(
-        np.array(differs, dtype=np.int64),
-        [old_labels[k] for k in differs],
-        [new_labels[k] for k in differs],
-        (mean_certainty(present), mean_certainty(result)),
-        (krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
-        annotations.n_items,
+        changed=np.array(differs, dtype=np.int64),
+        before=[old_labels[k] for k in differs],
+        after=[new_labels[k] for k in differs],
+        certainty=(mean_certainty(present), mean_certainty(result)),
+        alpha=(krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
+        n_items=annotations.n_items,
     )
 
 

@@ -29,16 +29,6 @@ from .fits import Fit
 from .journal import Entry
 
 Command = Callable[[Mapping[str, str]], list[str]]  # the words of `aggregate` with settings
-
-
-class Taken(NamedTuple):
-    """A file to take home."""
-
-    name: str
-    kind: str  # media type
-    body: bytes
-
-
 _CSV, _HTML, _ZIP = "text/csv; charset=utf-8", "text/html; charset=utf-8", "application/zip"
 _READ_ME = """This folder repeats what the workbench showed.
 
@@ -50,6 +40,14 @@ the reviewers. journal.csv has every entry, also those that were taken back.
 Where a file has a column added_apostrophes, cells that a spreadsheet would take for formulas have
 an apostrophe in front. dissensus takes it off when it reads the file.
 """
+
+
+class Taken(NamedTuple):
+    """A file to take home."""
+
+    name: str
+    kind: str  # media type
+    body: bytes
 
 
 def formats() -> list[str]:

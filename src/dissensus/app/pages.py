@@ -36,6 +36,7 @@ from .workbench import Workbench
 _SHOWN = 100  # items in lists of changes
 _CHARTS = ("classes", "confidence", "annotators")
 Query = Mapping[str, str]
+_METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
 
 
 @dataclass
@@ -341,9 +342,6 @@ class Pages:
         if session is None:
             return problem
         return self.fill("problem.html", session, problem=problem)
-
-
-_METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
 
 
 def _reviewer_alpha(entries: list[Entry], changes: Changes) -> float | None:

@@ -21,39 +21,6 @@ from ..pages.terminal import flags_of
 
 __all__ = ["cli", "main"]
 
-
-class SpelledError(Exception):
-    """An error of input, as the command line says it."""
-
-
-class Group(click.Group):
-    """A group of verbs."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a verb; an error names its flags."""
-        from ..errors import DissensusError
-
-        try:
-            return super().invoke(ctx)
-        except DissensusError as problem:
-            verb = self.get_command(ctx, ctx.invoked_subcommand or "")
-            if verb is not None and not isinstance(verb, click.Group):
-                raise SpelledError(problem.message.text(flags_of(verb))) from problem
-            raise
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the verb; of a name that is none, the one that is most like it."""
-        name = args[0]
-        if name.startswith("-") or self.get_command(ctx, name) is not None:
-            return super().resolve_command(ctx, args)
-        from difflib import get_close_matches
-
-        verbs = self.list_commands(ctx)
-        near = get_close_matches(name, verbs, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(verbs)}"
-        return ctx.fail(f"no verb {name!r}; {hint}")
-
-
 # Verb → module and help, which is shown without importing the module.
 VERBS = {
     "demo": ("demo", "Try dissensus on a data set that comes with it."),
@@ -85,8 +52,6 @@ VERBS = {
 }
 _WAITING = ("open", "watch")  # verbs that wait for people or files
 OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
-
-
 _GARBAGE = 50_000  # objects before a collection; Python has 700
 # Modules of optional parts, which an error names.
 _EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"}
@@ -94,6 +59,38 @@ _EXTRAS |= {"starlette": "app", "uvicorn": "app"}
 _EXTRAS |= dict.fromkeys(
     ("torch", "safetensors", "sklearn", "lightning_fabric", "PIL", "transformers"), "deep"
 )
+
+
+class SpelledError(Exception):
+    """An error of input, as the command line says it."""
+
+
+class Group(click.Group):
+    """A group of verbs."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb; an error names its flags."""
+        from ..errors import DissensusError
+
+        try:
+            return super().invoke(ctx)
+        except DissensusError as problem:
+            verb = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if verb is not None and not isinstance(verb, click.Group):
+                raise SpelledError(problem.message.text(flags_of(verb))) from problem
+            raise
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the verb; of a name that is none, the one that is most like it."""
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        verbs = self.list_commands(ctx)
+        near = get_close_matches(name, verbs, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(verbs)}"
+        return ctx.fail(f"no verb {name!r}; {hint}")
 
 
 class Verbs(Group):

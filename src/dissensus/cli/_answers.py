@@ -51,6 +51,10 @@ _MEASURES = {
     "option_alpha": "alpha of options, mean",
 }
 _MOST = 20  # rows on a screen
+_SHOWN = (
+    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
+    *("accuracy", "quality"),
+)
 
 
 def refuse(for_classes: Mapping[str, Any], kind: str) -> None:
@@ -294,12 +298,6 @@ def _print_items(scores: Any, top: int) -> None:
     title = f"{len(table['item'])} items, those with the largest distance first"
     print_table(("item", ">answers", ">empty", ">distance"), rows, title)
     _print_rest(len(table["item"]), top)
-
-
-_SHOWN = (
-    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
-    *("accuracy", "quality"),
-)
 
 
 def _print_annotators(scores: Any, top: int) -> None:

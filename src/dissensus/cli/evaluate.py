@@ -122,7 +122,7 @@ def evaluate(
         raise OptionError("--truth and --annotations: give one of them")
     if annotations is not None and dic:
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
-        _evaluate_annotators(pred, crowd, repeats, as_json, seed, options)
+        _evaluate_annotators(pred, crowd, options, repeats=repeats, as_json=as_json, seed=seed)
     elif annotations is not None:
         from ..deep.recovery.evaluation import evaluate_named
         from ..formats import read_predictions
@@ -206,7 +206,13 @@ def _print_count(count: int, words: str) -> None:
 
 
 def _evaluate_annotators(
-    pred: str, crowd: Annotations, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
+    pred: str,
+    crowd: Annotations,
+    options: dict[str, Any],
+    *,
+    repeats: int,
+    as_json: bool,
+    seed: int,
 ) -> None:
     from ..deep.tendency.dic import dic_interval
     from ..deep.tendency.scores import score

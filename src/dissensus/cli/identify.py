@@ -236,7 +236,8 @@ def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardIte
         order = np.argsort(-votes[item], kind="stable").tolist()
         labels = tuple((classes[k], int(votes[item, k])) for k in order if votes[item, k])
         score, pruned = float(hard.score[item]), bool(hard.pruned[item])
-        out.append(HardItem(str(annotations.items[item]), score, pruned, labels, content))
+        name = str(annotations.items[item])
+        out.append(HardItem(name, score, pruned, labels=labels, content=content))
     return out
 
 

@@ -22,6 +22,10 @@ from ..params import describe_fields, format_value
 from ..registry import ON_TORCH, REGISTRIES, Registry
 from .verb import options
 
+FAILS = "When it fails: "
+_HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
+_YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
+
 
 @click.command()
 @click.argument("name", required=False)
@@ -72,11 +76,6 @@ def show_entries(
             print_table(("setting", "default", "range", "meaning"), rows_of, entry.name)
         for paragraph in entry.paragraphs:
             print_text(paragraph)
-
-
-FAILS = "When it fails: "
-_HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
-_YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ def _entry(registry: Registry[Any], name: str) -> Entry:
     )
     module = sys.modules[cls.__module__]
     family = [base.__doc__ or "" for base in cls.__mro__ if base.__module__ == cls.__module__]
-    return _with_aliases(registry, name, family, module.__doc__ or "", settings)
+    return _with_aliases(registry, name, family, file=module.__doc__ or "", settings=settings)
 
 
 def _outline(registry: Registry[Any], name: str) -> Entry:
@@ -204,11 +203,16 @@ def _outline(registry: Registry[Any], name: str) -> Entry:
         family.append(ast.get_docstring(cls) or "")
         bases = [ast.unparse(base).partition("[")[0] for base in cls.bases]
         names += [base for base in bases if base in classes]
-    return _with_aliases(registry, name, family, ast.get_docstring(tree) or "", ())
+    return _with_aliases(registry, name, family, file=ast.get_docstring(tree) or "")
 
 
 def _with_aliases(
-    registry: Registry[Any], name: str, family: list[str], file: str, settings: tuple[Setting, ...]
+    registry: Registry[Any],
+    name: str,
+    family: list[str],
+    *,
+    file: str,
+    settings: tuple[Setting, ...] = (),
 ) -> Entry:
     """Return the entry of a method: its class or its file tells its model, or a class it varies."""
     aliases = tuple(
@@ -219,7 +223,14 @@ def _with_aliases(
     varied = next(filter(None, models), "")  # by a class that only varies another
     text = models[0] or (cleandoc(file) if FAILS in file or not varied else varied)
     summary = cleandoc(family[0]).partition("\n\n")[0].replace("\n", " ")
-    return Entry(registry.family, name, aliases, summary, text, settings)
+    return Entry(
+        family=registry.family,
+        name=name,
+        aliases=aliases,
+        summary=summary,
+        text=text,
+        settings=settings,
+    )
 
 
 def _told(doc: str) -> str:

@@ -66,7 +66,13 @@ def simulate(
     file_format = "csv" if to == "table" else to
     if is_of_answers(strategy):
         _simulate_answers(
-            strategy, n_annotators[0], folder, file_format, settings, as_json=as_json, force=force
+            strategy,
+            n_annotators[0],
+            settings,
+            folder=folder,
+            to=file_format,
+            as_json=as_json,
+            force=force,
         )
         return
     if file_format not in _FORMATS:
@@ -96,10 +102,10 @@ def simulate(
 def _simulate_answers(
     strategy: str,
     n_annotators: int,
-    folder: str,
-    to: str,
     settings: dict[str, Any],
     *,
+    folder: str,
+    to: str,
     as_json: bool,
     force: bool,
 ) -> None:

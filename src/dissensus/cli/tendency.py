@@ -1,7 +1,4 @@
-"""`dissensus tendency`: fit, predict, evaluate, map.
-
-`dissensus tendency map`.
-"""
+"""`dissensus tendency`: fit, predict, evaluate, map."""
 
 from __future__ import annotations
 
@@ -19,102 +16,6 @@ from .verb import READING, REQUIRED, Computed, options
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..deep.tendency.classifier import TendencyClassifier
-
-
-@click.command("map")
-@click.argument("model")
-@click.argument("path")
-@options(
-    (
-        *(
-            "annotations --answers",
-            "column",
-            "frames",
-            "sound",
-            "raw",
-            "only --items",
-            "top --most",
-        ),
-        *("among --annotators", *READING, "json", "seed"),
-    ),
-    output="maps",
-    only=Computed("the first items"),
-    top=12,
-    among=Computed("all annotators"),
-    over="mean",
-)
-def map_(
-    model: str,
-    path: str,
-    output: str,
-    only: str | None,
-    top: int,
-    among: str | None,
-    annotations: str | None,
-    column: str | None,
-    frames: int,
-    sound: bool,
-    over: Any,
-    raw: bool,
-    as_json: bool,
-    seed: int,
-    question: str | None,
-    **reading: Any,
-) -> None:
-    """Draw attention maps of annotators over the items of PATH, by a MODEL of `fit`.
-
-    Writes a page (index.html), a sheet of all annotators side by side, a picture for every item
-    and annotator, and a table of all weights. The model needs queries: query or qumatl.
-
-    \b
-    Example:
-      dissensus tendency fit answers.csv --inputs photos -s query -o model
-      dissensus tendency map model photos --annotations answers.csv -o maps
-    """
-    import numpy as np
-
-    from ..base.names import as_names
-    from ..deep.nn.encoders import encoder_for
-    from ..deep.nn.features import features_of
-    from ..deep.nn.reading import items_of, read_inputs
-    from ..deep.tendency.attention_page import attention_report
-    from ..deep.tendency.classifier import TendencyClassifier
-    from ..deep.tendency.maps import query_model
-
-    estimator = asked(TendencyClassifier.load(model), question)
-    query_model(estimator.model_)  # before anything is read
-    codes = estimator.annotator_codes(split_names(among))
-    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
-    inputs = read_inputs(path, items, column=column, frames=frames, sound=sound)
-    crowd = None
-    if annotations:
-        crowd = read_annotations(annotations, question=question, **reading)
-        crowd = crowd.subset(items=np.isin(crowd.items, items))
-    with progress_bar("encoding") as progress:
-        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
-    texts = inputs.kind == "texts"  # whose encoder knows the subwords
-    report = attention_report(
-        estimator.model_,
-        inputs,
-        features,
-        items=items,
-        annotators=estimator.annotators_,
-        classes=estimator.classes_,
-        chosen=codes,
-        annotations=crowd,
-        encoder=encoder_for(estimator.encoder, inputs) if texts else None,
-        layers=over,
-        raw=raw,
-        seed=seed,
-    )
-    report.save(output)
-    if as_json:
-        show_json(report.as_dict())
-        return
-    for sentence in report.sentences:
-        echo(sentence)
-    note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
-
 
 # Scores of the summary, and their heads in a table.
 _SHOWN = {
@@ -139,9 +40,6 @@ def tendency() -> None:
       dissensus tendency fit answers.csv --inputs texts.csv -o model
       dissensus tendency predict model more.csv -o predictions.csv
     """
-
-
-tendency.add_command(map_)
 
 
 @tendency.command()
@@ -344,7 +242,7 @@ def evaluate(
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
     if load:
         with progress_bar("encoding"):
-            scores = _score_model(load, question, annotations, x, options)
+            scores = _score_model(load, question, annotations, x, **options)
         title = f"{load} on {len(annotations)} labels, {annotations.n_items} items"
     else:
         train, test = _split(annotations, held_out, seed)
@@ -363,6 +261,93 @@ def evaluate(
         show_json({name: method_scores.as_dict() for name, method_scores in scores.items()})
     else:
         _print(scores, title)
+
+
+@tendency.command("map")
+@click.argument("model")
+@click.argument("path")
+@options(
+    (
+        *("annotations --answers", "column", "frames", "sound", "raw", "only --items"),
+        *("top --most", "among --annotators", *READING, "json", "seed"),
+    ),
+    output="maps",
+    only=Computed("the first items"),
+    top=12,
+    among=Computed("all annotators"),
+    over="mean",
+)
+def map_(
+    model: str,
+    path: str,
+    output: str,
+    only: str | None,
+    top: int,
+    among: str | None,
+    annotations: str | None,
+    column: str | None,
+    frames: int,
+    sound: bool,
+    over: Any,
+    raw: bool,
+    as_json: bool,
+    seed: int,
+    question: str | None,
+    **reading: Any,
+) -> None:
+    """Draw attention maps of annotators over the items of PATH, by a MODEL of `fit`.
+
+    Writes a page (index.html), a sheet of all annotators side by side, a picture for every item
+    and annotator, and a table of all weights. The model needs queries: query or qumatl.
+
+    \b
+    Example:
+      dissensus tendency fit answers.csv --inputs photos -s query -o model
+      dissensus tendency map model photos --annotations answers.csv -o maps
+    """
+    import numpy as np
+
+    from ..base.names import as_names
+    from ..deep.nn.encoders import encoder_for
+    from ..deep.nn.features import features_of
+    from ..deep.nn.reading import items_of, read_inputs
+    from ..deep.tendency.attention_page import attention_report
+    from ..deep.tendency.classifier import TendencyClassifier
+    from ..deep.tendency.maps import query_model
+
+    estimator = asked(TendencyClassifier.load(model), question)
+    query_model(estimator.model_)  # before anything is read
+    codes = estimator.annotator_codes(split_names(among))
+    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
+    inputs = read_inputs(path, items, column=column, frames=frames, sound=sound)
+    crowd = None
+    if annotations:
+        crowd = read_annotations(annotations, question=question, **reading)
+        crowd = crowd.subset(items=np.isin(crowd.items, items))
+    with progress_bar("encoding") as progress:
+        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
+    texts = inputs.kind == "texts"  # whose encoder knows the subwords
+    report = attention_report(
+        estimator.model_,
+        inputs,
+        features,
+        items=items,
+        annotators=estimator.annotators_,
+        classes=estimator.classes_,
+        chosen=codes,
+        annotations=crowd,
+        encoder=encoder_for(estimator.encoder, inputs) if texts else None,
+        layers=over,
+        raw=raw,
+        seed=seed,
+    )
+    report.save(output)
+    if as_json:
+        show_json(report.as_dict())
+        return
+    for sentence in report.sentences:
+        echo(sentence)
+    note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
 
 
 def _read_annotators(path: str | None) -> dict[str, dict[str, Any]] | None:
@@ -411,7 +396,7 @@ def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, A
 
 
 def _score_model(
-    folder: str, question: str | None, annotations: Annotations, x: Any, options: dict[str, Any]
+    folder: str, question: str | None, annotations: Annotations, x: Any, **options: Any
 ) -> dict[str, Any]:
     import numpy as np
 

@@ -81,7 +81,7 @@ def train(
     )
     files = output_files(path, network, output_name or default_name, network.name(data.inputs))
     target = aligned(posterior, annotations, data.annotations)
-    outcome = fit_classifier("two-stage", data, network, files, seed, posterior=target)
+    outcome = fit_classifier("two-stage", data, network, files, seed=seed, posterior=target)
     show_outcome(outcome, files, crowd=False, as_json=as_json)
 
 
@@ -182,5 +182,5 @@ def aggregate_deep(
     data = read_data(
         path, annotations, network, examined=examined, valid=valid, test=test, metadata=metadata
     )
-    outcome = fit_classifier(strategy, data, network, files, seed)
+    outcome = fit_classifier(strategy, data, network, files, seed=seed)
     show_outcome(outcome, files, crowd=True, as_json=as_json)

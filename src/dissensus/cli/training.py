@@ -43,6 +43,25 @@ data_options = options(
     valid=Computed("val/"),
     test=Computed("test/"),
 )
+_ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
+_TRAINING: dict[str, Any] = {
+    "epochs": 100,
+    "batch_size": 64,
+    "optimizer": "adam",
+    "lr": 1e-3,
+    "momentum": 0.9,
+    "decay": 0.0,
+    "scheduler": "constant",
+    "milestones": [50],
+    "lr_decay": 0.1,
+    "patience": 20,
+    "held_out": 0.1,
+    "precision": "32",
+    "devices": 1,
+}
+_LAYERS: dict[str, Any] = {"hidden": 128, "dropout": 0.5, "input_dropout": 0.3}
+# Options of peerannot that have no effect: encoders see the inputs, threads read them.
+_IGNORED = ("--n-params", "--num-workers")
 
 
 def read_data(
@@ -100,6 +119,7 @@ def fit_classifier(
     data: DataSet,
     network: Network,
     files: OutputPaths,
+    *,
     seed: int,
     posterior: Any = None,
 ) -> Outcome:
@@ -170,27 +190,6 @@ def _worst_annotators(outcome: Outcome) -> list[str]:
     )
     ranked = sorted((row for row in rows if row[1] >= _ENOUGH), key=lambda row: float(row[0]))
     return [f"{name} ({accuracy:.0%} of {count})" for accuracy, count, name in ranked[:_WORST]]
-
-
-_ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
-_TRAINING: dict[str, Any] = {
-    "epochs": 100,
-    "batch_size": 64,
-    "optimizer": "adam",
-    "lr": 1e-3,
-    "momentum": 0.9,
-    "decay": 0.0,
-    "scheduler": "constant",
-    "milestones": [50],
-    "lr_decay": 0.1,
-    "patience": 20,
-    "held_out": 0.1,
-    "precision": "32",
-    "devices": 1,
-}
-_LAYERS: dict[str, Any] = {"hidden": 128, "dropout": 0.5, "input_dropout": 0.3}
-# Options of peerannot that have no effect: encoders see the inputs, threads read them.
-_IGNORED = ("--n-params", "--num-workers")
 
 
 @dataclass(frozen=True)

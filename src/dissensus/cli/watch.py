@@ -107,7 +107,9 @@ def watch(
             raise OptionError("--label-studio needs the number of a project: --project NUMBER")
         labels = CurrentLabels(strategy, classes=declared, refit=refit, seed=seed)
         connected = connect(label_studio, project, key)
-        follower = Follower(connected, labels, target, question, declared, as_json)
+        follower = Follower(
+            connected, labels, target, question=question, classes=declared, as_json=as_json
+        )
         follow(follower, listen, once=once, seconds=every)
         return
     if path is None:
@@ -115,7 +117,9 @@ def watch(
     folder = state or str(target.with_name(f".{target.name}.state"))
     opened = Stream.opened(folder, strategy, classes=declared, refit=refit, seed=seed)
     with opened as stream:
-        look = Look(stream, Path(path), target, parse_columns(columns), missing, once=once)
+        look = Look(
+            stream, Path(path), target, columns=parse_columns(columns), missing=missing, once=once
+        )
         look.resume(force=force)
         while True:
             n_taken, problems = look.take(), look.problems
@@ -148,9 +152,9 @@ class Look:
         stream: Stream,
         path: Path,
         output: Path,
+        *,
         columns: dict[str, str],
         missing: str,
-        *,
         once: bool = False,
     ) -> None:
         self.stream, self.path, self.output = stream, path, output
@@ -409,6 +413,7 @@ class Follower:
         project: LabelStudioProject,
         labels: CurrentLabels,
         target: Path,
+        *,
         question: str | None,
         classes: list[str] | None,
         as_json: bool,

@@ -39,6 +39,16 @@ MEASURES = {
     "option_alpha": "alpha of options, mean",
 }
 _CONFIDENCE = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
+_HEADS = {
+    "excess": "more distant",
+    "distance": "distance to others",
+    "n_marked": "marked by",
+    "n_looked": "looked",
+    "n_answers": "answers",
+    "n": "answers",
+}
+_SET_COLUMNS = ("item", "labels", "confidence", "answers")
+_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
 
 
 def answer_page(report: AnswerReport) -> Page:
@@ -157,17 +167,6 @@ def _consensus_table(report: AnswerReport) -> SortableTable:
     return SortableTable("consensus-table", caption, columns)
 
 
-_HEADS = {
-    "excess": "more distant",
-    "distance": "distance to others",
-    "n_marked": "marked by",
-    "n_looked": "looked",
-    "n_answers": "answers",
-    "n": "answers",
-}
-_SET_COLUMNS = ("item", "labels", "confidence", "answers")
-
-
 def _column(name: str, values: Array) -> Column:
     """Return a column in the format of its values."""
     if values.dtype.kind in "iu":
@@ -269,9 +268,6 @@ def _annotators_figure(report: AnswerReport) -> Figure | None:
     return Figure(
         title, words, charts.chart(as_rows(columns), height=18 * len(order), layer=layers)
     )
-
-
-_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
 
 
 def _annotators_section(report: AnswerReport) -> Section:

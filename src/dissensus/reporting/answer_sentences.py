@@ -46,6 +46,14 @@ SCORES = {
     "jaccard": "Jaccard index",
     "exact": "exactly equal",
 }
+_VERDICTS = {  # what one such annotator does, and several; what to do
+    "careless": ("often answers carelessly", "often answer carelessly"),
+    "misses marks": ("misses much of what others mark", "miss much of what others mark"),
+    "misses options": ("misses many options", "miss many options"),
+    "spurious marks": ("often marks what others do not", "often mark what others do not"),
+    "one side": ("nearly always prefers one side", "nearly always prefer one side"),
+    "far from the others": ("is far from the others", "are far from the others"),
+}
 
 
 def answer_opening(report: AnswerReport) -> list[str]:
@@ -164,16 +172,6 @@ def _agreement(report: AnswerReport) -> str:
         f"an item have a distance of {observed.value:.2f} on average, answers to different items "
         f"{expected.value:.2f}, where 0 is the same and 1 has nothing in common."
     )
-
-
-_VERDICTS = {  # what one such annotator does, and several; what to do
-    "careless": ("often answers carelessly", "often answer carelessly"),
-    "misses marks": ("misses much of what others mark", "miss much of what others mark"),
-    "misses options": ("misses many options", "miss many options"),
-    "spurious marks": ("often marks what others do not", "often mark what others do not"),
-    "one side": ("nearly always prefers one side", "nearly always prefer one side"),
-    "far from the others": ("is far from the others", "are far from the others"),
-}
 
 
 def _annotators(report: AnswerReport) -> list[str]:

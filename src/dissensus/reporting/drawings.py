@@ -275,7 +275,7 @@ def _spans(disputed: DisputedItem, title: str, words: str) -> Drawing:
         flat = [span for row_spans in spans for span in row_spans]
         low = max(min(start for start, _, _ in flat) - _CONTEXT, 0)
         high = min(max(end for _, end, _ in flat) + _CONTEXT, len(text), low + _LONG)
-        lanes = [_marked_text(text, row_spans, answers, low, high) for row_spans in spans]
+        lanes = [_marked_text(text, row_spans, answers, low=low, high=high) for row_spans in spans]
     else:
         last = max(end for _, end, _ in flat)
         first = min(start for start, _, _ in flat)
@@ -310,7 +310,7 @@ def _characters(
 
 
 def _marked_text(
-    text: str, spans: list[tuple[int, int, int]], answers: Spans, low: int, high: int
+    text: str, spans: list[tuple[int, int, int]], answers: Spans, *, low: int, high: int
 ) -> Markup:
     """Return a part of a text with spans and their labels in it."""
     inside = [(max(a, low), min(b, high), label) for a, b, label in spans if a < high and b > low]

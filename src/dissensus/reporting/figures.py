@@ -44,8 +44,8 @@ def figures(report: Report) -> dict[str, Figure]:
             ("Class shares, given and inferred", words),
             annotations.classes.tolist(),
             shares,
-            class_order(annotations, inferred),
-            [GREY, BLUE],
+            order=class_order(annotations, inferred),
+            colours=[GREY, BLUE],
         ),
         "confidence": confidence_figure(report.result),
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
@@ -86,6 +86,7 @@ def classes_figure(
     caption: tuple[str, str],
     classes: Sequence[str],
     shares: Mapping[str, Floats],
+    *,
     order: Sequence[int],
     colours: Sequence[str],
 ) -> Figure:

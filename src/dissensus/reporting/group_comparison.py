@@ -39,6 +39,7 @@ from .sentences import volume
 
 Z = float(ndtri(0.975))
 UNCLEAR = "no clear change"
+_STEPS = 3
 
 
 class Change(NamedTuple):
@@ -191,9 +192,6 @@ class GroupComparison(PageReport):
             "groups": [self.first.as_dict(), self.second.as_dict()],
             **{name: as_plain(getattr(self, name)) for name in fields},
         }
-
-
-_STEPS = 3
 
 
 def report_groups(

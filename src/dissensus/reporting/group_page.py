@@ -108,7 +108,8 @@ def _classes_figure(groups: GroupComparison) -> Figure:
     )
     order = class_order(groups.first.annotations, shares[0] + shares[1])
     kinds = {group.name: values for group, values in zip(pair, shares, strict=True)}
-    return classes_figure(("Class shares", words), classes, kinds, order, [ORANGE, BLUE])
+    colours = [ORANGE, BLUE]
+    return classes_figure(("Class shares", words), classes, kinds, order=order, colours=colours)
 
 
 def _change_figure(groups: GroupComparison) -> Figure:

@@ -218,5 +218,13 @@ def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple
             votes = dict(zip(annotations.classes[names].tolist(), counts.tolist(), strict=True))
             confidence = float(result.confidence[item])
             name, label = annotations.items[item], result.labels[item]
-            items.append(DisputedItem(name, label, confidence, float(entropy[item]), votes))
+            items.append(
+                DisputedItem(
+                    name=name,
+                    label=label,
+                    confidence=confidence,
+                    entropy=float(entropy[item]),
+                    votes=votes,
+                )
+            )
     return tuple(items)
