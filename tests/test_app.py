@@ -32,6 +32,7 @@ from dissensus.app.guard import is_password, set_password
 from dissensus.app.journal import Entry, Journal, RequestError
 from dissensus.app.state_files import open_state
 from dissensus.app.workbench import Workbench
+from dissensus.cli.open import aggregate_command
 from dissensus.errors import DataError, OptionError, OutputError
 from dissensus.formats import examine
 from dissensus.planning import plan_review
@@ -94,7 +95,7 @@ def test_a_state_that_is_no_state_is_refused(tmp_path):
     (tmp_path / "text").write_text("item,label\n" * 200)
     with pytest.raises(DataError, match="not a state of the workbench"):
         Journal(tmp_path / "text")
-    with pytest.raises(OutputError, match="--state"):
+    with pytest.raises(OutputError, match="give another state"):
         Journal(tmp_path / "nowhere" / "state")
 
 
@@ -179,7 +180,7 @@ def test_damaged_states_are_refused_in_one_line_and_recovered_beside_themselves(
         n_refused += 1
         assert len(refusal.splitlines()) == 1
         assert f"{path}: " in refusal
-        assert "--recover" in refusal or "install that" in refusal
+        assert "recover=True" in refusal or "install that" in refusal
         assert path.read_bytes() == raw
         try:
             recovered, _ = _opened(path, recover=True)
@@ -218,7 +219,7 @@ def test_an_entry_that_cannot_be_read_is_named_and_left_out_by_recovering(tmp_pa
             (kind, value),
         )
     connection.close()
-    with pytest.raises(DataError, match=r"damaged \(entry 61 .*--recover"):
+    with pytest.raises(DataError, match=r"damaged \(entry 61 .*recover=True"):
         _opened(tmp_path / "state")
     entries, sentences = _opened(tmp_path / "state", recover=True)
     assert len(entries) == 60
@@ -241,7 +242,7 @@ def test_an_empty_state_is_refused_and_its_backup_recovered(tmp_path):
     for lose in (lambda: path.write_bytes(b""), path.unlink):
         lose()
         if path.exists():
-            with pytest.raises(DataError, match="empty; --recover takes what its backups"):
+            with pytest.raises(DataError, match="empty; recover=True takes what its backups"):
                 _opened(path)
         else:
             assert "state.backup-1 beside it has 60 entries" in _opened(path)[1][0]
@@ -732,7 +733,8 @@ def test_everything_taken_home_repeats_the_labels(bench, tmp_path):
     bench.decide("bob", bench.next_item("bob").item, "unclear")
     bench.keep("ann", Changes(("Zoe",), {"empty": "nothing"}))
     bench.settle()
-    taken = exports.everything(bench.present.fit, bench.decisions, bench.journal.entries())
+    entries, command = bench.journal.entries(), aggregate_command
+    taken = exports.everything(bench.present.fit, bench.decisions, entries, command)
     with zipfile.ZipFile(io.BytesIO(taken.body)) as archive:
         archive.extractall(tmp_path / "home")
     home = tmp_path / "home"

@@ -24,7 +24,8 @@ from dissensus.app.exports import OF_FIT
 from dissensus.app.guard import POLICY, Hosts, Sessions, is_password, set_password
 from dissensus.app.journal import Journal
 from dissensus.app.server import make_app, serve
-from dissensus.app.workbench import Workbench
+from dissensus.app.workbench import Caller, Workbench
+from dissensus.cli.open import aggregate_command
 from dissensus.errors import DataError, OptionError
 from dissensus.formats import examine
 from dissensus.formats.sources import open_source
@@ -74,6 +75,7 @@ class Served:
             name="<i>hostile</i>",
             method="majority",
             folder=folder,
+            caller=Caller(aggregate_command),
         )
         self.sessions = Sessions(80)
         app = make_app(self.bench, self.sessions, Hosts(host))

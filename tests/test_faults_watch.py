@@ -302,7 +302,7 @@ def test_a_last_row_counts_when_the_file_no_longer_grows(tmp_path, capsys):
     file = tmp_path / "a.csv"
     file.write_text(HEADER + "t1,w1,x\nt2,w1,ca")
     with Stream.opened(tmp_path / "state") as stream:
-        look = Look(stream, file, tmp_path / "labels.csv", {}, "error")
+        look = Look(stream, file, tmp_path / "labels.csv", columns={}, missing="error")
         assert look.take() == 1
         assert "a.csv: line 3 is not finished ('t2,w1,ca')" in capsys.readouterr().err
         with file.open("a") as more:

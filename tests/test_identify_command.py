@@ -105,6 +105,8 @@ def test_a_folder_gets_the_files_that_peerannot_names(tmp_path):
         (["--items", "-s", "entropy"], "without -s"),
         (["--matrix-file", "nothing.npy", "-s", "trace"], "nothing.npy"),
         (["-o", "scores.xyz"], "no format ends in .xyz"),
+        (["--labels", "ordinal"], "--scale ordinal says how labels are measured"),
+        (["--labels", "answers.json"], "is no data set folder"),
     ],
 )
 def test_mistakes_end_in_one_line(table, options, message):

@@ -65,13 +65,14 @@ def workbench_outcomes(inputs: Path, folder: Path) -> dict[str, Any]:
     from dissensus.app.guard import Hosts, Sessions
     from dissensus.app.journal import Journal
     from dissensus.app.server import make_app
-    from dissensus.app.workbench import Workbench
+    from dissensus.app.workbench import Caller, Workbench
+    from dissensus.cli.open import aggregate_command
     from dissensus.formats import examine
 
     path = inputs / "classes.csv"
     bench = Workbench(
         lambda: examine(path), Journal(folder / "state"), name="classes.csv",
-        method="dawid-skene-map", folder=folder,
+        method="dawid-skene-map", folder=folder, caller=Caller(aggregate_command),
     )  # fmt: skip
     origin = "http://127.0.0.1"
     sessions = Sessions(80)

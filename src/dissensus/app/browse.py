@@ -1,11 +1,11 @@
-"""Items and annotators to look through: filtered, searched and sorted, a page at a time.
+"""Items to look through: filtered, searched and sorted, a page at a time, each with its media.
 
-Files of items: images, sounds and videos that texts name, inside the folder of the data.
+Media are images, sounds and videos that texts name, inside the folder of the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ..base.arrays import Integers
+from ..errors import DataError
 from ..quality.sections import shortened
 from ..reporting.details import votes_of
 from .decisions import STATUSES
@@ -26,6 +27,21 @@ PAGE = 50  # rows
 SORTS = ("certainty", "item", "labels", "label")
 VOTES = ("split", "unanimous", "outvoted")
 _MAX_WORD = 200  # characters of a search
+KINDS = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+    ".ogg": "audio/ogg",
+    ".flac": "audio/flac",
+    ".m4a": "audio/mp4",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+}
+_MAX_PATH = 400  # characters
 
 
 class Filter(NamedTuple):
@@ -42,20 +58,20 @@ class Filter(NamedTuple):
     page: int = 1
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Filter:
+    def of(cls, query: Mapping[str, str]) -> Filter:
         """Return the filter of a query; what is not possible is left out."""
-        sort = given.get("sort", "certainty")
-        number = given.get("page", "1")
+        sort = query.get("sort", "certainty")
+        number = query.get("page", "1")
         return cls(
-            given.get("q", "").strip()[:_MAX_WORD],
-            given.get("label", ""),
-            given.get("cause", ""),
-            given.get("status", "") if given.get("status") in STATUSES else "",
-            given.get("votes", "") if given.get("votes") in VOTES else "",
-            given.get("annotator", ""),
-            sort if sort in SORTS else "certainty",
-            given.get("down") == "1",
-            int(number) if number.isascii() and number.isdecimal() and len(number) < 9 else 1,
+            q=query.get("q", "").strip()[:_MAX_WORD],
+            label=query.get("label", ""),
+            cause=query.get("cause", ""),
+            status=query.get("status", "") if query.get("status") in STATUSES else "",
+            votes=query.get("votes", "") if query.get("votes") in VOTES else "",
+            annotator=query.get("annotator", ""),
+            sort=sort if sort in SORTS else "certainty",
+            down=query.get("down") == "1",
+            page=int(number) if number.isascii() and number.isdecimal() and len(number) < 9 else 1,
         )
 
     def query(self, **changes: Any) -> str:
@@ -102,8 +118,8 @@ class Catalogue:
         texts = self.fit.report.texts
         table = pl.DataFrame({"item": names}, schema={"item": pl.String})
         if texts:
-            found = [texts.get(name) for name in names]
-            table = table.with_columns(text=pl.Series(found, dtype=pl.String))
+            item_texts = [texts.get(name) for name in names]
+            table = table.with_columns(text=pl.Series(item_texts, dtype=pl.String))
         return table.select(pl.all().str.to_lowercase())
 
     @cached_property
@@ -124,66 +140,66 @@ class Catalogue:
         own = votes[rows, np.maximum(result.label, 0)]
         return (result.label >= 0) & (votes.max(axis=1, initial=0) > own)
 
-    def find(self, present: Present, wanted: Filter) -> Page:
+    def find(self, present: Present, filter_: Filter) -> Page:
         """Return the items that fit a filter."""
-        kept = self._mask(present, wanted)
-        order = self._order(present, wanted)
-        order = order[kept[order]]
-        if wanted.down:
+        fits = self._mask(present, filter_)
+        order = self._order(present, filter_)
+        order = order[fits[order]]
+        if filter_.down:
             order = order[::-1]
         n_pages = max(-(-len(order) // PAGE), 1)
-        page = min(max(wanted.page, 1), n_pages)
+        page = min(max(filter_.page, 1), n_pages)
         codes = order[(page - 1) * PAGE : page * PAGE].tolist()
         return Page([self.row(present, code) for code in codes], len(order), page, n_pages)
 
-    def _order(self, present: Present, wanted: Filter) -> Integers:
-        if wanted.sort == "item":
+    def _order(self, present: Present, filter_: Filter) -> Integers:
+        if filter_.sort == "item":
             return self._by_name
         key = {
             "certainty": present.certainty,
             "labels": self.fit.annotations.labels_per_item,
             "label": present.label,
-        }[wanted.sort]
+        }[filter_.sort]
         return np.argsort(key, kind="stable")
 
-    def _mask(self, present: Present, wanted: Filter) -> npt.NDArray[np.bool_]:
+    def _mask(self, present: Present, filter_: Filter) -> npt.NDArray[np.bool_]:
         annotations = self.fit.annotations
-        kept = np.ones(annotations.n_items, dtype=bool)
-        if wanted.q:
-            contains = pl.all().str.contains(wanted.q.lower(), literal=True).fill_null(False)
-            kept &= self._words.select(pl.any_horizontal(contains)).to_series().to_numpy()
-        if wanted.label:
-            kept &= present.label == self.fit.classes.get(wanted.label, -2)
-        if wanted.cause:
-            kept &= self.fit.report.cause == wanted.cause
-        if wanted.status:
-            kept &= present.status == STATUSES.index(wanted.status)
-        if wanted.votes == "outvoted":
-            kept &= self._outvoted
-        elif wanted.votes:
+        fits = np.ones(annotations.n_items, dtype=bool)
+        if filter_.q:
+            contains = pl.all().str.contains(filter_.q.lower(), literal=True).fill_null(False)
+            fits &= self._words.select(pl.any_horizontal(contains)).to_series().to_numpy()
+        if filter_.label:
+            fits &= present.label == self.fit.classes.get(filter_.label, -2)
+        if filter_.cause:
+            fits &= self.fit.report.cause == filter_.cause
+        if filter_.status:
+            fits &= present.status == STATUSES.index(filter_.status)
+        if filter_.votes == "outvoted":
+            fits &= self._outvoted
+        elif filter_.votes:
             split = self.fit.split_votes
-            kept &= split if wanted.votes == "split" else ~split
-        if wanted.annotator:
-            person = self.fit.people.get(wanted.annotator, -1)
+            fits &= split if filter_.votes == "split" else ~split
+        if filter_.annotator:
+            person = self.fit.people.get(filter_.annotator, -1)
             own = np.zeros(annotations.n_items, dtype=bool)
             own[annotations.item[annotations.annotator == person]] = True
-            kept &= own
-        return kept
+            fits &= own
+        return fits
 
     def row(self, present: Present, code: int) -> Row:
         """Return what the list shows of an item."""
         item = str(self.fit.annotations.items[code])
         label = int(present.label[code])
         return Row(
-            item,
-            shortened(self.fit.report.texts.get(item)),
-            str(self.fit.annotations.classes[label]) if label >= 0 else "undecided",
-            float(present.certainty[code]),
-            votes_of(self.fit.annotations, code),
-            int(self.fit.annotations.labels_per_item[code]),
-            str(self.fit.report.cause[code]),
-            STATUSES[present.status[code]],
-            bool(present.provisional[code]),
+            item=item,
+            text=shortened(self.fit.report.texts.get(item)),
+            label=str(self.fit.annotations.classes[label]) if label >= 0 else "undecided",
+            certainty=float(present.certainty[code]),
+            votes=votes_of(self.fit.annotations, code),
+            n_labels=int(self.fit.annotations.labels_per_item[code]),
+            cause=str(self.fit.report.cause[code]),
+            status=STATUSES[present.status[code]],
+            provisional=bool(present.provisional[code]),
         )
 
 
@@ -201,7 +217,7 @@ class Detail(NamedTuple):
 
     row: Row
     text: str
-    known: str  # in the file
+    gold: str  # in the file
     votes: list[Vote]
     shares: list[tuple[str, float]]  # probability of every class
 
@@ -213,10 +229,10 @@ def detail(catalogue: Catalogue, present: Present, code: int) -> Detail:
     row = catalogue.row(present, code)
     rows = slice(annotations.index[code], annotations.index[code + 1])
     times = annotations.columns.get("time")
-    given = zip(
+    votes = zip(
         annotations.annotators[annotations.annotator[rows]].tolist(),
         annotations.classes[annotations.label[rows]].tolist(),
-        ["" if one is None else str(one)[:19] for one in times[rows].tolist()]
+        ["" if time is None else str(time)[:19] for time in times[rows].tolist()]
         if times is not None
         else [""] * len(annotations.label[rows]),
         present.accuracy[annotations.annotator[rows]].tolist(),
@@ -225,29 +241,12 @@ def detail(catalogue: Catalogue, present: Present, code: int) -> Detail:
     shares = result.probabilities[code]
     order = np.argsort(-shares, kind="stable")[:9]
     return Detail(
-        row,
-        fit.report.texts.get(row.item, ""),
-        fit.report.reading.gold.get(row.item, "") if row.item not in fit.gold else "",
-        [Vote(*one) for one in given],
-        list(zip(annotations.classes[order].tolist(), shares[order].tolist(), strict=True)),
+        row=row,
+        text=fit.report.texts.get(row.item, ""),
+        gold=fit.report.reading.gold.get(row.item, "") if row.item not in fit.gold else "",
+        votes=[Vote(*vote) for vote in votes],
+        shares=list(zip(annotations.classes[order].tolist(), shares[order].tolist(), strict=True)),
     )
-
-
-KINDS = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".wav": "audio/wav",
-    ".mp3": "audio/mpeg",
-    ".ogg": "audio/ogg",
-    ".flac": "audio/flac",
-    ".m4a": "audio/mp4",
-    ".mp4": "video/mp4",
-    ".webm": "video/webm",
-}
-_MAX_PATH = 400  # characters
 
 
 class Media(NamedTuple):
@@ -279,9 +278,29 @@ def media_of(text: str | None, folder: Path | None) -> Media | None:
 
 def files_by_item(folder: Path, items: list[str]) -> dict[str, str]:
     """Return the file of every item in a folder: the name of the item, with or without ending."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in KINDS and path.is_file():
-            found.setdefault(path.stem, path.name)
-            found[path.name] = path.name
-    return {item: found[item] for item in items if item in found}
+            files.setdefault(path.stem, path.name)
+            files[path.name] = path.name
+    return {item: files[item] for item in items if item in files}
+
+
+def as_named(text: str, names: Collection[str]) -> str:
+    r"""Return the name that a field of a form stands for: browsers send line breaks as CR LF.
+
+    >>> as_named("one\r\ntwo", {"one\ntwo", "three"})
+    'one\ntwo'
+    """
+    if "\n" not in text and "\r" not in text:
+        return text
+    matches = [name for name in names if _lines(name) == _lines(text)]
+    if len(matches) > 1:
+        raise DataError(
+            f"{len(matches)} names differ from {text!r} in line breaks only; rename them"
+        )
+    return matches[0] if matches else text
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

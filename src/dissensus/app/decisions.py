@@ -8,7 +8,8 @@ Decisions hold classes of the file; the names of the changes that are kept are a
 leave. A decision does not count while none of the labels that it saw is in the file any more, until
 somebody confirms it, nor one for a class that was merged of several which are apart again.
 
-What if: annotators left out, classes merged or renamed, another method, and the effect of it.
+Changes are what if: annotators left out, classes merged or renamed, another method, with the effect
+on labels, certainty and agreement.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ from ..metrics import krippendorff_alpha
 from ..registry import aggregators
 from ..result import Aggregation
 from .journal import VERDICTS, Entry
+
+OPEN, DECIDED, SPLIT, UNCLEAR, DISPUTED = range(5)
+STATUSES = ("open", "decided", "split", "unclear", "reviewers differ")
+_STATUS_OF = {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}
+_DIGITS = 8  # of the hash of a label in a fingerprint
+_MOST = 64  # hashes in a fingerprint
 
 
 @dataclass(frozen=True)
@@ -129,14 +136,14 @@ class Changes:
         <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
         """
         if self.left_out:
-            known = annotations.annotators.tolist()
-            missing = set(self.left_out).difference(known)
+            people = annotations.annotators.tolist()
+            missing = set(self.left_out).difference(people)
             if missing:
                 raise DataError(f"no annotator {sorted(missing)[0]!r}")
-            kept = ~np.isin(known, list(self.left_out))
-            if not kept.any():
+            is_voting = ~np.isin(people, list(self.left_out))
+            if not is_voting.any():
                 raise OptionError("all annotators are left out; keep at least one")
-            annotations = annotations.subset(annotators=kept)
+            annotations = annotations.subset(annotators=is_voting)
         if not self.renamed:
             return annotations
         missing = set(self.renamed).difference(annotations.classes.tolist())
@@ -180,37 +187,39 @@ def effect(
     method: str,
     gold: Mapping[str, str] | None,
     seed: int,
-    before: Changes = Changes(),
+    old_changes: Changes = Changes(),
 ) -> Effect:
     """Return the effect of changes to annotations, compared with the present result.
 
     The classes of `annotations` and `gold` are those of the file; the present result has the names
-    of the changes `before`.
+    of `old_changes`.
     """
     aggregators.create(method)  # fails early
     changed = changes.apply(annotations)
     classes = set(changed.classes.tolist())
-    known = {item: changes.name(label) for item, label in (gold or {}).items()}
-    known = {item: label for item, label in known.items() if label in classes}
-    result = aggregate(changed, method, gold=known or None, seed=seed)
-    was = ["undecided" if one is None else one for one in present.labels.tolist()]
-    now = ["undecided" if one is None else one for one in result.labels.tolist()]
+    known_labels = {item: changes.name(label) for item, label in (gold or {}).items()}
+    known_labels = {item: label for item, label in known_labels.items() if label in classes}
+    result = aggregate(changed, method, gold=known_labels or None, seed=seed)
+    old_labels = ["undecided" if label is None else label for label in present.labels.tolist()]
+    new_labels = ["undecided" if label is None else label for label in result.labels.tolist()]
     new_names: dict[str, set[str]] = {"undecided": {"undecided"}}
     for label in annotations.classes.tolist():
-        new_names.setdefault(before.name(label), set()).add(changes.name(label))
+        new_names.setdefault(old_changes.name(label), set()).add(changes.name(label))
 
     def differ(old: str, new: str) -> bool:
         names = new_names.get(old, set())
         return new not in names or (len(names) > 1 and old != new)  # merged classes are apart again
 
-    differs = [k for k, (a, b) in enumerate(zip(was, now, strict=True)) if differ(a, b)]
+    differs = [
+        k for k, (a, b) in enumerate(zip(old_labels, new_labels, strict=True)) if differ(a, b)
+    ]
     return Effect(
-        np.array(differs, dtype=np.int64),
-        [was[k] for k in differs],
-        [now[k] for k in differs],
-        (mean_certainty(present), mean_certainty(result)),
-        (krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
-        annotations.n_items,
+        changed=np.array(differs, dtype=np.int64),
+        before=[old_labels[k] for k in differs],
+        after=[new_labels[k] for k in differs],
+        certainty=(mean_certainty(present), mean_certainty(result)),
+        alpha=(krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
+        n_items=annotations.n_items,
     )
 
 
@@ -218,13 +227,6 @@ def mean_certainty(result: Aggregation) -> float:
     """Return the mean confidence in labels that can be judged, NaN without any."""
     confidence = result.confidence[result.is_identifiable]
     return float(confidence.mean()) if len(confidence) else math.nan
-
-
-OPEN, DECIDED, SPLIT, UNCLEAR, DISPUTED = range(5)
-STATUSES = ("open", "decided", "split", "unclear", "reviewers differ")
-_STATUS_OF = {"label": DECIDED, "split": SPLIT, "unclear": UNCLEAR}
-_DIGITS = 8  # of the hash of a label in a fingerprint
-_MOST = 64  # hashes in a fingerprint
 
 
 class Decisions:
@@ -268,9 +270,9 @@ class Decisions:
             self._take_back(self._entries.pop(int(entry.value), None))
         elif entry.kind == "confirm":
             labels: Mapping[str, str] = json.loads(entry.value)
-            for number, now in labels.items():
+            for number, labels_then in labels.items():
                 decision = self._entries.get(int(number))
-                if decision is not None and not self._is_gone(decision.item, now):
+                if decision is not None and not self._is_gone(decision.item, labels_then):
                     self._outdated.discard(decision.number)
         else:
             if entry.kind == "change":
@@ -284,25 +286,27 @@ class Decisions:
                 if self._is_apart(entry):
                     self._apart.add(entry.number)
                 of_item = self._by_item.get(entry.item, {})
-                mine = (*of_item.get(entry.reviewer, ()), entry)
-                self._by_item[entry.item] = {**of_item, entry.reviewer: mine}
+                own_entries = (*of_item.get(entry.reviewer, ()), entry)
+                self._by_item[entry.item] = {**of_item, entry.reviewer: own_entries}
 
     def _keep(self, changes: tuple[Entry, ...]) -> None:
         self._changes = changes
-        self._apart = {one.number for one in self._entries.values() if self._is_apart(one)}
+        self._apart = {entry.number for entry in self._entries.values() if self._is_apart(entry)}
 
     def _take_back(self, entry: Entry | None) -> None:
         if entry is None:
             return
         if entry.kind == "change":
-            self._keep(tuple(one for one in self._changes if one is not entry))
+            self._keep(tuple(change for change in self._changes if change is not entry))
             return
         of_item = self._by_item[entry.item]
-        mine = tuple(one for one in of_item[entry.reviewer] if one is not entry)
-        left = {**of_item, entry.reviewer: mine}
-        left = {name: entries for name, entries in left.items() if entries}
-        if left:
-            self._by_item[entry.item] = left
+        own_entries = tuple(
+            decision for decision in of_item[entry.reviewer] if decision is not entry
+        )
+        remaining = {**of_item, entry.reviewer: own_entries}
+        remaining = {name: entries for name, entries in remaining.items() if entries}
+        if remaining:
+            self._by_item[entry.item] = remaining
         else:
             del self._by_item[entry.item]
 
@@ -311,8 +315,8 @@ class Decisions:
         code = self._codes.get(item) if labels else None
         if code is None or labels is None or self.annotations is None:
             return False
-        seen = {labels[k : k + _DIGITS] for k in range(0, len(labels), _DIGITS)}
-        return seen.isdisjoint(_hashes(self.annotations, code))
+        labels_seen = {labels[k : k + _DIGITS] for k in range(0, len(labels), _DIGITS)}
+        return labels_seen.isdisjoint(_hashes(self.annotations, code))
 
     @cached_property
     def _codes(self) -> dict[str, int]:
@@ -341,8 +345,10 @@ class Decisions:
 
     def last(self, reviewer: str, kinds: tuple[str, ...] = VERDICTS) -> Entry | None:
         """Return a reviewer's last decision that was not taken back."""
-        mine = (one for one in reversed(list(self._entries.values())) if one.reviewer == reviewer)
-        return next((one for one in mine if one.kind in kinds), None)
+        own_entries = (
+            entry for entry in reversed(list(self._entries.values())) if entry.reviewer == reviewer
+        )
+        return next((entry for entry in own_entries if entry.kind in kinds), None)
 
     def find(self, number: int) -> Entry | None:
         """Return an entry that can be taken back."""
@@ -361,11 +367,11 @@ class Decisions:
     @property
     def checks(self) -> list[Entry]:
         """Decisions that show whether a label was wrong: the first on every item, if of a class."""
-        first: dict[str, Entry] = {}
-        for one in list(self._entries.values()):
-            if one.kind in VERDICTS and one.item not in first and self._counts(one):
-                first[one.item] = one
-        return [one for one in first.values() if one.kind == "label"]
+        first_checks: dict[str, Entry] = {}
+        for entry in list(self._entries.values()):
+            if entry.kind in VERDICTS and entry.item not in first_checks and self._counts(entry):
+                first_checks[entry.item] = entry
+        return [entry for entry in first_checks.values() if entry.kind == "label"]
 
     def status(self, item: str) -> int:
         """Return the status of an item, a position in `STATUSES`."""
@@ -376,7 +382,7 @@ class Decisions:
             return OPEN
         if len(of_item) > 1:
             name = self.changes.name
-            if len({(one.kind, name(one.value)) for one in of_item.values()}) > 1:
+            if len({(decision.kind, name(decision.value)) for decision in of_item.values()}) > 1:
                 return DISPUTED
         return _STATUS_OF[next(iter(of_item.values())).kind]
 
@@ -385,8 +391,8 @@ class Decisions:
         if self.status(item) != DECIDED:
             return None
         of_item = self.of(item)
-        chosen = of_item.get(self.arbiter) or next(iter(of_item.values()))
-        return chosen.value
+        decision = of_item.get(self.arbiter) or next(iter(of_item.values()))
+        return decision.value
 
     def gold(self) -> dict[str, str]:
         """Return the class of the file of every item that is gold."""
@@ -396,7 +402,11 @@ class Decisions:
     @property
     def outdated(self) -> list[Entry]:
         """Decisions on labels of which none is in the file any more, and that nobody confirmed."""
-        return [one for one in self._last if one.number in self._outdated] if self._outdated else []
+        return (
+            [entry for entry in self._last if entry.number in self._outdated]
+            if self._outdated
+            else []
+        )
 
     @property
     def labels_now(self) -> dict[int, str]:
@@ -404,19 +414,21 @@ class Decisions:
         if self.annotations is None:
             return {}
         return {
-            one.number: fingerprint(self.annotations, self._codes[one.item])
-            for one in self.outdated
+            entry.number: fingerprint(self.annotations, self._codes[entry.item])
+            for entry in self.outdated
         }
 
     @property
     def apart(self) -> list[Entry]:
         """Decisions for a class that was merged of several which are apart again."""
-        return [one for one in self._last if one.number in self._apart] if self._apart else []
+        return [entry for entry in self._last if entry.number in self._apart] if self._apart else []
 
     @property
     def _last(self) -> Iterable[Entry]:
         """The last decision of every reviewer on every item."""
-        return (mine[-1] for of_item in list(self._by_item.values()) for mine in of_item.values())
+        return (
+            entries[-1] for of_item in list(self._by_item.values()) for entries in of_item.values()
+        )
 
     @property
     def changes(self) -> Changes:
@@ -452,7 +464,7 @@ def _hashes(annotations: Annotations, code: int) -> set[str]:
     rows = slice(annotations.index[code], annotations.index[code + 1])
     people = annotations.annotators[annotations.annotator[rows]].tolist()
     labels = annotations.classes[annotations.label[rows]].tolist()
-    return {_hash(f"{len(who)} {who}{label}") for who, label in zip(people, labels, strict=True)}
+    return {_hash(f"{len(name)} {name}{label}") for name, label in zip(people, labels, strict=True)}
 
 
 def _hash(text: str) -> str:
@@ -474,16 +486,16 @@ def as_meant(entries: Iterable[Entry], classes: Iterable[str]) -> list[Entry]:
     """
     classes = list(classes)
     originals = {0: Changes().originals(classes)}  # by the number of the changes
-    kept, history, out = [0], [0], []
+    numbers, history, out = [0], [0], []
     for entry in entries:
         if entry.kind == "change":
             changes = Changes.from_dict(json.loads(entry.value))
             originals[entry.number] = changes.originals(classes)
-            kept.append(entry.number)
+            numbers.append(entry.number)
         elif entry.kind == "undo":
-            kept = [number for number in kept if str(number) != entry.value]
-        if kept[-1] != history[-1]:
-            history.append(kept[-1])
+            numbers = [number for number in numbers if str(number) != entry.value]
+        if numbers[-1] != history[-1]:
+            history.append(numbers[-1])
         if entry.kind in VERDICTS and entry.changes is None:
             number = _shown_under(entry, {k: originals[k] for k in reversed(history)})
             value, inferred = (

@@ -1,6 +1,7 @@
 """What people take home: labels, decisions, lists, the report, and a script that repeats it.
 
-All of it comes from one finished fit.
+All of it comes from one finished fit. How a command is written is passed in: who started the
+workbench knows it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import shlex
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,15 +28,7 @@ from .decisions import Decisions
 from .fits import Fit
 from .journal import Entry
 
-
-class Taken(NamedTuple):
-    """A file to take home."""
-
-    name: str
-    kind: str  # media type
-    body: bytes
-
-
+Command = Callable[[Mapping[str, str]], list[str]]  # the words of `aggregate` with settings
 _CSV, _HTML, _ZIP = "text/csv; charset=utf-8", "text/html; charset=utf-8", "application/zip"
 _READ_ME = """This folder repeats what the workbench showed.
 
@@ -47,6 +40,14 @@ the reviewers. journal.csv has every entry, also those that were taken back.
 Where a file has a column added_apostrophes, cells that a spreadsheet would take for formulas have
 an apostrophe in front. dissensus takes it off when it reads the file.
 """
+
+
+class Taken(NamedTuple):
+    """A file to take home."""
+
+    name: str
+    kind: str  # media type
+    body: bytes
 
 
 def formats() -> list[str]:
@@ -75,9 +76,9 @@ def labels(fit: Fit, format_: str = "long") -> Taken:
 
 def decisions_table(fit: Fit) -> Taken:
     """Return all known labels: those decided, and those in the file."""
-    known = fit.report.reading.gold
+    gold = fit.report.reading.gold
     rows = [
-        (item, label, "decision" if item in fit.gold else "file") for item, label in known.items()
+        (item, label, "decision" if item in fit.gold else "file") for item, label in gold.items()
     ]
     return _table("decisions.csv", rows, ("item", "label", "source"))
 
@@ -86,8 +87,8 @@ def reviews_table(decisions: Decisions) -> Taken:
     """Return every reviewer's decisions, as annotations."""
     name = decisions.changes.name
     rows = [
-        (one.item, one.reviewer, _word(one, name(one.value)), one.at, one.comment)
-        for one in decisions.all
+        (entry.item, entry.reviewer, _word(entry, name(entry.value)), entry.at, entry.comment)
+        for entry in decisions.all
     ]
     return _table("reviews.csv", rows, ("item", "annotator", "label", "time", "comment"))
 
@@ -122,21 +123,19 @@ def annotations_table(fit: Fit) -> Taken:
         return Taken("annotations.csv", _CSV, _csv(pl.read_parquet(path)))
 
 
-def command(fit: Fit) -> list[str]:
-    """Return the command that gives the same labels."""
-    annotations = fit.annotations
-    words = ["dissensus", "aggregate", "annotations.csv"]
-    if fit.report.reading.gold:
-        words += ["--gold", "decisions.csv"]
-    words += ["--strategy", fit.report.result.method, "--scale", annotations.scale]
-    if not any("," in name or name != name.strip() for name in annotations.classes.tolist()):
-        words += ["--classes", ",".join(annotations.classes.tolist())]
-    return [*words, "--seed", str(fit.report.seed), "--output", "labels-again.csv"]
+def settings(fit: Fit) -> dict[str, str]:
+    """Return the settings of `aggregate` that give the same labels of `annotations.csv`."""
+    classes = fit.annotations.classes.tolist()
+    fields = {"gold": "decisions.csv"} if fit.report.reading.gold else {}
+    fields |= {"strategy": fit.report.result.method, "scale": fit.annotations.scale}
+    if not any("," in name or name != name.strip() for name in classes):
+        fields["classes"] = ",".join(classes)
+    return fields | {"seed": str(fit.report.seed), "output": "labels-again.csv"}
 
 
-def script(fit: Fit) -> Taken:
+def script(fit: Fit, command: Command) -> Taken:
     """Return a shell script that repeats the fit."""
-    text = f"#!/bin/sh\nset -e\n{shlex.join(command(fit))}\n"
+    text = f"#!/bin/sh\nset -e\n{shlex.join(command(settings(fit)))}\n"
     return Taken("reproduce.sh", "text/x-shellscript; charset=utf-8", text.encode())
 
 
@@ -170,7 +169,9 @@ def notebook(fit: Fit) -> Taken:
     return Taken("reproduce.ipynb", "application/x-ipynb+json", json.dumps(body).encode())
 
 
-def everything(fit: Fit, decisions: Decisions, entries: list[Entry]) -> Taken:
+def everything(
+    fit: Fit, decisions: Decisions, entries: list[Entry], command: Command | None = None
+) -> Taken:
     """Return all files in one."""
     parts = [
         labels(fit),
@@ -180,19 +181,19 @@ def everything(fit: Fit, decisions: Decisions, entries: list[Entry]) -> Taken:
         relabel_table(fit),
         report_page(fit),
         annotations_table(fit),
-        script(fit),
+        *([] if command is None else [script(fit, command)]),
         notebook(fit),
         Taken("README.txt", "text/plain", _READ_ME.encode()),
     ]
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for one in parts:
-            archive.writestr(one.name, one.body)
-    return Taken("workbench.zip", _ZIP, held.getvalue())
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part in parts:
+            archive.writestr(part.name, part.body)
+    return Taken("workbench.zip", _ZIP, buffer.getvalue())
 
 
-# What the page offers: title, and what makes it of a fit.
-OF_FIT: dict[str, tuple[str, Callable[[Fit], Taken]]] = {
+# What the page offers: title, and what makes it of a fit; of the script, with a command.
+OF_FIT: dict[str, tuple[str, Callable[..., Taken]]] = {
     "decisions": ("Decisions, as gold", decisions_table),
     "relabel": ("Items to label again", relabel_table),
     "report": ("The report", report_page),
@@ -208,15 +209,15 @@ def _table(name: str, rows: Any, columns: tuple[str, ...]) -> Taken:
 
 
 def _csv(frame: pl.DataFrame) -> bytes:
-    held = io.BytesIO()
-    guarded_frame(frame).write_csv(held)
-    return held.getvalue()
+    buffer = io.BytesIO()
+    guarded_frame(frame).write_csv(buffer)
+    return buffer.getvalue()
 
 
 def _zipped(folder: Path) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 archive.write(path, path.relative_to(folder).as_posix())
-    return held.getvalue()
+    return buffer.getvalue()

@@ -26,6 +26,9 @@ from ..planning.label_errors import Checked
 from ..reporting.report import Report, report_labels
 from .decisions import OPEN, Changes, Decisions
 
+_MOVED = 0.005  # change of an annotator's accuracy worth a word
+_NAMED = 2  # annotators in one message
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -84,8 +87,8 @@ class Fit:
     def labelled(self) -> npt.NDArray[np.bool_]:
         """Which items have labels and no known label in the file."""
         in_file = set(self.report.reading.gold).difference(self.gold)
-        known = [item in in_file for item in self.annotations.items.tolist()]
-        return (self.annotations.labels_per_item > 0) & ~np.array(known, dtype=bool)
+        is_known = [item in in_file for item in self.annotations.items.tolist()]
+        return (self.annotations.labels_per_item > 0) & ~np.array(is_known, dtype=bool)
 
     @cached_property
     def random_order(self) -> Integers:
@@ -96,17 +99,17 @@ class Fit:
     def split_votes(self) -> npt.NDArray[np.bool_]:
         """Which items have labels of more than one class."""
         label, index = self.annotations.label, self.annotations.index
-        first = label[np.repeat(index[:-1].clip(max=max(len(label) - 1, 0)), np.diff(index))]
-        differs = np.concatenate([[0], np.cumsum(label != first)])
+        first_label = label[np.repeat(index[:-1].clip(max=max(len(label) - 1, 0)), np.diff(index))]
+        differs = np.concatenate([[0], np.cumsum(label != first_label)])
         return np.asarray(differs[index[1:]] > differs[index[:-1]])
 
     def plan(self, seconds: Floats | None, checked: Checked | None) -> Review:
         """Return which labels to check."""
-        known = np.zeros(self.annotations.n_items, dtype=bool)
-        known[[self.codes[item] for item in self.gold]] = True
+        is_decided = np.zeros(self.annotations.n_items, dtype=bool)
+        is_decided[[self.codes[item] for item in self.gold]] = True
         return plan_review(
             self.report.certainty_without_gold,
-            self.labelled & ~known,
+            self.labelled & ~is_decided,
             n_items=int(self.labelled.sum()),
             seconds=seconds,
             checked=checked,
@@ -146,8 +149,16 @@ def fit(
         progress=progress,
     )
     unknown = tuple(k for k in decided if k not in gold)
-    file, changes_number = reading.annotations, decisions.changes_number
-    return Fit(report, number, changes, gold, unknown, skipped, file, changes_number)
+    return Fit(
+        report=report,
+        number=number,
+        changes=changes,
+        gold=gold,
+        unknown=unknown,
+        skipped=skipped,
+        file=reading.annotations,
+        changes_number=decisions.changes_number,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +195,15 @@ class Present:
         nobody = np.zeros(annotations.n_annotators, dtype=bool)
         status = np.full(annotations.n_items, OPEN, dtype=np.uint8)
         accuracy = result.annotators["agreement"]  # NaN where it cannot be told
-        present = cls(fit, result.label, fit.report.certainty, status, nothing, accuracy, nobody)
-        present = present.copy()
+        present = cls(
+            fit=fit,
+            label=result.label,
+            certainty=fit.report.certainty,
+            status=status,
+            provisional=nothing,
+            accuracy=accuracy,
+            touched=nobody,
+        ).copy()
         for item in {*decisions.items, *fit.gold}:
             present.put(item, decisions)
         return present
@@ -209,16 +227,16 @@ class Present:
         fit, result = self.fit, self.fit.report.result
         self.status[code] = decisions.status(item)
         decided = decisions.label(item)
-        known = None if decided is None else fit.classes.get(fit.changes.name(decided))
+        decided_code = None if decided is None else fit.classes.get(fit.changes.name(decided))
         fitted = fit.classes.get(fit.gold.get(item, ""))
         label, certainty = int(result.label[code]), float(fit.report.certainty[code])
-        if known != fitted and known is not None:
-            label, certainty = known, 1.0
-        elif known != fitted:  # what the fit knew was taken back
+        if decided_code != fitted and decided_code is not None:
+            label, certainty = decided_code, 1.0
+        elif decided_code != fitted:  # what the fit knew was taken back
             label, certainty = self._before(code)
-        self._move(code, label if known != fitted else None)
+        self._move(code, label if decided_code != fitted else None)
         self.label[code], self.certainty[code] = label, certainty
-        self.provisional[code] = known != fitted
+        self.provisional[code] = decided_code != fitted
 
     def _before(self, code: int) -> tuple[int, float]:
         """Return the most frequent label of an item, which no decision holds any more."""
@@ -228,18 +246,47 @@ class Present:
     def votes(self, code: int) -> Integers:
         """Return how often every class was given to an item."""
         annotations = self.fit.annotations
-        given = annotations.label[annotations.index[code] : annotations.index[code + 1]]
-        return np.bincount(given, minlength=annotations.n_classes)
+        labels = annotations.label[annotations.index[code] : annotations.index[code + 1]]
+        return np.bincount(labels, minlength=annotations.n_classes)
 
     def _move(self, code: int, label: int | None) -> None:
         """Update the annotators of an item, whose label is another than in the fit, or none."""
         annotations, result = self.fit.annotations, self.fit.report.result
         rows = slice(annotations.index[code], annotations.index[code + 1])
-        people, given = annotations.annotator[rows], annotations.label[rows]
-        stated = result.posterior[code, given]
+        people, labels = annotations.annotator[rows], annotations.label[rows]
+        stated = result.posterior[code, labels]
         size = annotations.labels_per_annotator[people]
-        before, now = self.provisional[code], label is not None
-        was = (given == self.label[code]) - stated if before else np.zeros(len(given))
-        new = (given == label) - stated if now else np.zeros(len(given))
+        was_provisional, has_label = self.provisional[code], label is not None
+        was = (labels == self.label[code]) - stated if was_provisional else np.zeros(len(labels))
+        new = (labels == label) - stated if has_label else np.zeros(len(labels))
         np.add.at(self.accuracy, people, (new - was) / size)
-        self.touched[people] |= now
+        self.touched[people] |= has_label
+
+
+def changes_in_words(old: Fit, new: Fit) -> str:
+    """Return what a fit changed, in a sentence."""
+    labels = dict(zip(old.annotations.items.tolist(), old.report.result.labels, strict=True))
+    pairs = zip(new.annotations.items.tolist(), new.report.result.labels, strict=True)
+    differ = [item for item, label in pairs if labels.get(item, label) != label]
+    changed = sum(item not in new.gold for item in differ)
+    decided = len(differ) - changed
+    words = [f"{changed} other labels changed" if changed != 1 else "1 other label changed"]
+    if decided:
+        words.insert(0, f"{decided} decided label{'s' * (decided > 1)} replaced the inferred one")
+    moved = []
+    old_accuracy, new_accuracy = (
+        compared.report.result.annotators["agreement"] for compared in (old, new)
+    )
+    for name, code in new.people.items():
+        old_code = old.people.get(name)
+        if old_code is not None:
+            old_share, new_share = old_accuracy[old_code], new_accuracy[code]
+            if abs(new_share - old_share) >= _MOVED:
+                moved.append(
+                    (
+                        abs(new_share - old_share),
+                        f"{name}'s accuracy {old_share:.2f} → {new_share:.2f}",
+                    )
+                )
+    words += [text for _, text in sorted(moved, key=lambda pair: -pair[0])[:_NAMED]]
+    return f"{'; '.join(words)}."

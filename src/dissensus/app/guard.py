@@ -1,9 +1,8 @@
-"""Which requests are let through: known hosts, own origin, a session, and no large bodies.
+"""Which requests are let through: those to known hosts, of own origin, in a session.
 
 A page elsewhere can make a browser send requests here. It cannot choose the Host of a name that it
-does not own, hide its Origin, or get the cookie sent along.
-
-Who may use a workbench: a token in the first link, or a password, then a cookie.
+does not own, hide its Origin, or get the cookie sent along. A session begins with the token in the
+first link, or with a password, and is known by its cookie.
 """
 
 from __future__ import annotations
@@ -29,6 +28,24 @@ MAX_NAME = 80  # characters of a reviewer's name
 _MAX_SESSIONS = 1000
 _SHORTEST = 8  # characters of a password
 _COST = {"n": 2**14, "r": 8, "p": 1}  # of scrypt: about 50 ms
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "media-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_WITHOUT_SESSION = ("/enter", "/login", "/static/app.css", "/static/report.css")
+_SAFE = ("GET", "HEAD")
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
 
 
 @dataclass
@@ -57,9 +74,9 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._lock = Lock()
 
-    def is_token(self, given: str) -> bool:
+    def is_token(self, token: str) -> bool:
         """Return whether a link has the right token."""
-        return hmac.compare_digest(given.encode(), self.token.encode())
+        return hmac.compare_digest(token.encode(), self.token.encode())
 
     def enter(self, reviewer: str) -> str:
         """Return the cookie of a new session."""
@@ -81,7 +98,7 @@ def clean_name(name: str) -> str:
     >>> clean_name("  Zoe\x00\n Q ")
     'Zoe Q'
     """
-    visible = "".join(each if each.isprintable() else " " for each in name)
+    visible = "".join(character if character.isprintable() else " " for character in name)
     return " ".join(visible.split())[:MAX_NAME]
 
 
@@ -93,35 +110,15 @@ def set_password(journal: Journal, password: str) -> None:
     journal.keep_secret("password", f"{salt.hex()}:{_hash(password, salt)}")
 
 
-def is_password(journal: Journal, given: str) -> bool:
+def is_password(journal: Journal, password: str) -> bool:
     """Return whether a password is the one that was set."""
-    salt, _, known = (journal.secret("password") or "").partition(":")
-    return bool(known) and hmac.compare_digest(_hash(given, bytes.fromhex(salt)), known)
+    salt, _, expected = (journal.secret("password") or "").partition(":")
+    return bool(expected) and hmac.compare_digest(_hash(password, bytes.fromhex(salt)), expected)
 
 
 def _hash(password: str, salt: bytes) -> str:
     raw = password.encode("utf-8", "surrogatepass")
     return hashlib.scrypt(raw, salt=salt, maxmem=2**26, **_COST).hex()
-
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "media-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
-_HEADERS = {
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
-_WITHOUT_SESSION = ("/enter", "/login", "/static/app.css", "/static/report.css")
-_SAFE = ("GET", "HEAD")
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
 
 
 class Guard:
@@ -138,12 +135,12 @@ class Guard:
 
         async def send_guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
-                more = {**_HEADERS, "content-security-policy": POLICY}
+                present = {name for name, _ in message["headers"]}
+                headers = {**_HEADERS, "content-security-policy": POLICY}
                 message["headers"] += [
                     (name.encode(), value.encode())
-                    for name, value in more.items()
-                    if name.encode() not in given
+                    for name, value in headers.items()
+                    if name.encode() not in present
                 ]
             await send(message)
 
@@ -187,9 +184,9 @@ class Hosts:
         if self.team:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
-    def known(self, given: str) -> bool:
+    def known(self, host: str) -> bool:
         """Return whether a Host header names this machine; a number is never another's name."""
-        name = given.lower()
+        name = host.lower()
         if name.startswith("["):
             name = name[1:].partition("]")[0]
         elif name.count(":") == 1:

@@ -57,6 +57,11 @@ CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
+def _elsewhere(problem: str, path: Path) -> OutputError:
+    """Return an error about a file that cannot be written."""
+    return OutputError(problem, where=str(path), remedy="give another {} FILE", state=...)
+
+
 class RequestError(DataError):
     """The id of a request belongs to an entry with another content."""
 
@@ -104,7 +109,7 @@ class Journal:
                 path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
             )
         except (OSError, sqlite3.Error) as problem:
-            raise OutputError(f"{path}: {reason(problem)}; give another --state FILE") from None
+            raise _elsewhere(reason(problem), self.path) from None
         try:
             self._prepare()
         except DAMAGE as problem:
@@ -120,8 +125,7 @@ class Journal:
         (mark,) = run("PRAGMA application_id").fetchone()
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != _APPLICATION and tables:
-            what = "a database of another program; give another --state"
-            raise DataError(f"{self.path}: {what}, or --recover if it was one")
+            raise self._foreign("a database of another program")
         (version,) = run("PRAGMA user_version").fetchone()
         if not 0 <= version < _VERSIONS:
             raise self.damaged(f"version {version}")
@@ -144,59 +148,51 @@ class Journal:
     def damaged(self, why: str) -> DataError:
         """Return an error about a file that cannot be read whole."""
         words = " ".join(why.split())[:100]
-        remedy = "--recover takes what can be read into a new file"
-        return DataError(f"{self.path}: damaged ({words}); {remedy}")
+        remedy = "takes what can be read into a new file"
+        return DataError(f"damaged ({words})", where=str(self.path), remedy=remedy, recover=True)
+
+    def _foreign(self, finding: str) -> DataError:
+        """Return an error about a file that is no state."""
+        error = DataError(finding, where=str(self.path), remedy="give another {}", state=...)
+        return error.or_else("or {} if it was one", recover=True)
 
     def _failed(self, problem: Exception) -> DataError | OutputError:
         if "locked" in str(problem):
             return DataError(f"{self.path}: open in another workbench; use that, or close it")
         if "not a database" in str(problem):
-            what = "not a state of the workbench; give another --state"
-            return DataError(f"{self.path}: {what}, or --recover if it was one")
+            return self._foreign("not a state of the workbench")
         if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _OF_SYSTEM:
-            return OutputError(f"{self.path}: {problem}; give another --state FILE")
+            return _elsewhere(str(problem), self.path)
         return self.damaged(str(problem))
 
     def add(
-        self,
-        reviewer: str,
-        kind: str,
-        *,
-        item: str = "",
-        value: str = "",
-        comment: str = "",
-        inferred: str = "",
-        certainty: float | None = None,
-        drawn: bool = False,
-        seconds: float | None = None,
-        changes: int | None = None,
-        labels: str | None = None,
-        request: str | None = None,
+        self, reviewer: str, kind: str, *, request: str | None = None, **fields: Any
     ) -> tuple[Entry, bool]:
         """Return the new entry, once it is on the disk, and whether the request is a new one.
 
-        The same request of the same reviewer with the same content is the same entry.
+        `fields` are the others of `Entry`. The same request of the same reviewer with the same
+        content is the same entry.
         """
         if kind not in KINDS:
             raise DataError(f"no kind of entry {kind!r}")
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        content = (reviewer, kind, item, value, comment)
-        row = (at, *content, inferred, certainty, drawn, seconds, changes, labels)
-        marks = ", ".join("?" * (len(row) + 1))
+        entry = Entry(0, at, reviewer, kind, **fields)
+        values, content = (*entry[1:], request), entry[2:7]
+        marks = ", ".join("?" * len(values))
         insert = (
             f"INSERT INTO entries ({_COLUMNS.removeprefix('number, ')}, request) VALUES ({marks}) "
             "ON CONFLICT DO NOTHING"
         )
         with self._lock:
             try:
-                cursor = self._connection.execute(insert, (*row, request))
+                cursor = self._connection.execute(insert, values)
                 if cursor.rowcount:
-                    return Entry(int(cursor.lastrowid or 0), *row), True
+                    return entry._replace(number=int(cursor.lastrowid or 0)), True
                 earlier = self._select("request = ?", request)
-                if any(entry[2:7] != content for entry in earlier):
+                if any(row[2:7] != content for row in earlier):
                     raise RequestError(USED)
                 if not earlier:  # the same undo under another request
-                    earlier = self._select("kind = 'undo' AND value = ?", value)
+                    earlier = self._select("kind = 'undo' AND value = ?", entry.value)
                 return earlier[0], False
             except sqlite3.Error as problem:
                 raise self._failed(problem) from None

@@ -21,20 +21,22 @@ from ..errors import DataError, DissensusError
 from ..formats.spellings import about_spellings
 from ..metrics import krippendorff_alpha
 from ..pages import embedding
+from ..pages.terminal import with_flags, words_of
 from ..pages.wording import amount, percent
 from ..quality.sections import MAX_ANNOTATORS
 from ..registry import aggregators
 from . import exports
-from .browse import SORTS, VOTES, Catalogue, Filter, detail, media_of
+from .browse import SORTS, VOTES, Catalogue, Filter, as_named, detail, media_of
 from .decisions import DISPUTED, STATUSES, Changes, fingerprint
 from .fits import Fit
 from .guard import Session
 from .journal import Entry
-from .workbench import Workbench, as_named
+from .workbench import Workbench
 
 _SHOWN = 100  # items in lists of changes
 _CHARTS = ("classes", "confidence", "annotators")
 Query = Mapping[str, str]
+_METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
 
 
 @dataclass
@@ -74,10 +76,10 @@ class Pages:
     def overview(self, session: Session, _query: Query) -> str:
         """Return what is known, and what to do."""
         report = self.workbench.present.fit.report
-        charts = {name: one for name, one in report.charts.items() if name in _CHARTS}
+        charts = {name: figure for name, figure in report.charts.items() if name in _CHARTS}
         specs = {
-            name: {**one.spec, "description": f"{one.title}. {one.words}"}
-            for name, one in charts.items()
+            name: {**figure.spec, "description": f"{figure.title}. {figure.words}"}
+            for name, figure in charts.items()
         }
         return self.fill(
             "overview.html",
@@ -93,16 +95,16 @@ class Pages:
 
     def items(self, session: Session, query: Query) -> str:
         """Return the list of items."""
-        wanted, present = Filter.of(query), self.workbench.present
+        filter_, present = Filter.of(query), self.workbench.present
         if session.blind:
-            wanted = Filter(wanted.q, status=wanted.status, sort="item", page=wanted.page)
+            filter_ = Filter(filter_.q, status=filter_.status, sort="item", page=filter_.page)
         catalogue = self.catalogue
-        found = catalogue.find(present, wanted)
+        page = catalogue.find(present, filter_)
         return self.fill(
             "items.html",
             session,
-            wanted=wanted._replace(page=found.page),
-            found=found,
+            filter=filter_._replace(page=page.page),
+            list=page,
             classes=present.fit.annotations.classes.tolist(),
             causes=catalogue.causes,
             statuses=STATUSES,
@@ -121,33 +123,35 @@ class Pages:
         """Return the next item of the queue."""
         if "skip" in query:
             session.skipped.add(query["skip"])
-        shown = self.workbench.next_item(session.reviewer, frozenset(session.skipped))
-        if shown is None:
+        assignment = self.workbench.next_item(session.reviewer, frozenset(session.skipped))
+        if assignment is None:
             return self.fill("done.html", session, progress=self.workbench.progress())
-        return self._item(session, shown.item, origin="review", drawn=shown.drawn)
+        return self._item(session, assignment.item, origin="review", drawn=assignment.drawn)
 
     def _item(self, session: Session, name: str, *, origin: str, drawn: bool = False) -> str:
         workbench, present = self.workbench, self.workbench.present
         code = present.fit.codes.get(name)
         if code is None:
             raise DataError(f"no item {name!r}")
-        one = detail(self.catalogue, present, code)
-        media = media_of(one.text, workbench.folder)
-        shown = present.fit.changes.name
-        made = {
-            who: each._replace(value=shown(each.value))
-            for who, each in workbench.decisions.of(name).items()
+        item = detail(self.catalogue, present, code)
+        media = media_of(item.text, workbench.folder)
+        present_name = present.fit.changes.name
+        decisions = {
+            reviewer: decision._replace(value=present_name(decision.value))
+            for reviewer, decision in workbench.decisions.of(name).items()
         }
         return self.fill(
             "item.html",
             session,
-            one=one,
+            item=item,
             origin=origin,
             drawn=drawn,
             media=None if media is None else media.kind.partition("/")[0],
             classes=present.fit.annotations.classes.tolist(),
-            mine=made.get(session.reviewer),
-            others=[each for each in made.values() if each.reviewer != session.reviewer],
+            own=decisions.get(session.reviewer),
+            others=[
+                decision for decision in decisions.values() if decision.reviewer != session.reviewer
+            ],
             arbiter=workbench.decisions.arbiter,
             disputed=present.status[code] == DISPUTED,
             progress=workbench.progress(),
@@ -197,13 +201,13 @@ class Pages:
         if code is None:
             raise DataError(f"no annotator {name!r}")
         rows = np.flatnonzero(annotations.annotator == code)
-        items, given = annotations.item[rows], annotations.label[rows]
-        differs = (present.label[items] != given) & (present.label[items] >= 0)
+        items, labels = annotations.item[rows], annotations.label[rows]
+        differs = (present.label[items] != labels) & (present.label[items] >= 0)
         surest = np.argsort(-present.certainty[items[differs]], kind="stable")[:_SHOWN]
-        shown = [
+        rows_listed = [
             (str(annotations.items[item]), str(annotations.classes[label]), present.label[item])
             for item, label in zip(
-                items[differs][surest].tolist(), given[differs][surest].tolist(), strict=True
+                items[differs][surest].tolist(), labels[differs][surest].tolist(), strict=True
             )
         ]
         return self.fill(
@@ -217,7 +221,10 @@ class Pages:
             touched=bool(present.touched[code]),
             n_labels=len(rows),
             n_differs=int(differs.sum()),
-            differs=[(item, given, str(annotations.classes[now])) for item, given, now in shown],
+            differs=[
+                (item, label_given, str(annotations.classes[label_now]))
+                for item, label_given, label_now in rows_listed
+            ],
         )
 
     # What if.
@@ -225,34 +232,34 @@ class Pages:
     def what_if(self, session: Session, query: Query, lists: Mapping[str, list[str]]) -> str:
         """Return a form for changes, and their effect where some are asked for."""
         workbench = self.workbench
-        kept, original = workbench.decisions.changes, workbench.reading.annotations
-        asked = _changes_of(lists, original) if query.get("try") else kept
+        kept_changes, original = workbench.decisions.changes, workbench.reading.annotations
+        changes = _changes_of(lists, original) if query.get("try") else kept_changes
         effect, problem = None, ""
         if query.get("try"):
             try:
-                effect = workbench.what_if(asked)
+                effect = workbench.what_if(changes)
             except DissensusError as error:
-                problem = str(error)
+                problem = words_of(error)
         names = original.annotators.tolist()
-        worst = [str(one) for one in _worst(workbench.present.fit)]
-        listed = list(dict.fromkeys([*asked.left_out, *worst[:MAX_ANNOTATORS]]))
+        worst = [str(name) for name in _worst(workbench.present.fit)]
+        listed = list(dict.fromkeys([*changes.left_out, *worst[:MAX_ANNOTATORS]]))
         return self.fill(
             "what_if.html",
             session,
-            kept=kept,
+            kept=kept_changes,
             last=workbench.decisions.last_change,
-            asked=asked,
-            query=_query_of(asked),
-            differs=asked != kept,
+            asked=changes,
+            query=_query_of(changes),
+            differs=changes != kept_changes,
             effect=effect,
             problem=problem,
             skipped=workbench.skipped,
             rows=_changed_rows(workbench.present.fit, effect),
-            listed=[one for one in listed if one in set(names)],
+            listed=[name for name in listed if name in set(names)],
             n_annotators=len(names),
             classes=original.classes.tolist(),
             mark=_mark_of(original),
-            methods=[aggregators.describe(aggregators.create(one)) for one in _METHODS],
+            methods=[aggregators.describe(aggregators.create(method)) for method in _METHODS],
             method=workbench.method,
         )
 
@@ -264,15 +271,18 @@ class Pages:
 
     def take_home(self, session: Session, _query: Query) -> str:
         """Return what can be exported."""
-        fit = self.workbench.present.fit
+        fit, command = self.workbench.present.fit, self.workbench.caller.command
+        titles = {name: title for name, (title, _) in exports.OF_FIT.items()}
+        if command is None:
+            del titles["script"]
         return self.fill(
             "take_home.html",
             session,
             settled=self.workbench.settled,
             waiting=self.workbench.decisions.number - fit.number,
             formats=exports.formats(),
-            of_fit={name: title for name, (title, _) in exports.OF_FIT.items()},
-            command=" ".join(exports.command(fit)),
+            of_fit=titles,
+            command="" if command is None else " ".join(command(exports.settings(fit))),
             n_decided=len(fit.gold),
             unknown=fit.unknown,
             skipped=self.workbench.skipped,
@@ -300,8 +310,8 @@ class Pages:
         decisions = self.workbench.decisions
         entries = decisions.all
         counts: dict[str, int] = {}
-        for one in entries:
-            counts[one.reviewer] = counts.get(one.reviewer, 0) + 1
+        for entry in entries:
+            counts[entry.reviewer] = counts.get(entry.reviewer, 0) + 1
         disputed = [item for item in decisions.items if decisions.status(item) == DISPUTED]
         alpha = _reviewer_alpha(entries, decisions.changes)
         return {"counts": counts, "disputed": len(disputed), "alpha": alpha}
@@ -311,8 +321,13 @@ class Pages:
         workbench = self.workbench
         entries, name = workbench.decisions.outdated, workbench.decisions.changes.name
         rows = [
-            (one.item, one.reviewer, name(one.value) if one.kind == "label" else one.kind, one.at)
-            for one in entries[:_SHOWN]
+            (
+                entry.item,
+                entry.reviewer,
+                name(entry.value) if entry.kind == "label" else entry.kind,
+                entry.at,
+            )
+            for entry in entries[:_SHOWN]
         ]
         mark = workbench.outdated_mark if entries else ""
         return {"rows": rows, "count": len(entries), "mark": mark}
@@ -329,19 +344,16 @@ class Pages:
         return self.fill("problem.html", session, problem=problem)
 
 
-_METHODS = ("auto", "majority", "dawid-skene", "hierarchical", "glad", "mace", "iwmv")
-
-
 def _reviewer_alpha(entries: list[Entry], changes: Changes) -> float | None:
     """Return the agreement of reviewers; `None` where no two decided on the same item."""
     by_item: dict[str, int] = {}
-    for one in entries:
-        by_item[one.item] = by_item.get(one.item, 0) + 1
+    for entry in entries:
+        by_item[entry.item] = by_item.get(entry.item, 0) + 1
     if not any(count > 1 for count in by_item.values()):
         return None
     name = changes.name
-    words = [name(one.value) if one.kind == "label" else f"({one.kind})" for one in entries]
-    items, people = [one.item for one in entries], [one.reviewer for one in entries]
+    words = [name(entry.value) if entry.kind == "label" else f"({entry.kind})" for entry in entries]
+    items, people = [entry.item for entry in entries], [entry.reviewer for entry in entries]
     value = krippendorff_alpha(Annotations.from_columns(items, people, words))
     return None if np.isnan(value) else value
 
@@ -360,13 +372,16 @@ def _changes_of(lists: Mapping[str, list[str]], annotations: Annotations) -> Cha
     if lists.get("classes", [mark])[-1] != mark:
         raise DataError("the classes in the file have changed since; open What if again")
     people = set(annotations.annotators.tolist())
-    left_out = tuple(dict.fromkeys(as_named(who, people) for who in lists.get("leave", [])))
+    left_out = tuple(dict.fromkeys(as_named(name, people) for name in lists.get("leave", [])))
     renamed = {}
     for position, name in enumerate(annotations.classes.tolist()):
         (sent,) = lists.get(f"class-{position}", [name])[:1]
-        same = (name, "".join(re.split("[\r\n]", name)))  # fields of one line lose line breaks
+        sent_unchanged = (
+            name,
+            "".join(re.split("[\r\n]", name)),
+        )  # fields of one line lose line breaks
         new = " ".join(sent.split())[:200]
-        if new and as_named(sent, [name]) not in same and new != name:
+        if new and as_named(sent, [name]) not in sent_unchanged and new != name:
             renamed[name] = new
     method = lists.get("method", [""])[0]
     return Changes(left_out, renamed, method)
@@ -400,7 +415,9 @@ def _environment() -> Any:
         own = files(__package__).joinpath("templates", name)
         return own.read_text(encoding="utf-8") if own.is_file() else embedding.resource(name)
 
-    environment = Environment(loader=FunctionLoader(load), autoescape=True, trim_blocks=True)
+    environment = Environment(
+        loader=FunctionLoader(load), autoescape=True, trim_blocks=True, finalize=with_flags
+    )
     environment.filters["percent"] = percent
     environment.filters["amount"] = amount
     environment.globals["link"] = _link

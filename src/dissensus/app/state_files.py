@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..base.files import reason
-from ..errors import DataError, DissensusError, OutputError
+from ..errors import DataError, DissensusError, Note, OutputError
 from .decisions import Decisions
 from .journal import DAMAGE, KINDS, Entry, Journal
 
@@ -144,11 +144,11 @@ def _checked_entries(journal: Journal) -> list[Entry]:
 def _check_size(path: Path) -> None:
     """Refuse a file of no bytes: SQLite would take it for a new one."""
     if path.is_file() and not path.stat().st_size:
-        if _numbered(path, "backup"):
-            remedy = "--recover takes what its backups have into a new file"
-        else:
-            remedy = "remove it to begin anew"
-        raise DataError(f"{path}: damaged, since it is empty; {remedy}")
+        empty = "damaged, since it is empty"
+        if not _numbered(path, "backup"):
+            raise DataError(f"{empty}; remove it to begin anew", where=str(path))
+        remedy = "takes what its backups have into a new file"
+        raise DataError(empty, where=str(path), remedy=remedy, recover=True)
 
 
 def _make(path: Path) -> None:
@@ -205,11 +205,12 @@ def _mention_backup(path: Path, say: Callable[[str], None]) -> None:
     for backup in _numbered(path, "backup"):
         n_entries = len(_rows_of(backup).entries)
         if n_entries:
-            say(
+            sentence = (
                 f"{path} has no decisions, but {backup.name} beside it has "
                 f"{_entries(n_entries)}. To go on with these, end the workbench "
-                "and open it with --recover."
+                "and open it with {}."
             )
+            say(Note("", remedy=sentence, recover=True))
             return
 
 
@@ -226,22 +227,25 @@ def _recover(path: Path, say: Callable[[str], None]) -> None:
     state = _rows_of(path) if path.exists() else Rows({}, {}, 0)
     rows, source = _with_backup(path, state)
     if not rows.entries:
-        what = "nothing can be read from it" if path.exists() else "no such file"
-        raise DataError(f"{path}: {what}, and it has no backup; begin anew with another --state")
+        why_not = "nothing can be read from it" if path.exists() else "no such file"
+        why_not += ", and it has no backup"
+        raise DataError(why_not, where=str(path), remedy="begin anew with another {}", state=...)
     draft = path.with_name(f".{path.name[:80]}.{os.getpid()}.part")
     try:
         n_taken = _write(draft, rows)
         aside = _put_aside(path) if path.exists() else None
         draft.replace(path)
     except OSError as problem:
-        raise OutputError(f"{path}: {reason(problem)}; give another --state FILE") from None
+        raise OutputError(
+            reason(problem), where=str(path), remedy="give another {} FILE", state=...
+        ) from None
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
     words = [f"{_entries(n_taken)} recovered into {path}"]
-    more = len(rows.entries.keys() - state.entries.keys())
-    if more and source is not None:
-        words[0] += f", {more} of them from {source.name}"
+    n_from_backup = len(rows.entries.keys() - state.entries.keys())
+    if n_from_backup and source is not None:
+        words[0] += f", {n_from_backup} of them from {source.name}"
     lost = rows.last - n_taken
     words.append(f"{lost} of {rows.last} could not be read" if lost else "all could be read")
     if aside is not None:
@@ -285,9 +289,9 @@ def _with_backup(path: Path, state: Rows) -> tuple[Rows, Path | None]:
     """
     for backup in _numbered(path, "backup"):
         rows = _rows_of(backup)
-        both = state.entries.keys() & rows.entries.keys()
-        same = sum(state.entries[k]["at"] == rows.entries[k]["at"] for k in both)
-        if rows.entries and 2 * same >= len(both):
+        in_both = state.entries.keys() & rows.entries.keys()
+        n_equal = sum(state.entries[k]["at"] == rows.entries[k]["at"] for k in in_both)
+        if rows.entries and 2 * n_equal >= len(in_both):
             entries = dict(sorted((state.entries | rows.entries).items()))
             last = max(state.last, rows.last)
             return Rows(entries, {**rows.secrets, **state.secrets}, last), backup
@@ -338,10 +342,10 @@ def _rows_of(path: Path) -> Rows:
     looked up again with the first page of a new state, since all states have the same schema, and
     page by page where some are missing, since a damaged page may hide those below it.
     """
-    found = [_looked_up(path, new_page) for new_page in (False, True)]
-    entries = found[0].entries | found[1].entries
-    last = max([found[0].last, found[1].last, *entries])
-    return Rows(entries, found[0].secrets | found[1].secrets, last)
+    readings = [_looked_up(path, new_page) for new_page in (False, True)]
+    entries = readings[0].entries | readings[1].entries
+    last = max([readings[0].last, readings[1].last, *entries])
+    return Rows(entries, readings[0].secrets | readings[1].secrets, last)
 
 
 def _looked_up(path: Path, new_page: bool) -> Rows:
@@ -377,9 +381,9 @@ def _rows_in(path: Path) -> Rows:
             last = _last_number(connection, most)
             for number in range(1, last + 1):
                 with suppress(*DAMAGE):
-                    found = run("SELECT * FROM entries WHERE number = ?", (number,)).fetchone()
-                    row = dict(zip(columns, found or (), strict=False))
-                    if found and _can_be_read(row):
+                    values = run("SELECT * FROM entries WHERE number = ?", (number,)).fetchone()
+                    row = dict(zip(columns, values or (), strict=False))
+                    if values and _can_be_read(row):
                         rows.entries[number] = row
             with suppress(*DAMAGE):
                 for name, value in run("SELECT name, value FROM secrets"):
@@ -410,9 +414,9 @@ def _entries_on_pages(path: Path) -> dict[int, dict[str, Any]]:
             with suppress(*DAMAGE):
                 run("UPDATE sqlite_master SET rootpage = ? WHERE name = 'entries'", (page,))
                 run(f"PRAGMA schema_version = {page}")  # so that SQLite reads it again
-                found = run("SELECT * FROM entries")
-                columns = [column[0] for column in found.description]
-                for row in (dict(zip(columns, values, strict=True)) for values in found):
+                cursor = run("SELECT * FROM entries")
+                columns = [column[0] for column in cursor.description]
+                for row in (dict(zip(columns, values, strict=True)) for values in cursor):
                     if _can_be_read(row) and row["number"] <= most:
                         entries.setdefault(row["number"], row)
     return entries

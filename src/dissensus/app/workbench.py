@@ -10,7 +10,8 @@ import json
 import math
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,12 +23,15 @@ import numpy as np
 from ..base.arrays import Floats
 from ..errors import DataError, DissensusError, OptionError
 from ..formats import Reading
+from ..pages.terminal import words_of
 from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
 from ..planning.label_errors import Checked, LabelErrors
 from ..registry import aggregators
+from .browse import as_named
 from .decisions import DECIDED, DISPUTED, Changes, Decisions, Effect, as_meant, effect, fingerprint
-from .fits import Fit, Present, fit
+from .exports import Command
+from .fits import Fit, Present, changes_in_words, fit
 from .journal import USED, VERDICTS, Entry, Journal, RequestError
 
 _QUIET, _LONGEST = 1.0, 10.0  # seconds without a decision before a fit, and at most
@@ -35,8 +39,13 @@ _POLL = 2.0  # seconds between two looks at the file
 _RESERVED = 300.0  # seconds that an item is kept for a reviewer
 _LONG = 600.0  # seconds; a longer decision was a break
 _TIMED = 20  # decisions from which the time per item is known
-_MOVED = 0.005  # change of an annotator's accuracy worth a word
-_NAMED = 2  # annotators in one message
+
+
+class Caller(NamedTuple):
+    """What who started the workbench knows: how a command is written, and messages."""
+
+    command: Command | None = None  # the words of `aggregate` with settings
+    scope: Callable[[], AbstractContextManager[Any]] = nullcontext  # of a request or a fit
 
 
 class Assignment(NamedTuple):
@@ -106,6 +115,8 @@ class Workbench:
         How many reviewers decide on every item.
     progress
         Called with the number of completed steps of the first fit and their total.
+    caller
+        What who started the workbench knows.
     """
 
     def __init__(
@@ -121,8 +132,10 @@ class Workbench:
         reviews: int = 1,
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        caller: Caller | None = None,
     ) -> None:
         self.load, self.journal, self.name = load, journal, name
+        self.caller = caller or Caller()
         self.source, self.folder, self.method = source, folder, method
         self.target, self.reviews, self.seed = target, reviews, seed
         self.reading = load()
@@ -182,7 +195,7 @@ class Workbench:
         except DissensusError as problem:
             if not self.decisions.changes:
                 raise
-            self.problem = f"with the changes that are kept: {problem}"
+            self.problem = f"with the changes that are kept: {words_of(problem)}"
             return replace(self._fit(progress, with_changes=False), number=-1)
 
     def _fit(
@@ -226,15 +239,20 @@ class Workbench:
                 if self._stopping:
                     return
                 waiting = not self.settled and not self.problem
-                now = time.monotonic()
-                since = (since or now) if waiting else None
-                due = now - self._last_entry >= _QUIET or now - (since or now) >= _LONGEST
+                time_now = time.monotonic()
+                since = (since or time_now) if waiting else None
+                due = (
+                    time_now - self._last_entry >= _QUIET
+                    or time_now - (since or time_now) >= _LONGEST
+                )
             if time.monotonic() - looked >= _POLL:
                 looked = time.monotonic()
-                self._look_at_file()
+                with self.caller.scope():
+                    self._look_at_file()
             if waiting and due:
                 since = None
-                self._fit_again()
+                with self.caller.scope():
+                    self._fit_again()
 
     def _fit_again(self) -> None:
         self.fitting, number = True, self.decisions.number
@@ -242,8 +260,9 @@ class Workbench:
             new_data, self._new_data = self._new_data, False
             self._install(self._fit())
         except Exception as problem:  # the thread lives on, and pages say what failed
-            words = str(problem)
-            if not isinstance(problem, DissensusError):
+            if isinstance(problem, DissensusError):
+                words = words_of(problem)
+            else:
                 traceback.print_exc()
                 words = f"{type(problem).__name__}: {problem}"
             with self._wanted:
@@ -257,10 +276,10 @@ class Workbench:
 
     def _file_stamp(self) -> tuple[int, int] | None:
         try:
-            found = None if self.source is None else self.source.stat()
+            file = None if self.source is None else self.source.stat()
         except OSError:
             return None
-        return None if found is None else (found.st_mtime_ns, found.st_size)
+        return None if file is None else (file.st_mtime_ns, file.st_size)
 
     def _look_at_file(self) -> None:
         """Take up labels that arrived."""
@@ -268,16 +287,16 @@ class Workbench:
         if stamp is None or stamp == self._stamp:
             return
         self._stamp = stamp
-        before = len(self.reading.annotations)
+        n_before = len(self.reading.annotations)
         try:
             reading = self.load()
             reading.annotations.check_classes("the workbench")
         except DissensusError as problem:
-            self.messages.append(f"The file changed, but it cannot be read: {problem}")
+            self.messages.append(f"The file changed, but it cannot be read: {words_of(problem)}")
             return
-        more = len(reading.annotations) - before
-        what = f"{more:+d} labels" if more else "as many labels as before"
-        self.messages.append(f"The file changed ({what}); labels are fitted again.")
+        n_more = len(reading.annotations) - n_before
+        words = f"{n_more:+d} labels" if n_more else "as many labels as before"
+        self.messages.append(f"The file changed ({words}); labels are fitted again.")
         decisions = _decisions(self.journal.entries(), reading)
         with self._wanted:
             self.reading, self._new_data, self.problem = reading, True, ""
@@ -310,17 +329,17 @@ class Workbench:
         """
         with self._wanted:
             present, decisions = self.present, self.decisions
-            shown = present.fit
-            item = as_named(item, shown.codes)
-            code = shown.codes.get(item)
+            last_fit = present.fit
+            item = as_named(item, last_fit.codes)
+            code = last_fit.codes.get(item)
             if code is None:
                 raise DataError(f"no item {item!r}")
             if kind not in VERDICTS:
                 raise OptionError(f"a decision is {', '.join(VERDICTS)}, not {kind!r}")
-            classes = shown.file.classes.tolist()
-            number, names = shown.changes_number, shown.changes
+            classes = last_fit.file.classes.tolist()
+            number, names = last_fit.changes_number, last_fit.changes
             originals = names.originals(classes)
-            inferred = shown.report.result.labels[code]
+            inferred = last_fit.report.result.labels[code]
             inferred = "" if inferred is None else originals.get(inferred, inferred)
             if changes is not None and changes != number:
                 number, names = changes, decisions.changes_of(changes)
@@ -334,22 +353,22 @@ class Workbench:
                 value=originals[as_named(value, originals)] if kind == "label" else "",
                 comment=comment,
                 inferred=inferred,
-                certainty=_stated(float(shown.report.certainty_without_gold[code])),
+                certainty=_stated(float(last_fit.report.certainty_without_gold[code])),
                 drawn=drawn and item not in decisions,
                 seconds=self._time_spent(reviewer, item),
                 changes=number,
-                labels=fingerprint(shown.file, code) if labels is None else labels,
+                labels=fingerprint(last_fit.file, code) if labels is None else labels,
                 request=request,
             )
 
     def undo(self, reviewer: str, number: int | None = None, request: str | None = None) -> Entry:
         """Take back a reviewer's last decision, or an entry; return what was taken back."""
         with self._wanted:
-            taken = self._taken_by(reviewer, request)
-            if taken is not None:
-                if taken.kind == "change" if number is None else taken.number != number:
+            taken_back = self._taken_by(reviewer, request)
+            if taken_back is not None:
+                if taken_back.kind == "change" if number is None else taken_back.number != number:
                     raise RequestError(USED)
-                return taken
+                return taken_back
             decisions = self.decisions
             last = decisions.last(reviewer) if number is None else decisions.find(number)
             if last is None:
@@ -362,11 +381,11 @@ class Workbench:
     def take_back(self, reviewer: str, request: str | None = None) -> Entry | None:
         """Take back the changes that are kept; return their entry, `None` if there are none."""
         with self._wanted:
-            taken = self._taken_by(reviewer, request)
-            if taken is not None:
-                if taken.kind != "change":
+            taken_back = self._taken_by(reviewer, request)
+            if taken_back is not None:
+                if taken_back.kind != "change":
                     raise RequestError(USED)
-                return taken
+                return taken_back
             last = self.decisions.last_change
             if last is not None:
                 self._enter(reviewer, "undo", value=str(last.number), request=request)
@@ -449,23 +468,23 @@ class Workbench:
         return entry
 
     def _time_spent(self, reviewer: str, item: str) -> float | None:
-        who, since = self._reserved.get(item, ("", 0.0))
+        holder, since = self._reserved.get(item, ("", 0.0))
         spent = time.monotonic() - since
-        return round(spent, 2) if who == reviewer and spent <= _LONG else None
+        return round(spent, 2) if holder == reviewer and spent <= _LONG else None
 
     # The queue.
 
     def next_item(self, reviewer: str, skipped: frozenset[str] = frozenset()) -> Assignment | None:
         """Return the item that a reviewer should decide on next; `None` where none is left."""
         with self._lock:
-            now = time.monotonic()
+            time_now = time.monotonic()
             for item, (_, since) in list(self._reserved.items()):
-                if now - since > _RESERVED:
+                if time_now - since > _RESERVED:
                     del self._reserved[item]
-            shown = self._choose(reviewer, skipped)
-            if shown is not None:
-                self._reserved[shown.item] = reviewer, now
-            return shown
+            assignment = self._choose(reviewer, skipped)
+            if assignment is not None:
+                self._reserved[assignment.item] = reviewer, time_now
+            return assignment
 
     def reserve(self, reviewer: str, item: str) -> None:
         """Keep an item for a reviewer who looks at it, unless another does."""
@@ -480,17 +499,17 @@ class Workbench:
             held = self._reserved.get(item, (reviewer, 0.0))[0] == reviewer
             return held and item not in skipped
 
-        mine = 0
+        n_own = 0
         for item in decisions.items:
             of_item = decisions.of(item)
-            mine += reviewer in of_item
+            n_own += reviewer in of_item
             few = len(of_item) < self.reviews
             disputed = reviewer == decisions.arbiter and decisions.status(item) == DISPUTED
-            asked = of_item and reviewer not in of_item and (few or disputed)
-            asked = asked and item in present.fit.codes
-            if asked and free(item):
+            is_due = of_item and reviewer not in of_item and (few or disputed)
+            is_due = is_due and item in present.fit.codes
+            if is_due and free(item):
                 return Assignment(item)
-        drawn = (mine + 1) % DRAWN_EVERY == 0
+        drawn = (n_own + 1) % DRAWN_EVERY == 0
         order = present.fit.random_order if drawn else self._plan.order
         for code in order:
             item = names[code]
@@ -504,56 +523,58 @@ class Workbench:
         """Return how far the review is."""
         present, plan = self.present, self._plan
         decided = present.status == DECIDED
-        left = present.fit.labelled & ~decided
-        certainty = present.fit.report.certainty_without_gold[left]
+        is_undecided = present.fit.labelled & ~decided
+        certainty = present.fit.report.certainty_without_gold[is_undecided]
         errors = errors_left(certainty, self._checked(self.decisions))
         review = Review(plan.order, errors, plan.n_items, 0, 0.0, self.target)
         since = present.provisional & decided
         n_needed = int((~since[plan.order[: plan.n_needed]]).sum())
         timed = self._seconds(present.fit) is not None
         seconds = plan.seconds * n_needed / max(plan.n_needed, 1) if timed else 0.0
-        n_drawn = sum(one.drawn for one in self.decisions.checks)
+        n_drawn = sum(entry.drawn for entry in self.decisions.checks)
         return Progress(
-            int(decided.sum()),
-            review.wrong,
-            errors,
-            n_drawn,
-            0 if review.stop else n_needed,
-            seconds,
-            self.target,
-            review.stop,
-            None if plan.n_items == present.fit.labelled.sum() else plan.n_items,
+            decided=int(decided.sum()),
+            wrong=review.wrong,
+            errors=errors,
+            n_drawn=n_drawn,
+            n_needed=0 if review.stop else n_needed,
+            seconds=seconds,
+            target=self.target,
+            stop=review.stop,
+            n_identifiable=None if plan.n_items == present.fit.labelled.sum() else plan.n_items,
         )
 
     def _checked(self, decisions: Decisions) -> Checked | None:
         """Return how decisions compare with the labels that fits had before."""
-        checks = [one for one in decisions.checks if one.certainty is not None]
+        checks = [entry for entry in decisions.checks if entry.certainty is not None]
         if not checks:
             return None
         annotations, changes = self.reading.annotations, decisions.changes
         position = {changes.name(name): k for k, name in enumerate(annotations.classes.tolist())}
         most = 1 if annotations.scale == "ordinal" else 0  # steps that are no error
         wrong = []
-        for one in checks:
-            decided, inferred = (position.get(changes.name(x)) for x in (one.value, one.inferred))
+        for entry in checks:
+            decided, inferred = (
+                position.get(changes.name(x)) for x in (entry.value, entry.inferred)
+            )
             wrong.append(decided is None or inferred is None or abs(decided - inferred) > most)
-        doubt = 1 - np.array([one.certainty for one in checks], dtype=np.float64)
+        doubt = 1 - np.array([entry.certainty for entry in checks], dtype=np.float64)
         return Checked(doubt, np.array(wrong, dtype=bool))
 
     def _seconds(self, of: Fit) -> Floats | None:
         """Return how long every item takes, by the length of its text; `None` if unknown."""
-        timed = [one for one in self.decisions.all if one.seconds]
+        timed = [entry for entry in self.decisions.all if entry.seconds]
         if len(timed) < _TIMED:
             return None
         texts = of.report.texts
-        length = np.array([len(texts.get(one.item, "")) for one in timed], dtype=np.float64)
-        seconds = np.minimum([one.seconds or 0.0 for one in timed], _LONG)
+        length = np.array([len(texts.get(entry.item, "")) for entry in timed], dtype=np.float64)
+        seconds = np.minimum([entry.seconds or 0.0 for entry in timed], _LONG)
         slope = 0.0
         if np.ptp(length) > 0:
             slope = max(float(np.cov(length, seconds)[0, 1] / length.var(ddof=1)), 0.0)
         base = max(float(seconds.mean() - slope * length.mean()), 1.0)
-        every = [len(texts.get(item, "")) for item in of.annotations.items.tolist()]
-        return base + slope * np.array(every)
+        lengths = [len(texts.get(item, "")) for item in of.annotations.items.tolist()]
+        return base + slope * np.array(lengths)
 
     # What if.
 
@@ -574,7 +595,7 @@ class Workbench:
             method=method,
             gold=gold,
             seed=self.seed,
-            before=present.changes,
+            old_changes=present.changes,
         )
 
 
@@ -586,44 +607,6 @@ def _stated(certainty: float) -> float | None:
 def _decisions(entries: list[Entry], reading: Reading, *, with_changes: bool = True) -> Decisions:
     annotations = reading.annotations
     meant = as_meant(entries, annotations.classes.tolist())
-    return Decisions((one for one in meant if with_changes or one.kind != "change"), annotations)
-
-
-def as_named(text: str, names: Collection[str]) -> str:
-    r"""Return the name that a field of a form stands for: browsers send line breaks as CR LF.
-
-    >>> as_named("one\r\ntwo", {"one\ntwo", "three"})
-    'one\ntwo'
-    """
-    if "\n" not in text and "\r" not in text:
-        return text
-    same = [name for name in names if _lines(name) == _lines(text)]
-    if len(same) > 1:
-        raise DataError(f"{len(same)} names differ from {text!r} in line breaks only; rename them")
-    return same[0] if same else text
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def changes_in_words(old: Fit, new: Fit) -> str:
-    """Return what a fit changed, in a sentence."""
-    labels = dict(zip(old.annotations.items.tolist(), old.report.result.labels, strict=True))
-    pairs = zip(new.annotations.items.tolist(), new.report.result.labels, strict=True)
-    differ = [item for item, label in pairs if labels.get(item, label) != label]
-    changed = sum(item not in new.gold for item in differ)
-    decided = len(differ) - changed
-    words = [f"{changed} other labels changed" if changed != 1 else "1 other label changed"]
-    if decided:
-        words.insert(0, f"{decided} decided label{'s' * (decided > 1)} replaced the inferred one")
-    moved = []
-    old_accuracy, new_accuracy = (one.report.result.annotators["agreement"] for one in (old, new))
-    for name, code in new.people.items():
-        before = old.people.get(name)
-        if before is not None:
-            was, now = old_accuracy[before], new_accuracy[code]
-            if abs(now - was) >= _MOVED:
-                moved.append((abs(now - was), f"{name}'s accuracy {was:.2f} → {now:.2f}"))
-    words += [text for _, text in sorted(moved, key=lambda pair: -pair[0])[:_NAMED]]
-    return f"{'; '.join(words)}."
+    return Decisions(
+        (entry for entry in meant if with_changes or entry.kind != "change"), annotations
+    )

@@ -20,6 +20,45 @@ from ..base.progress import progress_bar
 
 __all__ = ["cli", "main"]
 
+# Verb → module and help, which is shown without importing the module.
+VERBS = {
+    "demo": ("demo", "Try dissensus on a data set that comes with it."),
+    "report": ("report", "Write a report about a data set."),
+    "open": ("open", "Open the workbench: settle disagreement in the browser."),
+    "aggregate": ("aggregate", "Estimate the true label of every item."),
+    "watch": ("watch", "Keep labels up to date while annotations arrive."),
+    "compare": ("compare", "Compare methods, with or without known labels."),
+    "judge": ("judge", "Compare models with people as annotators: replacement, rates, panels."),
+    "agree": ("agree", "Measure how much annotators agree."),
+    "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
+    "train": ("train", "Train a classifier on one label per item, hard or soft."),
+    "aggregate-deep": ("train", "Learn a classifier from the labels of all annotators."),
+    "tendency": ("tendency", "Predict the label of each annotator."),
+    "next": ("next", "Plan what to label next, by which annotator, and when to stop."),
+    "recover": ("recover", "Recover the distribution of labels from one label per item."),
+    "meta": ("meta", "Learn small tasks from few labels of noisy annotators."),
+    "evaluate": ("evaluate", "Score labels or distributions of labels."),
+    "simulate": ("simulate", "Simulate annotations with known truth."),
+    "convert": ("convert", "Write annotations in another format."),
+    "install": ("install", "Prepare a data set as a folder."),
+    "check": ("check", "Report what a file holds and what is wrong with it."),
+    "cache": ("shell", "Show or remove cached features of inputs."),
+    "methods": ("methods", "List the methods and their settings."),
+    "completion": ("shell", "Print a script for completion in bash, zsh or fish."),
+    "agginfo": ("methods", "List the methods of aggregation."),
+    "identificationinfo": ("identify", "List the scores of annotators and items."),
+    "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
+}
+_WAITING = ("open", "watch")  # verbs that wait for people or files
+OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
+_GARBAGE = 50_000  # objects before a collection; Python has 700
+# Modules of optional parts, which an error names.
+_EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"}
+_EXTRAS |= {"starlette": "app", "uvicorn": "app"}
+_EXTRAS |= dict.fromkeys(
+    ("torch", "safetensors", "sklearn", "lightning_fabric", "PIL", "transformers"), "deep"
+)
+
 
 class SpelledError(Exception):
     """An error of input, as the command line says it."""
@@ -53,48 +92,6 @@ class Group(click.Group):
         near = get_close_matches(name, verbs, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(verbs)}"
         return ctx.fail(f"no verb {name!r}; {hint}")
-
-
-# Verb → module and help, which is shown without importing the module.
-VERBS = {
-    "demo": ("demo", "Try dissensus on a data set that comes with it."),
-    "report": ("report", "Write a report about a data set."),
-    "open": ("open", "Open the workbench: settle disagreement in the browser."),
-    "aggregate": ("aggregate", "Estimate the true label of every item."),
-    "watch": ("watch", "Keep labels up to date while annotations arrive."),
-    "compare": ("compare", "Compare methods, with or without known labels."),
-    "judge": ("judge", "Compare models with people as annotators: replacement, rates, panels."),
-    "agree": ("agree", "Measure how much annotators agree."),
-    "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
-    "train": ("train", "Train a classifier on one label per item, hard or soft."),
-    "aggregate-deep": ("train", "Learn a classifier from the labels of all annotators."),
-    "tendency": ("tendency", "Predict the label of each annotator."),
-    "next": ("next", "Plan what to label next, by which annotator, and when to stop."),
-    "recover": ("recover", "Recover the distribution of labels from one label per item."),
-    "meta": ("meta", "Learn small tasks from few labels of noisy annotators."),
-    "evaluate": ("evaluate", "Score labels or distributions of labels."),
-    "simulate": ("simulate", "Simulate annotations with known truth."),
-    "convert": ("convert", "Write annotations in another format."),
-    "install": ("install", "Prepare a data set as a folder."),
-    "check": ("check", "Report what a file holds and what is wrong with it."),
-    "cache": ("shell", "Show or remove cached features of inputs."),
-    "methods": ("methods", "List the methods and their settings."),
-    "completion": ("shell", "Print a script for completion in bash, zsh or fish."),
-    "agginfo": ("methods", "List the methods of aggregation."),
-    "identificationinfo": ("identify", "List the scores of annotators and items."),
-    "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
-}
-_WAITING = ("open", "watch")  # verbs that wait for people or files
-OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
-
-
-_GARBAGE = 50_000  # objects before a collection; Python has 700
-# Modules of optional parts, which an error names.
-_EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"}
-_EXTRAS |= {"starlette": "app", "uvicorn": "app"}
-_EXTRAS |= dict.fromkeys(
-    ("torch", "safetensors", "sklearn", "lightning_fabric", "PIL", "transformers"), "deep"
-)
 
 
 class Verbs(Group):

@@ -52,11 +52,15 @@ _MEASURES = {
     "option_alpha": "alpha of options, mean",
 }
 _MOST = 20  # rows on a screen
+_SHOWN = (
+    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
+    *("accuracy", "quality"),
+)
 
 
-def refuse(given: Mapping[str, Any], kind: str) -> None:
+def refuse(for_classes: Mapping[str, Any], kind: str) -> None:
     """Refuse options that are for classes."""
-    for name, value in given.items():
+    for name, value in for_classes.items():
         if value:
             raise OptionError(f"{name} is for classes, and these are {kind}")
 
@@ -111,11 +115,11 @@ def aggregate(
     from ..base.engine import Local
     from ..formats.writers_init import write
 
-    known = read_known_answers(gold, answers, inputs)
-    if isinstance(known, dict):
+    gold_answers = read_known_answers(gold, answers, inputs)
+    if isinstance(gold_answers, dict):
         raise OptionError("--gold for comparisons is a table of item and winner or ranking")
     method = method_of(answers, strategy, favour)
-    result = fit(answers, method, gold=known, seed=seed, engine=Local(threads))
+    result = fit(answers, method, gold=gold_answers, seed=seed, engine=Local(threads))
     if save:
         result.save(save)
     if output or not as_json:
@@ -137,34 +141,34 @@ def agree(
     if per == "class":
         raise OptionError(f"--per class is for classes, and these are {answers.kind}")
     with progress_bar("resampling") as progress:
-        found = measure(answers, progress=progress, **settings)
+        agreement = measure(answers, progress=progress, **settings)
     if as_json:
-        show_json(found.as_dict())
+        show_json(agreement.as_dict())
     elif output != "-":
-        _print_agreement(found, per)
-    return found.rows(per)
+        _print_agreement(agreement, per)
+    return agreement.rows(per)
 
 
-def _print_agreement(found: AnswerAgreement, per: str | None) -> None:
+def _print_agreement(agreement: AnswerAgreement, per: str | None) -> None:
     rows = [
         (
-            _MEASURES[one.measure],
-            number(one.value),
-            interval(one.low, one.high, 3) or "–",
-            number(one.error),
+            _MEASURES[estimate.measure],
+            number(estimate.value),
+            interval(estimate.low, estimate.high, 3) or "–",
+            number(estimate.error),
         )
-        for one in found.estimates
+        for estimate in agreement.estimates
     ]
-    title = f"{found.kind}: {found.n_paired} items have two answers or more"
-    columns = ("measure", ">value", f">{100 * found.confidence:g} % interval", ">error")
+    title = f"{agreement.kind}: {agreement.n_paired} items have two answers or more"
+    columns = ("measure", ">value", f">{100 * agreement.confidence:g} % interval", ">error")
     print_table(columns, rows, title)
     if per:
-        parts: Any = found.items if per == "item" else found.annotators
-        cells = [(one.name, str(one.n_answers), number(one.distance)) for one in parts[:_MOST]]
+        parts: Any = agreement.items if per == "item" else agreement.annotators
+        cells = [(part.name, str(part.n_answers), number(part.distance)) for part in parts[:_MOST]]
         print_table((per, ">answers", ">distance"), cells, "Mean distance, the largest first")
         if len(parts) > _MOST:
             print_text(f"{len(parts) - _MOST} more; -o writes all.")
-    for sentence in found.notes:
+    for sentence in agreement.notes:
         print_text(f"Note: {sentence}.")
 
 
@@ -175,16 +179,16 @@ def evaluate(
     from ..formats.any_kind import read_known
     from ..metrics import evaluate_answers
 
-    given, known = (read_known(path, kind, inputs) for path in (pred, truth))
-    if isinstance(given, dict) and not isinstance(known, dict):
-        given = _rankings_by_score(given, known)
-    scores = evaluate_answers(given, known, **resampling)
+    predicted, truth_answers = (read_known(path, kind, inputs) for path in (pred, truth))
+    if isinstance(predicted, dict) and not isinstance(truth_answers, dict):
+        predicted = _rankings_by_score(predicted, truth_answers)
+    scores = evaluate_answers(predicted, truth_answers, **resampling)
     if as_json:
         show_json({"kind": kind} | scores.as_dict())
         return
     note(f"{kind}: {scores.n_scored} items")
-    what = "things" if isinstance(given, dict) else "items"
-    print_scores(scores.scores, SCORES, f"{scores.n_scored} {what} scored")
+    scored_things = "things" if isinstance(predicted, dict) else "items"
+    print_scores(scores.scores, SCORES, f"{scores.n_scored} {scored_things} scored")
     for count, words in (
         (scores.n_without_truth, "predicted items have no known answer"),
         (scores.n_without_prediction, "known answers have no prediction"),
@@ -193,13 +197,13 @@ def evaluate(
             print_text(f"{count} {words}")
 
 
-def _rankings_by_score(scores: dict[str, float], known: Any) -> Any:
+def _rankings_by_score(scores: dict[str, float], truth: Any) -> Any:
     """Return the order that scores give on every item of the truth."""
     import numpy as np
 
-    names = [name for name in scores if name in set(known.things.tolist())]
+    names = [name for name in scores if name in set(truth.things.tolist())]
     table = {"thing": np.array(names, dtype=object), "score": np.array([scores[n] for n in names])}
-    return known.as_answers(table)
+    return truth.as_answers(table)
 
 
 def compare(
@@ -216,39 +220,41 @@ def compare(
     """Compare methods by answers left out, and by known ones."""
     from ..aggregation.comparison import compare as compare_methods
 
-    known, learned = (read_known_answers(path, answers, inputs) for path in (truth, gold))
+    truth_answers, gold_answers = (
+        read_known_answers(path, answers, inputs) for path in (truth, gold)
+    )
     with progress_bar("comparing") as progress:
-        found = compare_methods(
+        comparison = compare_methods(
             answers,
             strategies or None,
-            truth=known,
-            gold=learned,
+            truth=truth_answers,
+            gold=gold_answers,
             folds=folds,
             seed=seed,
             progress=progress,
         )
     if as_json:
-        show_json(found.as_dict() | {"caution": with_flags(found.caution)})
+        show_json(comparison.as_dict() | {"caution": with_flags(comparison.caution)})
         return
-    scored = found.methods[0].evaluation
+    scored = comparison.methods[0].evaluation
     names = [name for name in SCORES if scored is not None and name in scored.scores]
     rows = []
-    for one in found.methods:
-        row = [one.method, number(one.distance, 4)]
-        row += [f"{number(one.gap, 4)}±{number(one.error, 4)}", f"{one.seconds:.2f}"]
+    for method in comparison.methods:
+        row = [method.method, number(method.distance, 4)]
+        row += [f"{number(method.gap, 4)}±{number(method.error, 4)}", f"{method.seconds:.2f}"]
         for name in names:
-            score = one.evaluation.scores[name] if one.evaluation else None
-            first = name == names[0]
+            score = method.evaluation.scores[name] if method.evaluation else None
+            is_main = name == names[0]
             row.append(
-                "–" if score is None else _with_interval(score) if first else number(score[0])
+                "–" if score is None else _with_interval(score) if is_main else number(score[0])
             )
         rows.append(row)
     columns = ("method", ">distance", ">behind\nbest", ">s", *(f">{SCORES[n]}" for n in names))
-    title = f"{found.kind}: distance to {found.n_left_out} answers left out"
+    title = f"{comparison.kind}: distance to {comparison.n_left_out} answers left out"
     print_table(columns, rows, title)
-    print_text(found.verdict)
-    if found.caution:
-        print_text(f"Caution: {with_flags(found.caution)}")
+    print_text(comparison.verdict)
+    if comparison.caution:
+        print_text(f"Caution: {with_flags(comparison.caution)}")
 
 
 def _with_interval(score: Any) -> str:
@@ -271,19 +277,19 @@ def identify(
     from ..quality import identify as score
     from .files import write_table
 
-    known = read_known_answers(gold, answers, inputs)
-    result = fit(answers, method_of(answers, strategy), gold=known, seed=seed)
-    found = score(answers, result, seed=seed)
-    table = found.items if items else found.annotators
+    gold_answers = read_known_answers(gold, answers, inputs)
+    result = fit(answers, method_of(answers, strategy), gold=gold_answers, seed=seed)
+    scores = score(answers, result, seed=seed)
+    table = scores.items if items else scores.annotators
     write_table(table, output)
     if as_json:
-        show_json(found.as_dict())
+        show_json(scores.as_dict())
     elif not output:
-        _print_items(found, top) if items else _print_annotators(found, top)
+        _print_items(scores, top) if items else _print_annotators(scores, top)
 
 
-def _print_items(found: Any, top: int) -> None:
-    table = found.items
+def _print_items(scores: Any, top: int) -> None:
+    table = scores.items
     rows = [
         (str(item), str(n), str(empty), number(distance))
         for item, n, empty, distance in zip(
@@ -295,18 +301,12 @@ def _print_items(found: Any, top: int) -> None:
     _print_rest(len(table["item"]), top)
 
 
-_SHOWN = (
-    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
-    *("accuracy", "quality"),
-)
-
-
-def _print_annotators(found: Any, top: int) -> None:
+def _print_annotators(scores: Any, top: int) -> None:
     import numpy as np
 
     from ..quality.answers import FEW, LIKE_OTHERS
 
-    table, verdict = found.annotators, found.verdict
+    table, verdict = scores.annotators, scores.verdict
     rank = {LIKE_OTHERS: 1, FEW: 2}
     order = np.lexsort(
         (-np.nan_to_num(table["excess"]), [rank.get(word, 0) for word in verdict.tolist()])
@@ -319,13 +319,13 @@ def _print_annotators(found: Any, top: int) -> None:
             row.append(_bounded(table, name, code))
         rows.append([*row, number(table["distance"][code])])
     columns = ("annotator", "verdict", ">answers", *(f">{name}" for name in names), ">distance")
-    title = f"{len(order)} annotators compared with {found.result.method}"
+    title = f"{len(order)} annotators compared with {scores.result.method}"
     print_table(columns, rows, title)
     _print_rest(len(order), top)
     words, counts = np.unique(np.array(verdict.tolist(), dtype=str), return_counts=True)
-    together = ", ".join(f"{n} {word}" for word, n in zip(words, counts, strict=True))
-    print_text(f"Verdicts: {together}.")
-    for name, sentence in list(found.evidence.items())[:5]:
+    counts_in_words = ", ".join(f"{n} {word}" for word, n in zip(words, counts, strict=True))
+    print_text(f"Verdicts: {counts_in_words}.")
+    for name, sentence in list(scores.evidence.items())[:5]:
         print_text(f"{name}: {sentence}.")
 
 
@@ -347,24 +347,26 @@ def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json:
     from ..planning import plan as make_plan
     from .files import write_table
 
-    found = make_plan(answers, **most)
-    write_table(found.table, output)
+    proposal = make_plan(answers, **most)
+    write_table(proposal.table, output)
     if as_json:
-        show_json(found.as_dict())
+        show_json(proposal.as_dict())
         return
     if output == "-":
         return
-    columns = [values[:_MOST].tolist() for values in found.table.values()]
+    columns = [values[:_MOST].tolist() for values in proposal.table.values()]
     rows = [
-        (str(item), str(n), number(distance), number(expected), str(more), number(gain, 4))
-        for item, n, distance, expected, more, gain in zip(*columns, strict=True)
+        (str(item), str(n), number(distance), number(expected), str(n_more), number(gain, 4))
+        for item, n, distance, expected, n_more, gain in zip(*columns, strict=True)
     ]
     heads = ("item", ">answers", ">distance", ">expected", ">more", ">gain")
-    print_table(heads, rows, f"{int(found.table['more'].sum())} answers on {len(found)} items")
-    if len(found) > _MOST:
-        print_text(f"{len(found) - _MOST} more items; -o FILE writes them.")
+    print_table(
+        heads, rows, f"{int(proposal.table['more'].sum())} answers on {len(proposal)} items"
+    )
+    if len(proposal) > _MOST:
+        print_text(f"{len(proposal) - _MOST} more items; -o FILE writes them.")
     print_text(
-        f"Items are chosen by the expected distance of their answers, {found.distance:.3f} on "
+        f"Items are chosen by the expected distance of their answers, {proposal.distance:.3f} on "
         "average, over the number of answers; annotators are not chosen."
     )
     if output:

@@ -1,6 +1,6 @@
-"""`dissensus aggregate`.
+"""`dissensus aggregate`: of answers of any kind, of data set folders, and of Parquet files.
 
-Sets of Parquet files as one table: read whole, or aggregated in parts.
+Sets of Parquet files are one table: read whole if they fit into memory, else aggregated in parts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..base.engine import Engine
     from ..formats import Reading
-    from ..result import Aggregation
+    from ..result import Aggregation, Estimation
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
@@ -45,9 +45,11 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @options(
-    *("output", "to", "hard", "gold", "authors", "save", "address", "work", "resume"),
-    *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-    *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
+    (
+        *("output", "to", "hard", "gold", "authors", "save", "address", "work", "resume"),
+        *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
+        *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
+    ),
     strategy=Computed("auto; mean for numbers, peer-grading with --authors"),
     engine="local",
     memory=Computed("half of the machine's"),
@@ -91,50 +93,76 @@ def aggregate(
       dissensus aggregate answers.csv -o labels.csv
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
-    paths = paths or (".",)
-    if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
-        given = examine_answers(paths[0], **reading)
-        if given is not None:
-            from . import _answers
+    from ..base.engine import Local
 
-            unused = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-            _answers.refuse(unused, given.answers.kind)
-            how: dict[str, Any] = {
-                "strategy": strategy,
-                "favour": favour,
-                "gold": gold,
-                "save": save,
-            }
-            how |= {"inputs": reading["inputs"], "output": output, "to": to, "threads": threads}
-            _answers.aggregate(given.answers, as_json=as_json, seed=seed, **how)
-            return
+    paths = paths or (".",)
+    answer_reading = None
+    if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
+        answer_reading = examine_answers(paths[0], **reading)
+    if answer_reading is not None:
+        from . import _answers
+
+        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
+        _answers.refuse(for_classes, answer_reading.answers.kind)
+        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
+        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
+        _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **settings)
+        return
     if favour:
         raise OptionError("--favour is for spans, boxes and points")
     reading = class_options(paths[0], reading)
-    known = read_known(gold) if gold else None
+    gold_labels = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
-        _check_in_parts(to, hard, path_remove, authors, reading)
-        settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
-        if known and gold:
-            note_unknown(known, files.items_among(known), gold)
+        _check_in_parts(reading, to=to, hard=hard, path_remove=path_remove, authors=authors)
+        if gold_labels and gold:
+            note_unknown(gold_labels, files.items_among(gold_labels), gold)
+        run: Any = {"gold": gold_labels, "threads": threads, "work": work, "resume": resume}
         with _cluster(engine, address, threads) as cluster:
-            files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
+            files.aggregate(strategy, output, cluster, save=save, as_json=as_json, seed=seed, **run)
         return
+    _check_whole(output, to, resume=resume)
+    is_folder = files is None and is_data_folder(paths[0], answers)
+    if is_folder:
+        data = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
+    else:
+        data = files.read() if files else examine_annotations(paths[0], **reading)
+    annotations = data.annotations
+    if gold_labels:
+        note_unknown(gold_labels, annotations.items.tolist(), str(gold))
+    _note_what_counts(annotations, strategy)
+    annotations = without_removed(annotations, path_remove)
+    annotations, author_of = _without_own(annotations, authors, strategy or "auto")
+    typed = strategy
+    if is_folder:
+        strategy = _strategy_in_folder(annotations, strategy)
+    into = Destination(output, to, save, as_json)
+    if annotations.numeric:
+        known: Any = {"gold": gold_labels, "authors": author_of, "seed": seed}
+        into.write_numbers(_estimate(paths[0], annotations, strategy, **known))
+        return
+    gold_labels, strategy = gold_labels or dict(data.gold) or None, strategy or "auto"
+    with _cluster(engine, address, threads) as cluster:
+        at: Any = {"engine": cluster or Local(threads), "seed": seed}
+        result = _aggregate_classes(annotations, strategy, gold=gold_labels, **at)
+    into.save_result(result)
+    if is_folder:
+        _write_folder_labels(paths[0], result, typed or "auto", hard=hard, metadata=metadata)
+    into.write_labels(result, data, annotations, is_folder=is_folder)
+
+
+def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
+    """Refuse what is for Parquet files, and an output of no known format, before any work."""
     if resume:
         raise OptionError("--resume is for Parquet files; nothing else is left unfinished")
     if output and output != "-" and to is None:
         from ..formats.sources import format_for
 
-        format_for(output)  # before anything is computed
-    folder = files is None and is_data_folder(paths[0], answers)
-    if folder:
-        found = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
-    else:
-        found = files.read() if files else examine_annotations(paths[0], **reading)
-    annotations = found.annotations
-    if known:
-        note_unknown(known, annotations.items.tolist(), str(gold))
+        format_for(output)
+
+
+def _note_what_counts(annotations: Annotations, strategy: str | None) -> None:
+    """Say that repeated labels and those of models count like all others."""
     repeats = int(annotations.repeats.sum())
     if repeats:
         note(
@@ -146,36 +174,6 @@ def aggregate(
             "the labels of models count like those of people here, and models share errors; "
             "-s judge-pool weights them"
         )
-    if path_remove:
-        annotations = without_removed(annotations, path_remove)
-    known_authors = None
-    if authors:
-        annotations, known_authors = _without_own(annotations, authors, strategy or "auto")
-    if folder:
-        from ..registry import from_peerannot
-
-        annotations.check_classes("a data set folder")
-        typed, strategy = strategy, from_peerannot(strategy) if strategy else None
-    if annotations.numeric:
-        how = {"gold": known, "authors": known_authors, "seed": seed}
-        _aggregate_numbers(paths[0], annotations, strategy, output, save, as_json, **how)
-        return
-    strategy = strategy or "auto"
-    with _cluster(engine, address, threads) as cluster:
-        known = known or dict(found.gold) or None
-        result = _aggregate_classes(annotations, strategy, known, seed, threads, cluster)
-    if save:
-        result.save(save)
-    if folder:
-        _write_folder_labels(paths[0], result, typed or strategy, hard, metadata)
-    if output or (not as_json and (to or not folder)):
-        from ..formats.writers_init import write
-
-        write(result, output or "-", format=to, reading=found)
-    if as_json:
-        from ..reporting.summary import summarise
-
-        show_json(summarise(annotations, result).as_dict())
 
 
 def _file_set(
@@ -193,20 +191,14 @@ def _file_set(
     return FileSet(paths, memory, reading)
 
 
-def _check_in_parts(
-    to: str | None,
-    hard: bool,
-    path_remove: str | None,
-    authors: str | None,
-    reading: dict[str, Any],
-) -> None:
+def _check_in_parts(reading: dict[str, Any], **options: Any) -> None:
     """Refuse options that need all annotations in memory."""
     scale, duplicates, spelling = (reading[name] for name in ("scale", "duplicates", "spelling"))
-    given = {"--to": to, "--hard": hard, "--path-remove": path_remove, "--authors": authors}
-    given[f"--duplicates {duplicates}"] = duplicates != "count"
-    given[f"--spelling {spelling}"] = spelling != "keep"
-    given[f"--scale {scale}"] = scale in ("interval", "ratio")
-    for name, value in given.items():
+    needs_memory = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    needs_memory[f"--duplicates {duplicates}"] = duplicates != "count"
+    needs_memory[f"--spelling {spelling}"] = spelling != "keep"
+    needs_memory[f"--scale {scale}"] = scale in ("interval", "ratio")
+    for name, value in needs_memory.items():
         if value:
             raise OptionError(f"{name} needs all annotations in memory; more with --memory")
 
@@ -227,15 +219,15 @@ def _cluster(
 def _aggregate_classes(
     annotations: Annotations,
     strategy: str,
+    *,
     gold: dict[str, str] | None,
     seed: int,
-    threads: int | None,
-    cluster: Engine | None,
+    engine: Engine,
 ) -> Aggregation:
+    """Return the labels of a method, and print its notes."""
     from ..aggregation import as_method
-    from ..base.engine import Local
 
-    method, engine = as_method(strategy), cluster or Local(threads)
+    method = as_method(strategy)
     with progress_bar("aggregating") as progress:
         result = method.fit(
             annotations, gold=gold, seed=seed, engine=engine, progress=iterations(progress)
@@ -252,62 +244,54 @@ def _aggregate_classes(
     return result
 
 
+def _strategy_in_folder(annotations: Annotations, strategy: str | None) -> str | None:
+    """Return a strategy of a data set folder, which peerannot may call otherwise."""
+    from ..registry import from_peerannot
+
+    annotations.check_classes("a data set folder")
+    return from_peerannot(strategy) if strategy else None
+
+
 def _without_own(
-    annotations: Annotations, authors: str, strategy: str
-) -> tuple[Annotations, dict[str, str]]:
-    """Return annotations without those on own work, and the authors."""
+    annotations: Annotations, authors: str | None, strategy: str
+) -> tuple[Annotations, dict[str, str] | None]:
+    """Return annotations without those on own work, and the authors, if a file names them."""
+    if not authors:
+        return annotations, None
     from ..aggregation import as_method, check_authors
     from ..answers.selections import without_own
     from ..formats.side_tables import read_authors
 
     if not annotations.numeric:
         check_authors(as_method(strategy))
-    known = read_authors(authors)
-    kept, n_own = without_own(annotations, known)
-    note_unknown(known, annotations.items.tolist(), authors)
+    author_of = read_authors(authors)
+    remaining, n_own = without_own(annotations, author_of)
+    note_unknown(author_of, annotations.items.tolist(), authors)
     note(f"{n_own} labels of authors on their own items are left out")
-    return kept, known
+    return remaining, author_of
 
 
-def _aggregate_numbers(
+def _estimate(
     path: str,
     annotations: Annotations,
     strategy: str | None,
-    output: str | None,
-    save: str | None,
-    as_json: bool,
     *,
     gold: dict[str, str] | None,
     authors: dict[str, str] | None,
     seed: int,
-) -> None:
+) -> Estimation:
+    """Return the values of numbers."""
     from ..aggregation.numbers import estimate
     from ..formats import as_numbers
-    from ..formats.writers_init import write
 
-    known = {item: float(value) for item, value in gold.items()} if gold else None
+    gold_values = {item: float(value) for item, value in gold.items()} if gold else None
     numbers = as_numbers(annotations, path)
     with progress_bar("aggregating"):
-        result = estimate(numbers, strategy, gold=known, authors=authors, seed=seed)
-    if save:
-        result.save(save)
-    if output or not as_json:
-        write(result, output or "-")
-    if as_json:
-        show_json(
-            {
-                "method": result.method,
-                "n_items": annotations.n_items,
-                "n_annotators": annotations.n_annotators,
-                "n_labels": len(annotations),
-                "converged": result.converged,
-                "rounds": len(result.trace),
-            }
-        )
+        return estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
 
 
 def _write_folder_labels(
-    path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
+    path: str, result: Aggregation, strategy: str, *, hard: bool, metadata: str | None
 ) -> None:
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..formats.tools.peerannot import read_metadata, write_glad, write_labels, write_undecided
@@ -322,6 +306,53 @@ def _write_folder_labels(
         note(f"abilities and difficulties written to {files[0].parent}")
     elif method == "two-thirds":
         note(f"undecided items written to {write_undecided(path, 'twothird', result)}")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where results go: a table in a format, a folder to load again, JSON on the terminal."""
+
+    output: str | None
+    to: str | None
+    save: str | None
+    as_json: bool
+
+    def save_result(self, result: Aggregation | Estimation) -> None:
+        """Save what can be loaded again, if a folder is given."""
+        if self.save:
+            result.save(self.save)
+
+    def write_labels(
+        self, result: Aggregation, reading: Reading, annotations: Annotations, *, is_folder: bool
+    ) -> None:
+        """Write labels, unless those of a data set folder are enough, and a summary as JSON."""
+        if self.output or (not self.as_json and (self.to or not is_folder)):
+            from ..formats.writers_init import write
+
+            write(result, self.output or "-", format=self.to, reading=reading)
+        if self.as_json:
+            from ..reporting.summary import summarise
+
+            show_json(summarise(annotations, result).as_dict())
+
+    def write_numbers(self, result: Estimation) -> None:
+        """Save and write the values of numbers."""
+        from ..formats.writers_init import write
+
+        self.save_result(result)
+        if self.output or not self.as_json:
+            write(result, self.output or "-")
+        if self.as_json:
+            show_json(
+                {
+                    "method": result.method,
+                    "n_items": result.annotations.n_items,
+                    "n_annotators": result.annotations.n_annotators,
+                    "n_labels": len(result.annotations),
+                    "converged": result.converged,
+                    "rounds": len(result.trace),
+                }
+            )
 
 
 @dataclass(frozen=True)
@@ -354,13 +385,13 @@ class FileSet:
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
         joined = Joined() if self.reading["spelling"] == "join" else None
         annotations = read_all(rows, classes, self.reading["duplicates"], joined)
-        found = Reading(annotations, "parquet", notes=annotations.left_out.sentences)
+        whole = Reading(annotations, "parquet", notes=annotations.left_out.sentences)
         if joined is not None:
-            found = replace(found, notes=(*found.notes, *joined.notes))
-        found = with_spelling_notes(found, items=not rows.whole["item"])
-        found = with_scale(found, self.reading["scale"], reorder=classes is None)
-        note_reading(found.notes, found.annotations.left_out)
-        return with_kinds(found, self.reading.get("models"), self.reading.get("people"))
+            whole = replace(whole, notes=(*whole.notes, *joined.notes))
+        whole = with_spelling_notes(whole, items=not rows.whole["item"])
+        whole = with_scale(whole, self.reading["scale"], reorder=classes is None)
+        note_reading(whole.notes, whole.annotations.left_out)
+        return with_kinds(whole, self.reading.get("models"), self.reading.get("people"))
 
     def items_among(self, names: Iterable[str]) -> set[str]:
         """Return which of these are items of the table."""
@@ -369,10 +400,12 @@ class FileSet:
         from ..scale.parquet_files import chunks_of, find_files
 
         columns, _ = self._columns_and_classes()
-        asked = pl.Series(list(names), dtype=pl.String).implode()
+        wanted_names = pl.Series(list(names), dtype=pl.String).implode()
         rows = chunks_of(find_files(self.paths), columns, missing="keep")
         items = (chunk.read(("item",))["item"].cast(pl.String) for chunk in rows.chunks)
-        return {name for one in items for name in one.filter(one.is_in(asked)).unique()}
+        return {
+            name for chunk in items for name in chunk.filter(chunk.is_in(wanted_names)).unique()
+        }
 
     def aggregate(
         self,
@@ -394,7 +427,7 @@ class FileSet:
             note("beyond memory, or on a cluster, the default is -s dawid-skene")
         columns, classes = self._columns_and_classes()
         with progress_bar("aggregating") as progress:
-            done = aggregate_files(
+            result = aggregate_files(
                 self.paths,
                 strategy,
                 output,
@@ -407,29 +440,29 @@ class FileSet:
                 on_round=iterations(progress),
                 **settings,
             )
-        data = done.annotations
+        data = result.annotations
         people = data.annotators, data.labels_per_annotator
         for sentence in spelling_notes_of_counts(data.classes, data.labels_per_class, *people):
             note(sentence)
         if save:
-            done.save(save)
-        left_out = rows_in(find_files(self.paths)) - len(done.annotations)
+            result.save(save)
+        left_out = rows_in(find_files(self.paths)) - len(result.annotations)
         if left_out:
             missing = LeftOut({"without an item, an annotator or a label": left_out})
             note_reading(missing.sentences, missing)
-        if done.trace and not done.converged:
-            note(f"not converged after {len(done.trace)} iterations; more with max_iter")
+        if result.trace and not result.converged:
+            note(f"not converged after {len(result.trace)} iterations; more with max_iter")
         if as_json:
             show_json(
                 {
-                    "method": done.method,
-                    "n_items": done.annotations.n_items,
-                    "n_annotators": done.annotations.n_annotators,
-                    "n_labels": len(done.annotations),
-                    "classes": done.annotations.classes.tolist(),
-                    "converged": done.converged,
-                    "rounds": len(done.trace),
-                    "trace": list(done.trace),
+                    "method": result.method,
+                    "n_items": result.annotations.n_items,
+                    "n_annotators": result.annotations.n_annotators,
+                    "n_labels": len(result.annotations),
+                    "classes": result.annotations.classes.tolist(),
+                    "converged": result.converged,
+                    "rounds": len(result.trace),
+                    "trace": list(result.trace),
                 }
             )
 

@@ -30,8 +30,10 @@ _TITLES = {
 @click.command()
 @click.argument("path")
 @options(
-    *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-    *("output", "chart", *ANSWERS, *READING, *KINDS, "scale --level", "json", "seed"),
+    (
+        *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
+        *("output", "chart", *ANSWERS, *READING, *KINDS, "scale --level", "json", "seed"),
+    ),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),
     repeats=1000,
@@ -76,26 +78,27 @@ def agree(
 
     if chart:
         check_chart(chart)
-    if output and output != "-" and not output.lower().endswith((".csv", ".json")):
-        raise OptionError(f"{output}: the table is written as .csv or .json")
+    _check_output(output)
     if pairs and per:
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
-    given = None if multiple else examine_answers(path, **reading)
-    if given is not None:
+    answer_reading = None if multiple else examine_answers(path, **reading)
+    if answer_reading is not None:
         from . import _answers
 
         refused = {"--measure": measures, "--weights": weights, "--pairs": pairs, "--chart": chart}
-        _answers.refuse(refused, given.answers.kind)
+        _answers.refuse(refused, answer_reading.answers.kind)
         settings = {"resamples": repeats, "confidence": confidence, "seed": seed}
-        rows = _answers.agree(given.answers, per=per, output=output, as_json=as_json, **settings)
+        rows = _answers.agree(
+            answer_reading.answers, per=per, output=output, as_json=as_json, **settings
+        )
         if output:
             _write(rows, output)
         return
     annotations = read_annotations(path, **class_options(path, reading))
     with progress_bar("resampling") as progress:
-        found = agreement.agree(
+        measured = agreement.agree(
             annotations,
             measures or None,
             weights=weights,
@@ -108,7 +111,7 @@ def agree(
             seed=seed,
             progress=progress,
         )
-    rows = found.rows()
+    rows = measured.rows()
     two: Pairs | None = None
     if pairs or chart:
         weighting = weights or annotations.scale
@@ -119,19 +122,23 @@ def agree(
             note(f"drawn to {chart}")
     if output:
         _write(rows, output)
-    camped = (
-        camps(annotations, ordered=annotations.scale != "nominal", seed=seed) if pairs else None
-    )
+    ordered = annotations.scale != "nominal"
+    camps_found = camps(annotations, ordered=ordered, seed=seed) if pairs else None
     kinds = () if multiple else agreement.agreement_by_kind(annotations, weights)
     if as_json:
-        paired: dict[str, Any] = {"kinds": [one._asdict() for one in kinds]} if kinds else {}
-        paired |= {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
-        show_json(found.as_dict() | as_plain(paired))
+        paired: dict[str, Any] = {"kinds": [kind._asdict() for kind in kinds]} if kinds else {}
+        paired |= {} if camps_found is None else {"pairs": rows, "camps": camps_found.as_dict()}
+        show_json(measured.as_dict() | as_plain(paired))
     elif output != "-":
-        _print(found)
+        _print(measured)
         _print_kinds(kinds)
-        if two is not None and camped is not None:
-            _print_pairs(two, camped)
+        if two is not None and camps_found is not None:
+            _print_pairs(two, camps_found)
+
+
+def _check_output(output: str | None) -> None:
+    if output and output != "-" and not output.lower().endswith((".csv", ".json")):
+        raise OptionError(f"{output}: the table is written as .csv or .json")
 
 
 def _write(rows: list[dict[str, Any]], output: str) -> None:
@@ -157,51 +164,51 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
     note(f"{len(rows)} rows written to {output}")
 
 
-def _print(found: Agreement) -> None:
+def _print(agreement: Agreement) -> None:
     from ..metrics import measures
 
     rows = []
-    for one in found.estimates:
-        title = measures[one.measure].title
-        if one.measure == "ac1":
-            nominal = found.scale == "nominal" and found.weights in (None, "identity")
+    for estimate in agreement.estimates:
+        title = measures[estimate.measure].title
+        if estimate.measure == "ac1":
+            nominal = agreement.scale == "nominal" and agreement.weights in (None, "identity")
             title += "1" if nominal else "2"
-        between = interval(one.low, one.high, 3) or "–"
-        rows.append((title, number(one.value), between, number(one.error)))
-    first = "measure" if found.by != "option" else "mean over options"
+        between = interval(estimate.low, estimate.high, 3) or "–"
+        rows.append((title, number(estimate.value), between, number(estimate.error)))
+    head = "measure" if agreement.by != "option" else "mean over options"
     print_table(
-        (first, ">value", f">{100 * found.confidence:g} % interval", ">error"),
+        (head, ">value", f">{100 * agreement.confidence:g} % interval", ">error"),
         rows,
-        f"{found.n_labels} labels by {found.n_annotators} annotators; "
-        f"{found.n_paired} items have two or more",
+        f"{agreement.n_labels} labels by {agreement.n_annotators} annotators; "
+        f"{agreement.n_paired} items have two or more",
     )
-    _print_parts(found)
-    names = [one.measure for one in found.estimates if one.measure != "percent"]
-    if found.word and names:
+    _print_parts(agreement)
+    names = [estimate.measure for estimate in agreement.estimates if estimate.measure != "percent"]
+    if agreement.word and names:
         name = "alpha" if "alpha" in names else names[0]
-        print_text(f"In the usual words, {name} is {found.word}.")
-    for sentence in found.notes:
+        print_text(f"In the usual words, {name} is {agreement.word}.")
+    for sentence in agreement.notes:
         print_text(f"Note: {sentence}.")
 
 
 def _print_kinds(kinds: tuple[KindAgreement, ...]) -> None:
-    rows = [(one.between, str(one.pairs), number(one.percent), number(one.kappa)) for one in kinds]
+    rows = [(row.between, str(row.pairs), number(row.percent), number(row.kappa)) for row in kinds]
     if rows:
         columns = ("between", ">pairs", ">percent", ">Cohen's kappa")
         print_table(columns, rows, "People and models, means over pairs of annotators")
 
 
-def _print_parts(found: Agreement) -> None:
+def _print_parts(agreement: Agreement) -> None:
     from ..metrics import ClassAgreement
 
-    if not found.parts:
+    if not agreement.parts:
         return
-    records = found.rows()
-    if isinstance(found.parts[0], ClassAgreement):
+    records = agreement.rows()
+    if isinstance(agreement.parts[0], ClassAgreement):
         records = [
             {"name": part.name, "labels": part.n_labels}
-            | {one.measure: one.value for one in part.estimates}
-            for part in found.parts
+            | {estimate.measure: estimate.value for estimate in part.estimates}
+            for part in agreement.parts
             if isinstance(part, ClassAgreement)
         ]
     names = [name.removeprefix("without:").replace("_", " ") for name in records[0]][2:]
@@ -209,19 +216,19 @@ def _print_parts(found: Agreement) -> None:
         (name, str(n_labels), *map(number, values))
         for name, n_labels, *values in (record.values() for record in records[:_MOST])
     ]
-    columns = (found.by or "", ">labels", *(f">{name}" for name in names))
-    print_table(columns, rows, _TITLES[found.by or ""])
-    if len(found.parts) > _MOST:
-        print_text(f"{len(found.parts) - _MOST} more; -o writes all.")
+    columns = (agreement.by or "", ">labels", *(f">{name}" for name in names))
+    print_table(columns, rows, _TITLES[agreement.by or ""])
+    if len(agreement.parts) > _MOST:
+        print_text(f"{len(agreement.parts) - _MOST} more; -o writes all.")
 
 
-def _print_pairs(two: Pairs, camped: Camps) -> None:
+def _print_pairs(two: Pairs, camps_found: Camps) -> None:
     least = f"at least {two.min_overlap} common items"
     order = two.order().tolist()
     if len(order) <= _WIDE:
         names, full = [str(two.annotators[code]) for code in order], two.matrix()
         rows = [
-            (name, *(number(full[code, other]) for other in order))
+            (name, *(number(full[code, column]) for column in order))
             for name, code in zip(names, order, strict=True)
         ]
         print_table(("", *(f">{name}" for name in names)), rows, f"Cohen's kappa, {least}")
@@ -232,8 +239,8 @@ def _print_pairs(two: Pairs, camped: Camps) -> None:
         ]
         columns = ("one", "other", ">items", ">kappa")
         print_table(columns, cells, f"Pairs who agree least, {least}")
-    known = int(two.known.sum())
+    n_known = int(two.known.sum())
     print_text(
-        f"{known} of {len(two)} pairs with common items have {least}; mean {number(two.mean)}."
+        f"{n_known} of {len(two)} pairs with common items have {least}; mean {number(two.mean)}."
     )
-    print_text(camped.sentence)
+    print_text(camps_found.sentence)

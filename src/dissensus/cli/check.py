@@ -24,7 +24,7 @@ _LINE = 55  # characters of examples on one line
 
 @click.command()
 @click.argument("path")
-@options("gold", "strict", *ANSWERS, *READING, *KINDS, "scale --labels", "json")
+@options(("gold", "strict", *ANSWERS, *READING, *KINDS, "scale --labels", "json"))
 def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: Any) -> None:
     """Report what a file holds and what is wrong with it, before anything is aggregated.
 
@@ -38,24 +38,26 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     """
     from ..quality import checks as checking
 
-    given = examine_answers(path, **reading)
-    if given is not None:
+    answer_reading = examine_answers(path, **reading)
+    if answer_reading is not None:
         if gold:
-            raise OptionError(f"--gold is for classes here, and these are {given.answers.kind}")
+            raise OptionError(
+                f"--gold is for classes here, and these are {answer_reading.answers.kind}"
+            )
         with progress_bar("checking"):
-            report = checking.check(given.answers)
-        _show(path, given.format, report, as_json=as_json, strict=strict)
+            report = checking.check(answer_reading.answers)
+        _show(path, answer_reading.format, report, as_json=as_json, strict=strict)
         return
     reading = class_options(path, reading)
-    found, gaps = checking.read_incomplete(
+    data, gaps = checking.read_incomplete(
         lambda missing: examine_annotations(
             path, **reading | ({"missing": missing} if reading["missing"] == "error" else {})
         )
     )
     with progress_bar("checking"):
-        report = checking.check(found, gold=read_known(gold))
+        report = checking.check(data, gold=read_known(gold))
     report = replace(report, findings=(*gaps, *report.findings))
-    _show(path, found.format, report, as_json=as_json, strict=strict)
+    _show(path, data.format, report, as_json=as_json, strict=strict)
 
 
 def _show(path: str, format_: str, report: Check, *, as_json: bool, strict: bool) -> None:
@@ -95,8 +97,8 @@ def _print(path: str, format_: str, report: Check) -> None:
         ("annotators", report.left_out.annotators),
     ):
         if len(names) > _FEW:
-            more = " … (all with --json)" if len(names) > _MOST_NAMES else ""
-            print_text(f"{role} without a label: {', '.join(names[:_MOST_NAMES])}{more}")
+            continued = " … (all with --json)" if len(names) > _MOST_NAMES else ""
+            print_text(f"{role} without a label: {', '.join(names[:_MOST_NAMES])}{continued}")
     if report.findings:
         _print_findings(report)
     else:
@@ -109,14 +111,14 @@ def _print_findings(report: Check) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 1, 0))
     table.add_column("", no_wrap=True)
     table.add_column("", ratio=1, overflow="fold")
-    for one in report.findings:
-        together = "; ".join(one.examples)
-        examples = [together] if together and len(together) <= _LINE else one.examples
-        lines = [cell(one.sentence), *(f"[dim]{cell(example)}[/dim]" for example in examples)]
-        if one.remedy:
-            lines.append(f"→ {cell(one.remedy)}")
-        name = cell(one.code)
-        if one.severity == "serious":
+    for finding in report.findings:
+        line = "; ".join(finding.examples)
+        examples = [line] if line and len(line) <= _LINE else finding.examples
+        lines = [cell(finding.sentence), *(f"[dim]{cell(example)}[/dim]" for example in examples)]
+        if finding.remedy:
+            lines.append(f"→ {cell(finding.remedy)}")
+        name = cell(finding.code)
+        if finding.severity == "serious":
             name = f"[bold red]{name}\nserious[/bold red]"
         table.add_row(name, "\n".join(lines))
     show(table)
@@ -130,9 +132,9 @@ def _classes(report: Check) -> str:
     if report.scale == "nominal":
         ordered.sort(key=lambda pair: -pair[1])
     total = max(report.n_labels, 1)
-    shown = ", ".join(
+    most_common = ", ".join(
         f"{name if len(name) <= 30 else name[:29] + '…'} {count / total:.1%}"
         for name, count in ordered[:_MOST_CLASSES]
     )
-    more = f", … ({len(ordered)} in all)" if len(ordered) > _MOST_CLASSES else ""
-    return f"classes: {shown}{more}"
+    continued = f", … ({len(ordered)} in all)" if len(ordered) > _MOST_CLASSES else ""
+    return f"classes: {most_common}{continued}"

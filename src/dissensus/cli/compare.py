@@ -21,7 +21,7 @@ _WIDE = 100  # columns of a terminal with room for everything
 @click.command()
 @click.argument("path")
 @options(
-    *("truth", "gold", "repeats --seeds", "chart", *ANSWERS, *READING, "json", "seed"),
+    ("truth", "gold", "repeats --seeds", "chart", *ANSWERS, *READING, "json", "seed"),
     strategies=Computed("common methods of every kind"),
     folds=5,
     repeats=1,
@@ -54,22 +54,22 @@ def compare(
 
     if chart:
         check_chart(chart)
-    given = examine_answers(path, **reading)
-    if given is not None:
+    answer_reading = examine_answers(path, **reading)
+    if answer_reading is not None:
         from . import _answers
 
-        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, given.answers.kind)
-        how: dict[str, Any] = {
+        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, answer_reading.answers.kind)
+        settings: dict[str, Any] = {
             "truth": truth,
             "gold": gold,
             "inputs": reading["inputs"],
             "folds": folds,
         }
-        _answers.compare(given.answers, strategies, as_json=as_json, seed=seed, **how)
+        _answers.compare(answer_reading.answers, strategies, as_json=as_json, seed=seed, **settings)
         return
     annotations = read_annotations(path, **class_options(path, reading))
     with progress_bar("comparing") as progress:
-        found = comparison.compare(
+        compared = comparison.compare(
             annotations,
             strategies or comparison.default_methods(annotations),
             truth=read_known(truth, annotations),
@@ -80,47 +80,51 @@ def compare(
             progress=progress,
         )
     if as_json:
-        show_json(found.as_dict())
+        show_json(compared.as_dict())
     else:
-        _print(found, with_truth=truth is not None)
-    if chart and (drawn := methods_figure(found)) is not None:
+        _print(compared, with_truth=truth is not None)
+    if chart and (drawn := methods_figure(compared)) is not None:
         drawn.save(chart)
         note(f"drawn to {chart}")
 
 
-def _print(found: Comparison, *, with_truth: bool) -> None:
+def _print(comparison: Comparison, *, with_truth: bool) -> None:
     from shutil import get_terminal_size
 
     from rich.text import Text
 
     with_memory = not with_truth or get_terminal_size().columns >= _WIDE
     columns = ["method", ">log\nlik.", ">behind\nbest", ">with\nmost %", ">ms"]
-    ordered = any("distance" in one.evaluation.scores for one in found.methods if one.evaluation)
+    ordered = any(
+        "distance" in method.evaluation.scores for method in comparison.methods if method.evaluation
+    )
     rows = []
-    for one in found.methods:
+    for method in comparison.methods:
         row: list[Any] = [
-            Text(one.method, "bold" if one.tied else ""),
-            number(one.held_out, 4),
-            f"{number(one.gap, 4)}±{number(one.error, 4)}" if isfinite(one.error) else "–",
-            number(100 * one.agreement, 1),
-            number(1000 * one.seconds, 0),
+            Text(method.method, "bold" if method.tied else ""),
+            number(method.held_out, 4),
+            f"{number(method.gap, 4)}±{number(method.error, 4)}" if isfinite(method.error) else "–",
+            number(100 * method.agreement, 1),
+            number(1000 * method.seconds, 0),
         ]
         if with_memory:
-            row.append(f"{one.megabytes:.1f}")
-        if with_truth and one.evaluation is not None:
-            value, low, high = (100 * number for number in one.evaluation.scores["accuracy"] or ())
+            row.append(f"{method.megabytes:.1f}")
+        if with_truth and method.evaluation is not None:
+            value, low, high = (
+                100 * number for number in method.evaluation.scores["accuracy"] or ()
+            )
             row.append(f"{number(value, 1)} ({number(low, 1)}–{number(high, 1)})")
-            if distance := one.evaluation.scores.get("distance"):
+            if distance := method.evaluation.scores.get("distance"):
                 row.append(f"{distance.value:.2f}")
         rows.append(row)
     columns += [">MB"] * with_memory + [">accuracy %"] * with_truth + [">steps\noff"] * ordered
-    title = f"{found.n_scored} held-out labels predicted by {len(found.methods)} methods"
+    title = f"{comparison.n_scored} held-out labels predicted by {len(comparison.methods)} methods"
     print_table(columns, rows, title)
-    print_text(found.verdict)
-    for sign in found.warnings:
+    print_text(comparison.verdict)
+    for sign in comparison.warnings:
         print_text(f"Caution: {sign}")
-    if found.contested:
+    if comparison.contested:
         print_text("\nItems on which they disagree most:")
-        for contested in found.contested[:5]:
+        for contested in comparison.contested[:5]:
             votes = (f"{label}: {len(methods)}" for label, methods in contested.labels.items())
             print_text(f"  {contested.item}  {'; '.join(votes)}")

@@ -1,7 +1,4 @@
-"""`dissensus convert`.
-
-What the card of a published data set has beside the data.
-"""
+"""`dissensus convert`, also for publishing: pseudonyms, and a card beside the data."""
 
 from __future__ import annotations
 
@@ -34,31 +31,31 @@ _MEASURES = ("percent", "alpha")
 _RESAMPLES = 500
 
 
-def card_for(found: Reading, license_: str | None, *, pseudonyms: bool) -> Card:
+def card_for(reading: Reading, license_: str | None, *, pseudonyms: bool) -> Card:
     """Return the license, if one is given, and how much annotators agree."""
     from .. import metrics as agreement
     from ..formats.writers_init import Card
     from ..pages.terminal import interval, number
 
-    if not len(found.annotations):
+    if not len(reading.annotations):
         return Card(license_ or "", (), pseudonyms)
     agreed = agreement.agree(
-        found.annotations, _MEASURES, multiple=found.kind == "multiple", resamples=_RESAMPLES
+        reading.annotations, _MEASURES, multiple=reading.kind == "multiple", resamples=_RESAMPLES
     )
     sentences = [f"Items with two labels or more: {agreed.n_paired} of {agreed.n_items}."]
-    for one in agreed.estimates:
-        between = interval(one.low, one.high, 3)
-        more = f", 95 % interval {between}" if between else ""
-        scale = f" ({agreed.scale})" if one.measure == "alpha" else ""
-        title = agreement.measures[one.measure].title.replace("percent", "Percent agreement")
-        sentences.append(f"{title}{scale}: {number(one.value)}{more}.")
+    for estimate in agreed.estimates:
+        between = interval(estimate.low, estimate.high, 3)
+        with_interval = f", 95 % interval {between}" if between else ""
+        scale = f" ({agreed.scale})" if estimate.measure == "alpha" else ""
+        title = agreement.measures[estimate.measure].title.replace("percent", "Percent agreement")
+        sentences.append(f"{title}{scale}: {number(estimate.value)}{with_interval}.")
     return Card(license_ or "", tuple(sentences), pseudonyms)
 
 
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@options("to", "gold", *ANSWERS, *READING, "pseudonyms", "license", "json", "force")
+@options(("to", "gold", *ANSWERS, *READING, "pseudonyms", "license", "json", "force"))
 def convert(
     source: str,
     target: str,
@@ -93,12 +90,12 @@ def convert(
     from ..formats.pseudonyms import check_key_place, read_key, write_key
     from ..formats.writers_init import losses, pseudonymise, write
 
-    other = _answers_of(source, reading)
-    if other is not None:
-        for name, given in (("--gold", gold), ("--pseudonyms", pseudonyms), ("--license", license)):
-            if given:
-                raise OptionError(f"{name} is for classes here, and these are {other.kind}")
-        _convert(other, target, to, as_json=as_json, force=force)
+    answers = _answers_of(source, reading)
+    if answers is not None:
+        for name, value in (("--gold", gold), ("--pseudonyms", pseudonyms), ("--license", license)):
+            if value:
+                raise OptionError(f"{name} is for classes here, and these are {answers.kind}")
+        _convert(answers, target, to, as_json=as_json, force=force)
         return
     reading = class_options(source, reading)
     publishing = to == "huggingface-folder"
@@ -107,10 +104,10 @@ def convert(
     if pseudonyms is not None:
         check_key_place(pseudonyms, target, to, force=force)
         read_key(pseudonyms)  # what is no key is refused before anything is read
-    found = examine_annotations(source, **reading)
-    found, repeated = _first_of_repeats(found, source, to, reading)
+    data = examine_annotations(source, **reading)
+    data, repeated = _first_of_repeats(data, source, to, reading)
     if gold:
-        found = replace(found, gold=read_known(gold, found.annotations) or {})
+        data = replace(data, gold=read_known(gold, data.annotations) or {})
 
     def save(reading: Reading, path: str | Path, layout: str | None) -> None:
         card = None
@@ -122,17 +119,17 @@ def convert(
     # Another conversion may extend the same key, which has to be complete before the output is.
     with nullcontext() if pseudonyms is None else locked(pseudonyms):
         if pseudonyms is not None:
-            found, key = pseudonymise(found, read_key(pseudonyms))
-        replace_converted(found, target, to, save, force=force)
+            data, key = pseudonymise(data, read_key(pseudonyms))
+        replace_converted(data, target, to, save, force=force)
         if pseudonyms is not None:
             write_key(pseudonyms, key)
-    lost = [*repeated, *losses(found, target, to)]
-    save(found, target, to)
+    lost = [*repeated, *losses(data, target, to)]
+    save(data, target, to)
     if publishing and license is None:
         note("the card names no license; --license cc-by-4.0, for example, adds one")
     for sentence in lost:
         note(sentence)
-    annotations = found.annotations
+    annotations = data.annotations
     if as_json:
         counts = {
             "labels": len(annotations),
@@ -149,7 +146,7 @@ def convert(
 
 
 def _first_of_repeats(
-    found: Reading, source: str, to: str | None, reading: dict[str, Any]
+    data: Reading, source: str, to: str | None, reading: dict[str, Any]
 ) -> tuple[Reading, list[str]]:
     """Return the first label that an annotator gave to an item, where there is room for one.
 
@@ -158,12 +155,12 @@ def _first_of_repeats(
     from ..base.files import is_stream
     from ..formats.reading import examine
 
-    repeats = int(found.annotations.repeats.sum())
+    repeats = int(data.annotations.repeats.sum())
     if to != "wide" or not repeats or source == "-" or is_stream(source):
-        return found, []
-    given = reading_arguments(**reading | {"duplicates": "first"})
-    first = examine(source, **given)
-    return replace(found, annotations=first.annotations), [
+        return data, []
+    arguments = reading_arguments(**reading | {"duplicates": "first"})
+    first_labels = examine(source, **arguments)
+    return replace(data, annotations=first_labels.annotations), [
         f"{repeats} labels are left out: an annotator has one cell for an item, and the first "
         "label is kept"
     ]
@@ -175,16 +172,16 @@ def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
         from ..aggregation.consensus_init import Consensus
 
         return Consensus.load(source).consensus
-    found = examine_answers(source, **reading)
-    return None if found is None else found.answers
+    answer_reading = examine_answers(source, **reading)
+    return None if answer_reading is None else answer_reading.answers
 
 
 def _convert(answers: Answers, target: str, to: str | None, *, as_json: bool, force: bool) -> None:
     from ..formats.writers_init import write
 
-    def save(what: Any, path: str | Path, layout: str | None) -> None:
+    def save(content: Any, path: str | Path, layout: str | None) -> None:
         with progress_bar("writing"):
-            write(what, path, format=layout)
+            write(content, path, format=layout)
 
     replace_converted(answers, target, to, save, force=force)
     save(answers, target, to)

@@ -44,8 +44,8 @@ def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
     own = (target / "answers.csv").is_file() and _is_demo(target / "answers.csv", annotations)
     replacing([target / name for name in _FILES], own=own, force=force)
     with progress_bar("reporting") as progress:
-        named = {"name": "Camera traps (demo)", "truth": truth}
-        page = report(annotations, strategy, **named, progress=progress)
+        settings = {"name": "Camera traps (demo)", "truth": truth}
+        page = report(annotations, strategy, **settings, progress=progress)
     write(annotations, target / "answers.csv")
     write_truth(truth, target / "truth.csv")
     write(page.result, target / "labels.csv")
@@ -127,8 +127,13 @@ def _agreement(summary: Summary) -> str:
 def _print_annotators(title: str, ranked: tuple[RankedAnnotator, ...]) -> None:
     if ranked:
         rows = [
-            (one.name, str(one.n_labels), f"{one.quality:.0%}", f"{one.agreement:.0%}")
-            for one in ranked
+            (
+                annotator.name,
+                str(annotator.n_labels),
+                f"{annotator.quality:.0%}",
+                f"{annotator.agreement:.0%}",
+            )
+            for annotator in ranked
         ]
         print_table(("annotator", ">labels", ">right", ">with consensus"), rows, title)
 

@@ -78,8 +78,10 @@ _NEED_PROBABILITIES = {"log_loss", "ece"}
 @click.command()
 @click.argument("pred")
 @options(
-    *("truth", "soft", "dic", "annotations", "spelling", "scale --labels --ordered=ordinal"),
-    *("kind", "inputs", "min_overlap", "weights", "repeats --resamples", "json", "seed"),
+    (
+        *("truth", "soft", "dic", "annotations", "spelling", "scale --labels --ordered=ordinal"),
+        *("kind", "inputs", "min_overlap", "weights", "repeats --resamples", "json", "seed"),
+    ),
     min_overlap=10,
     weights="identity",
     repeats=1000,
@@ -120,39 +122,41 @@ def evaluate(
         raise OptionError("--truth and --annotations: give one of them")
     if annotations is not None and dic:
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
-        _evaluate_annotators(pred, crowd, repeats, as_json, seed, options)
+        _evaluate_annotators(pred, crowd, options, repeats=repeats, as_json=as_json, seed=seed)
     elif annotations is not None:
         from ..deep.recovery.evaluation import evaluate_named
         from ..formats import read_predictions
 
-        given = read_predictions(pred, scale="nominal")
+        predicted = read_predictions(pred, scale="nominal")
         crowd = read_annotations(annotations, scale=scale, spelling=spelling)
         crowd.check_classes("a distribution")
         ordered = crowd.scale == "ordinal"
         with progress_bar("resampling"):
-            soft_scores = evaluate_named(given, crowd, ordered=ordered, **resampling)
+            soft_scores = evaluate_named(predicted, crowd, ordered=ordered, **resampling)
         show_soft(soft_scores, as_json)
     elif soft or dic:
         raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
     elif truth is None:
         raise OptionError("score against what? --truth FILE, or --annotations FILE")
-    elif (other := _other_kind(pred, truth, kind)) is not None:
+    elif (answer_kind := _other_kind(pred, truth, kind)) is not None:
         from . import _answers
 
-        _answers.evaluate(pred, truth, other, inputs=inputs, as_json=as_json, **resampling)
+        _answers.evaluate(pred, truth, answer_kind, inputs=inputs, as_json=as_json, **resampling)
     else:
         from .. import metrics
         from ..formats import read_predictions
         from ..formats.spellings import truth_spelled
         from ..result import Predictions
 
-        given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
-        if isinstance(given, Predictions):
-            known, notes = truth_spelled(known, given.items, given.classes, spelling)
+        predicted, known_labels = read_predictions(pred, scale=scale), read_known(truth) or {}
+        if isinstance(predicted, Predictions):
+            known_labels, notes = truth_spelled(
+                known_labels, predicted.items, predicted.classes, spelling
+            )
             for sentence in notes:
                 note(sentence)
         with progress_bar("resampling"):
-            scores = metrics.evaluate(given, known, **resampling)
+            scores = metrics.evaluate(predicted, known_labels, **resampling)
         if as_json:
             show_json(scores.as_dict())
             return
@@ -168,32 +172,32 @@ def _other_kind(pred: str, truth: str, kind: str | None) -> str | None:
     from ..formats.any_kind import kind_of_known
     from ..formats.columns import CLASSES, as_kind
 
-    chosen = as_kind(kind)
-    if chosen is None and Path(pred).is_file() and Path(truth).is_file():
-        chosen = kind_of_known(pred)
-    return None if chosen in CLASSES else chosen
+    kind_of_answers = as_kind(kind)
+    if kind_of_answers is None and Path(pred).is_file() and Path(truth).is_file():
+        kind_of_answers = kind_of_known(pred)
+    return None if kind_of_answers in CLASSES else kind_of_answers
 
 
-def show_soft(found: SoftEvaluation, as_json: bool) -> None:
+def show_soft(evaluation: SoftEvaluation, as_json: bool) -> None:
     """Print scores of distributions with floor and ceiling, or as JSON."""
     if as_json:
-        show_json(found.as_dict())
+        show_json(evaluation.as_dict())
         return
     rows = [
         (
             words,
             number(score.value, 4),
             interval(score.low, score.high),
-            number(found.floor[name], 4),
-            number(found.ceiling[name], 4),
+            number(evaluation.floor[name], 4),
+            number(evaluation.ceiling[name], 4),
         )
         for name, words in _SOFT_SCORES.items()
-        if (score := found.scores.get(name))
+        if (score := evaluation.scores.get(name))
     ]
-    title = f"{found.n_items} items scored, {found.votes_per_item:.1f} votes each"
+    title = f"{evaluation.n_items} items scored, {evaluation.votes_per_item:.1f} votes each"
     print_table(("score", "value", "95 % interval", "one for\nall", "people\nagain"), rows, title)
-    _print_count(found.n_without_votes, "predicted items have no annotations")
-    _print_count(found.n_without_prediction, "annotated items have no prediction")
+    _print_count(evaluation.n_without_votes, "predicted items have no annotations")
+    _print_count(evaluation.n_without_prediction, "annotated items have no prediction")
 
 
 def _print_count(count: int, words: str) -> None:
@@ -202,26 +206,32 @@ def _print_count(count: int, words: str) -> None:
 
 
 def _evaluate_annotators(
-    pred: str, crowd: Annotations, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
+    pred: str,
+    crowd: Annotations,
+    options: dict[str, Any],
+    *,
+    repeats: int,
+    as_json: bool,
+    seed: int,
 ) -> None:
     from ..deep.tendency.dic import dic_interval
     from ..deep.tendency.scores import score
     from ..formats.predictions import read_annotator_predictions
     from ..metrics import Score
 
-    given = read_annotator_predictions(pred)
+    predictions = read_annotator_predictions(pred)
     crowd.check_classes("evaluate --dic")
-    known = given.rows(crowd) >= 0
-    if not known.any():
+    is_predicted = predictions.rows(crowd) >= 0
+    if not is_predicted.any():
         raise DataError(
-            f"none of the {len(crowd)} labels is among the {len(given.annotations)} predictions; "
-            "are items and annotators named alike?"
+            f"none of the {len(crowd)} labels is among the {len(predictions.annotations)} "
+            "predictions; are items and annotators named alike?"
         )
-    crowd = crowd.keep(known)
+    crowd = crowd.keep(is_predicted)
     crowd = crowd.subset(items=crowd.labels_per_item > 0)
-    log_probability = given.log_probability(crowd)
+    log_probability = predictions.log_probability(crowd)
     scores = score(crowd, log_probability, seed=seed, **options)
-    unknown = _NEED_PROBABILITIES if given.probability is None else set()
+    unknown = _NEED_PROBABILITIES if predictions.probability is None else set()
     summary = {name: value for name, value in scores.summary().items() if name not in unknown}
     predicted = crowd.with_codes(label=log_probability.argmax(axis=1))
     with progress_bar("resampling"):
@@ -239,5 +249,5 @@ def _evaluate_annotators(
     title = f"{len(crowd)} labels on {crowd.n_items} items"
     print_scores(without | spans, _ANNOTATOR_SCORES, title)
     print_text(f"{int(summary['n_pairs_used'])} pairs of annotators with enough common items")
-    if not known.all():
-        note(f"{int((~known).sum())} labels were not predicted, and are left out")
+    if not is_predicted.all():
+        note(f"{int((~is_predicted).sum())} labels were not predicted, and are left out")

@@ -1,6 +1,6 @@
-"""Reading what the options of a command name: annotations, known labels, lists of names.
+"""Files that the options of a command name: read with a note of what was odd, or replaced.
 
-Files that a command replaces: it says so, and refuses those that it did not write.
+A command says which files it replaces, and refuses those that it did not write.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def examine_annotations(
     from ..formats.reading import examine
 
     with progress_bar("reading"):
-        found = examine(path, **reading_arguments(**reading))
-    note_reading(found.notes, found.annotations.left_out)
-    return with_kinds(found, models, people)
+        examined = examine(path, **reading_arguments(**reading))
+    note_reading(examined.notes, examined.annotations.left_out)
+    return with_kinds(examined, models, people)
 
 
 def reading_arguments(
@@ -43,7 +43,7 @@ def reading_arguments(
     question: str | None = None,
     columns: str | None = None,
     classes: str | None = None,
-    **others: Any,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Return the arguments of `readers.examine` that the reading options give."""
     from ..formats.columns import parse_columns
@@ -53,7 +53,7 @@ def reading_arguments(
         "question": question,
         "columns": parse_columns(columns) if columns else None,
         "classes": [name.strip() for name in classes.split(",")] if classes else None,
-        **others,
+        **settings,
     }
 
 
@@ -63,15 +63,15 @@ def with_kinds(reading: Reading, models: str | None, people: str | None) -> Read
         return reading
     from dataclasses import replace
 
-    known = reading.annotations.with_kinds(
+    annotations = reading.annotations.with_kinds(
         models=split_patterns(models), people=split_patterns(people)
     )
-    return replace(reading, annotations=known)
+    return replace(reading, annotations=annotations)
 
 
 def split_patterns(patterns: str | None) -> list[str]:
     """Return patterns separated by commas."""
-    return [one.strip() for one in (patterns or "").split(",") if one.strip()]
+    return [pattern.strip() for pattern in (patterns or "").split(",") if pattern.strip()]
 
 
 def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
@@ -82,32 +82,32 @@ def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
     from ..formats import any_kind
     from ..formats.columns import parse_columns
 
-    others = ("format_", "classes", "models", "people")
-    given = {name: value for name, value in reading.items() if name not in others}
-    given["format"] = reading.get("format_")
-    given["columns"] = parse_columns(reading.get("columns")) or None
+    of_classes = ("format_", "classes", "models", "people")
+    settings = {name: value for name, value in reading.items() if name not in of_classes}
+    settings["format"] = reading.get("format_")
+    settings["columns"] = parse_columns(reading.get("columns")) or None
     with progress_bar("reading"):
-        found = any_kind.examine_answers(path, **given)
-    if found is not None:
-        note(found.answers.summary)
-        note_reading(found.notes, found.answers.left_out)
-    return found
+        answer_reading = any_kind.examine_answers(path, **settings)
+    if answer_reading is not None:
+        note(answer_reading.answers.summary)
+        note_reading(answer_reading.notes, answer_reading.answers.left_out)
+    return answer_reading
 
 
 def class_options(path: str, reading: dict[str, Any]) -> dict[str, Any]:
     """Return the reading options of classes, without those of answers of other kinds."""
     from ..formats.columns import CLASSES, as_kind
 
-    others = {"kind", "assigned", "inputs"}
-    given = {name: value for name, value in reading.items() if name not in others}
+    of_answers = {"kind", "assigned", "inputs"}
+    settings = {name: value for name, value in reading.items() if name not in of_answers}
     kind = as_kind(reading.get("kind"))
     if kind in CLASSES:
         from ..formats.any_kind import column_of_labels
 
-        if given.get("scale", "auto") == "auto" and kind != "single":
-            given["scale"] = CLASSES[kind]
-        given["columns"] = given.get("columns") or column_of_labels(path)
-    return given
+        if settings.get("scale", "auto") == "auto" and kind != "single":
+            settings["scale"] = CLASSES[kind]
+        settings["columns"] = settings.get("columns") or column_of_labels(path)
+    return settings
 
 
 def read_known_answers(path: str | None, answers: Answers, inputs: str | None = None) -> Any:
@@ -117,10 +117,10 @@ def read_known_answers(path: str | None, answers: Answers, inputs: str | None = 
     from ..answers import Answers
     from ..formats.any_kind import read_known
 
-    known = read_known(path, answers.kind, inputs)
-    if isinstance(known, Answers):
-        note_unknown(known.items.tolist(), answers.items.tolist(), path)
-    return known
+    known_answers = read_known(path, answers.kind, inputs)
+    if isinstance(known_answers, Answers):
+        note_unknown(known_answers.items.tolist(), answers.items.tolist(), path)
+    return known_answers
 
 
 def read_annotations(path: str, **reading: Any) -> Annotations:
@@ -133,13 +133,15 @@ def read_questions(path: str, question: str, **reading: Any) -> dict[str, Annota
     from ..base.names import indices_of, union
 
     names = list(dict.fromkeys(name.strip() for name in question.split(",")))
-    found = {name: read_annotations(path, question=name, **reading) for name in names}
-    items = found[names[0]].items
-    for each in found.values():
-        items = union(items, each.items)
+    of_question = {name: read_annotations(path, question=name, **reading) for name in names}
+    items = of_question[names[0]].items
+    for part in of_question.values():
+        items = union(items, part.items)
     return {
-        name: each.with_codes(item=indices_of(each.items, items)[each.item], items=items)
-        for name, each in found.items()
+        name: annotations.with_codes(
+            item=indices_of(annotations.items, items)[annotations.item], items=items
+        )
+        for name, annotations in of_question.items()
     }
 
 
@@ -155,8 +157,8 @@ def asked(estimator: TendencyClassifier, question: str | None) -> TendencyClassi
 def is_data_folder(path: str, answers: str | None = None) -> bool:
     """Return whether a path is a data set folder in the layout of peerannot, or taken for one."""
     usual = "answers.json"
-    named = answers not in (None, usual)
-    return Path(path).is_dir() and (named or (Path(path) / usual).exists())
+    is_named = answers not in (None, usual)
+    return Path(path).is_dir() and (is_named or (Path(path) / usual).exists())
 
 
 def examine_folder(
@@ -179,17 +181,17 @@ def examine_folder(
     return read_data_folder(path, reading, answers=file, metadata=metadata, n_classes=n_classes)
 
 
-def read_data_folder(path: str, reading: dict[str, Any], **given: Any) -> Reading:
+def read_data_folder(path: str, reading: dict[str, Any], **settings: Any) -> Reading:
     """Read the annotations of a data set folder, with options of `readers.examine_folder`."""
     from ..formats.reading import examine_folder, with_scale
 
     with progress_bar("reading"):
         names = ("duplicates", "missing", "spelling")
         how = {name: reading[name] for name in names if name in reading}
-        found = examine_folder(path, **how, **given)
-    note_reading(found.notes, found.annotations.left_out)
-    found = with_scale(found, reading["scale"])
-    return with_kinds(found, reading.get("models"), reading.get("people"))
+        data = examine_folder(path, **how, **settings)
+    note_reading(data.notes, data.annotations.left_out)
+    data = with_scale(data, reading["scale"])
+    return with_kinds(data, reading.get("models"), reading.get("people"))
 
 
 def read_known(path: str | None, data: Relation | None = None) -> dict[str, str] | None:
@@ -198,21 +200,21 @@ def read_known(path: str | None, data: Relation | None = None) -> dict[str, str]
         return None
     from ..formats import read_truth
 
-    known = read_truth(path)
+    known_labels = read_truth(path)
     if data is not None:
-        note_unknown(known, data.items.tolist(), path)
-    return known
+        note_unknown(known_labels, data.items.tolist(), path)
+    return known_labels
 
 
 def note_unknown(items: Iterable[str], of_data: Iterable[str], path: str) -> None:
     """Say how many items of a file are not those of the data, and the first of them."""
     from ..answers.left_out import first_names
 
-    names, there = list(items), set(of_data)
-    unknown = [name for name in names if name not in there]
+    names, present = list(items), set(of_data)
+    unknown = [name for name in names if name not in present]
     if unknown:
-        some = first_names(unknown)
-        note(f"{path}: {len(unknown)} of {len(names)} items are not in the data: {some}")
+        examples = first_names(unknown)
+        note(f"{path}: {len(unknown)} of {len(names)} items are not in the data: {examples}")
 
 
 def read_probabilities(path: str | None, annotations: Annotations) -> Any:
@@ -255,19 +257,19 @@ def write_table(columns: Any, output: str | None) -> None:
 
 def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
     """Report which of these files are replaced; refuse to, unless they are the command's own."""
-    there = [str(path) for path in paths if path.exists()]
-    if not there:
+    present = [str(path) for path in paths if path.exists()]
+    if not present:
         return
     if not own and not force:
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        names = f"{present[0]} and {len(present) - 1} more" if len(present) > 1 else present[0]
         raise OutputError(
-            f"{there[0]}{more}: there already, and not written by this command; --force replaces it"
+            f"{names}: there already, and not written by this command; --force replaces it"
         )
-    note(f"replaced: {', '.join(there)}")
+    note(f"replaced: {', '.join(present)}")
 
 
 def replace_converted(
-    found: Any,
+    content: Any,
     target: str,
     to: str | None,
     write: Callable[[Any, Path, str | None], None],
@@ -287,24 +289,27 @@ def replace_converted(
     layout = to or ("peerannot" if path.is_dir() else None)
     with TemporaryDirectory(prefix="dissensus-") as folder:
         copy, own = Path(folder) / path.resolve().name, False
-        write(found, copy, layout)
+        write(content, copy, layout)
         if _same(copy, path):
             return
-        names = [path / one.name for one in copy.iterdir()] if copy.is_dir() else [path]
+        names = [path / file.name for file in copy.iterdir()] if copy.is_dir() else [path]
         with suppress(DissensusError):
-            there = examine_any(path)
-            if isinstance(there, AnswerReading):
-                readings: tuple[Any, ...] = (there.answers,)
+            previous = examine_any(path)
+            if isinstance(previous, AnswerReading):
+                readings: tuple[Any, ...] = (previous.answers,)
             else:
-                readings = (there, replace(there, texts=None))  # texts may be the items' names
+                readings = (
+                    previous,
+                    replace(previous, texts=None),
+                )  # texts may be the items' names
             for reading in readings:
                 write(reading, copy, layout)
                 own = own or _same(copy, path)
     replacing(names, own=own, force=force)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, second: Path) -> bool:
     """Return whether a file, or every file of a folder, has the same content elsewhere."""
-    if one.is_dir():
-        return all(_same(each, other / each.name) for each in one.iterdir())
-    return other.is_file() and filecmp.cmp(one, other, shallow=False)
+    if first.is_dir():
+        return all(_same(file, second / file.name) for file in first.iterdir())
+    return second.is_file() and filecmp.cmp(first, second, shallow=False)

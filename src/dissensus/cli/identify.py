@@ -1,6 +1,7 @@
 """`dissensus identify`, and peerannot's `identificationinfo`.
 
-Scores of `identify` that train a network: what it learns from, and the files it writes.
+Most scores follow from labels alone. Those in `HardItems` train a network on the inputs, and write
+files as peerannot does.
 """
 
 from __future__ import annotations
@@ -40,7 +41,26 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 24  # items in the picture
+_SCALES = ("nominal", "ordinal", "interval", "ratio", "numeric")  # as of other verbs' --labels
 _WAUM_FILES = ("waum.csv", "score_per_worker.json", "aum_per_worker.json")
+
+
+@dataclass(frozen=True)
+class View:
+    """How scores are shown: a table in a file, JSON, the first rows on the terminal, a chart."""
+
+    output: str | None
+    top: int  # rows on the terminal
+    as_json: bool
+    draw: Callable[[Callable[[Any], Any]], None]
+
+    def show(self, table: Table, content: Callable[[], Any], print_: Callable[[], None]) -> None:
+        """Write a table; print its content as JSON or for people."""
+        write_table(table, self.output)
+        if self.as_json:
+            show_json(content())
+        elif not self.output:
+            print_()
 
 
 @dataclass(frozen=True)
@@ -57,48 +77,41 @@ class HardItems:
     topk: int
     network: Network
 
-    def identify(
-        self,
-        found: Reading,
-        asked: ScoreContext,
-        *,
-        output: str | None,
-        draw: Callable[[Callable[[Any], Any]], None],
-        top: int,
-        as_json: bool,
-    ) -> None:
+    def identify(self, reading: Reading, context: ScoreContext, view: View) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
         from ..base.names import indices_of
         from ..formats.sources import format_for
         from ..quality.scores import Scored, score
 
-        if output and output != "-":
-            format_for(output)  # before anything is computed
-        before = asked.annotations
-        data = read_data(self.path, before, self.network, found=found, metadata=self.metadata)
-        folder, matrices = self._folder(data.inputs), asked.matrices
-        if matrices is not None and len(matrices) == before.n_annotators:
-            matrices = matrices[indices_of(data.annotations.annotators, before.annotators)]
-        asked = replace(
-            asked,
+        if view.output and view.output != "-":
+            format_for(view.output)  # before anything is computed
+        annotations = context.annotations
+        data = read_data(
+            self.path, annotations, self.network, examined=reading, metadata=self.metadata
+        )
+        folder, matrices = self._folder(data.inputs), context.matrices
+        if matrices is not None and len(matrices) == annotations.n_annotators:
+            matrices = matrices[indices_of(data.annotations.annotators, annotations.annotators)]
+        context = replace(
+            context,
             annotations=data.annotations,
             inputs=data.inputs,
             matrices=matrices,
-            gold=self._single_labels(asked, data) if self.score.name == "aum" else None,
+            gold=self._single_labels(context, data) if self.score.name == "aum" else None,
         )
-        hard = self._train(asked, folder / "training")
+        hard = self._train(context, folder / "training")
         if not is_first():
             return
-        files = self._write(hard, data, found, folder)
+        files = self._write(hard, data, reading, folder)
         scored = Scored(self.score, data.annotations.items, hard.score)
-        write_table(hard.table(), output)
-        draw(lambda pairs: pairs.item_pair(hard, score(data.annotations, "entropy")))
-        if as_json:
+        write_table(hard.table(), view.output)
+        view.draw(lambda pairs: pairs.item_pair(hard, score(data.annotations, "entropy")))
+        if view.as_json:
             summary = {"epochs": hard.epochs, "learned": hard.learned, "files": files}
             show_json(score_json(scored) | {"too_hard": hard.too_hard.tolist()} | summary)
             return
-        if not output:
-            print_score(scored, top)
+        if not view.output:
+            print_score(scored, view.top)
         if hard.learned <= hard.common:
             note(
                 f"the network predicts {hard.learned:.0%} of the labels, and one class has "
@@ -110,16 +123,16 @@ class HardItems:
             f"{hard.epochs} epochs; all files are in {folder}"
         )
 
-    def _train(self, asked: ScoreContext, run: Path) -> Hardness:
+    def _train(self, context: ScoreContext, run: Path) -> Hardness:
         from ..deep.nn.runs import clear_ended
 
         network, name = self.network, self.score.name
         if is_first() and not network.resume:
-            for each in (run, *run.glob("*/")):
-                clear_ended(each)
+            for folder in (run, *run.glob("*/")):
+                clear_ended(folder)
         settings: dict[str, Any] = {
-            **network.estimator(asked.inputs),
-            **asdict(network.training(asked.seed)),
+            **network.estimator(context.inputs),
+            **asdict(network.training(context.seed)),
             "alpha": self.alpha,
             "top": max(self.topk, 1),
             "margin": "pleiss" if self.pleiss else "top2",
@@ -129,7 +142,7 @@ class HardItems:
         if name in ("aum", "aumc"):
             settings["keep"] = True
         with progress_bar("training") as progress:
-            return replace(asked, network={**settings, "progress": progress}).hardness(name)
+            return replace(context, network={**settings, "progress": progress}).hardness(name)
 
     def _folder(self, inputs: Inputs) -> Path:
         """Return the output folder, as peerannot names it."""
@@ -138,18 +151,18 @@ class HardItems:
         last = name if name in ("aum", "aumc") else f"{name}_{self.alpha}_{margin}"
         return base / "identification" / self.network.name(inputs) / last
 
-    def _single_labels(self, asked: ScoreContext, data: DataSet) -> dict[str, str] | None:
+    def _single_labels(self, context: ScoreContext, data: DataSet) -> dict[str, str] | None:
         """Return one label per item for AUM: from a file, gold, or the folders of the images."""
         if self.hard_labels:
             from ..formats.predictions import read_predictions
 
-            given: Any = read_predictions(self.hard_labels, scale="nominal")
-            known = given.label >= 0
-            labels = given.classes[given.label[known]]
-            return dict(zip(given.items[known].tolist(), labels.tolist(), strict=True))
-        return data.folders if asked.gold is None else dict(asked.gold)
+            labels_given: Any = read_predictions(self.hard_labels, scale="nominal")
+            is_labelled = labels_given.label >= 0
+            labels = labels_given.classes[labels_given.label[is_labelled]]
+            return dict(zip(labels_given.items[is_labelled].tolist(), labels.tolist(), strict=True))
+        return data.folders if context.gold is None else dict(context.gold)
 
-    def _write(self, hard: Any, data: DataSet, found: Reading, folder: Path) -> list[str]:
+    def _write(self, hard: Any, data: DataSet, reading: Reading, folder: Path) -> list[str]:
         """Write the files, and return their paths."""
         import numpy as np
 
@@ -157,8 +170,8 @@ class HardItems:
         from ..formats.tools.peerannot import samples_of, write_aum, write_too_hard, write_waum
         from ..formats.writing import save_array
 
-        rest = data.others.inputs if data.others is not None else None
-        images = [getattr(inputs, "paths", ()) for inputs in (data.inputs, rest)]
+        other_inputs = data.others.inputs if data.others is not None else None
+        images = [getattr(inputs, "paths", ()) for inputs in (data.inputs, other_inputs)]
         samples = samples_of(data.annotations.items, *images)
         too_hard = folder / f"too_hard_{self.alpha}.txt"
         write_too_hard(too_hard, samples.index[hard.pruned], hard.too_hard)
@@ -169,13 +182,13 @@ class HardItems:
         else:
             write_waum(folder, hard, samples)
             written += [folder / name for name in _WAUM_FILES]
-            every = found.annotations
-            posterior = np.zeros((every.n_items, data.annotations.n_classes))
-            posterior[indices_of(data.annotations.items, every.items)] = hard.posterior
+            annotations = reading.annotations
+            posterior = np.zeros((annotations.n_items, data.annotations.n_classes))
+            posterior[indices_of(data.annotations.items, annotations.items)] = hard.posterior
             file = f"labels_{self.score.name}_{self.alpha}.npy"
             written.append(folder.parents[2] / "labels" / file)
             save_array(written[-1], posterior)
-        return [str(each) for each in written]
+        return [str(path) for path in written]
 
     def _picture(self, hard: Hardness, inputs: Inputs, folder: Path) -> Path:
         """Write the hardest items: images as a contact sheet, anything else as a page."""
@@ -185,7 +198,7 @@ class HardItems:
         items = _hardest(hard, inputs, self._class_names(hard.annotations.classes.tolist()))
         n_items = hard.annotations.n_items
         title = f"The {len(items)} hardest of {n_items} items, by {self.score.name}"
-        pictures = bool(items) and all(is_picture(item.shown) for item in items)
+        pictures = bool(items) and all(is_picture(item.content) for item in items)
         file = folder / ("hardest.png" if pictures else "hardest.html")
         with atomic_file(file) as draft:
             page = contact_sheet(items, title) if pictures else hard_page(items, title).encode()
@@ -210,30 +223,38 @@ def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardIte
     from ..reporting.hardest import HardItem
 
     annotations = hard.annotations
-    chosen = hard.hardest[: min(_SHOWN, int((~np.isnan(hard.score)).sum()))]
-    inputs = inputs.take(chosen)
-    shown: list[Any] = [None] * len(inputs)
+    hardest = hard.hardest[: min(_SHOWN, int((~np.isnan(hard.score)).sum()))]
+    inputs = inputs.take(hardest)
+    contents: list[Any] = [None] * len(inputs)
     if isinstance(inputs, (Images, Texts)):
-        shown = list(inputs.paths if isinstance(inputs, Images) else inputs.texts)
+        contents = list(inputs.paths if isinstance(inputs, Images) else inputs.texts)
     elif isinstance(inputs, Arrays) and inputs.values.ndim == 4:
-        shown = list(inputs.values.numpy())
+        contents = list(inputs.values.numpy())
     votes = annotations.votes()
     out = []
-    for item, content in zip(chosen.tolist(), shown, strict=True):
+    for item, content in zip(hardest.tolist(), contents, strict=True):
         order = np.argsort(-votes[item], kind="stable").tolist()
         labels = tuple((classes[k], int(votes[item, k])) for k in order if votes[item, k])
         score, pruned = float(hard.score[item]), bool(hard.pruned[item])
-        out.append(HardItem(str(annotations.items[item]), score, pruned, labels, content))
+        name = str(annotations.items[item])
+        out.append(HardItem(name, score, pruned, labels=labels, content=content))
     return out
 
 
 @click.command()
 @click.argument("path", default=".")
 @options(
-    *("score", "items", "gold", "probabilities", "rules", "output", "chart --plot"),
-    *("top --most", "latent --no-models=false", "copying", "n_classes"),
-    *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
-    *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
+    (
+        *("score", "items", "gold", "probabilities", "rules", "output", "chart --plot"),
+        *("top --most", "latent --no-models=false", "copying", "n_classes"),
+        *(
+            "answers --labels",
+            "metadata --metadata_path --metadata-path",
+            "matrix_file",
+            "use_pleiss",
+        ),
+        *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
+    ),
     score=Computed("all scores of annotators"),
     consensus="dawid-skene-map",
     top=20,
@@ -246,7 +267,7 @@ def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardIte
     topk=Computed("1"),
 )
 @network_options(epochs=50)
-@options("kind", "assigned", *READING, *KINDS, "json", "seed")
+@options(("kind", "assigned", *READING, *KINDS, "json", "seed"))
 def identify(
     path: str,
     score: str | None,
@@ -294,80 +315,102 @@ def identify(
     """
     from ..quality import scores
 
-    given = _other_answers(path, answers, reading | {"inputs": network.inputs})
-    if given is not None:
+    _check_answers_file(path, answers)
+    answer_reading = _other_answers(path, answers, reading | {"inputs": network.inputs})
+    if answer_reading is not None:
         from . import _answers
 
-        kind = given.answers.kind
-        refused = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(refused, kind)
-        how: dict[str, Any] = {
-            "strategy": score,
-            "gold": gold,
-            "inputs": network.inputs,
-            "items": items,
-        }
-        _answers.identify(given.answers, output=output, top=top, as_json=as_json, seed=seed, **how)
+        for_classes = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
+        _answers.refuse(for_classes, answer_reading.answers.kind)
+        settings: Any = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
+        settings |= {"output": output, "top": top, "as_json": as_json, "seed": seed}
+        _answers.identify(answer_reading.answers, **settings)
         return
     reading = class_options(path, reading)
-    chosen = scores.find_score(score) if score else None
-    draw = _chart(chart, rules, chosen)
-    if items and chosen:
-        raise click.UsageError("--items shows all scores of items; give it without -s")
-    folder = is_data_folder(path, answers)
-    found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
-    annotations = found.annotations
-    if items or chosen or rules:
-        part = "--items" if items else "-s" if chosen else "--drop"
+    wanted_score = _wanted(score, items=items)
+    view = View(output, top, as_json, _chart(chart, rules, wanted_score))
+    is_folder = is_data_folder(path, answers)
+    examined = examine_folder(
+        path, reading, answers=answers, metadata=metadata, n_classes=n_classes
+    )
+    annotations = examined.annotations
+    part = "--items" if items else "-s" if wanted_score else "--drop" if rules else None
+    if part:
         annotations.check_classes(f"identify with {part}", "identify without it")
-    asked = scores.ScoreContext(
+    context = scores.ScoreContext(
         annotations,
         consensus,
         gold=read_known(gold, annotations),
         matrices=_read_matrices(matrix_file),
-        rounds=rounds if rounds or not folder else 50,
+        rounds=rounds if rounds or not is_folder else 50,
         probabilities=read_probabilities(probabilities, annotations),
         communities=communities,
         seed=seed,
     )
-
-    def show(table: Table, content: Callable[[], Any], print_: Callable[[], None]) -> None:
-        write_table(table, output)
-        if as_json:
-            show_json(content())
-        elif not output:
-            print_()
-
     if rules:
-        _drop(asked, rules, output, as_json)
-    elif chosen and chosen.trains:
-        hard = HardItems(
-            *(chosen, path, folder, metadata, hard_labels, use_pleiss, alpha, topk or 1, network)
-        )
-        hard.identify(found, asked, output=output, draw=draw, top=top, as_json=as_json)
-    elif chosen:
-        with progress_bar("scoring"):
-            scored = scores.score(asked, chosen.name)
-        draw(lambda pairs: pairs.score_pair(scored, scores.score(asked, _partner(chosen))))
-        if folder:
-            _write_as_peerannot(path, scored, asked)
-        show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, top))
+        _drop(context, rules, output, as_json)
+    elif wanted_score and wanted_score.trains:
+        files: Any = {"path": path, "is_folder": is_folder, "metadata": metadata}
+        rule: Any = {
+            "hard_labels": hard_labels,
+            "pleiss": use_pleiss,
+            "alpha": alpha,
+            "topk": topk or 1,
+        }
+        hard = HardItems(score=wanted_score, network=network, **files, **rule)
+        hard.identify(examined, context, view)
+    elif wanted_score:
+        _show_score(context, wanted_score, view, path if is_folder else None)
     elif items:
-        table = dict(asked.items.table())
-        two = (scores.score(asked, name) for name in ("confidence", "entropy"))
-        draw(lambda pairs: pairs.score_pair(*two))
-        if asked.probabilities is not None:
-            table["crowdlab_label"] = asked.quality.labels
-            table["consensus_quality"] = asked.quality.consensus_quality
-        show(table, lambda: as_rows(table), lambda: print_items(table, top))
+        _show_items(context, view)
     else:
-        with progress_bar("scoring annotators") as progress:
-            identified = asked.identified(models=latent, copying=copying, progress=progress)
-        draw(lambda pairs: pairs.annotator_pair(identified))
-        table = dict(identified.table())
-        if probabilities:
-            table["annotator_quality"] = asked.quality.annotator_quality
-        show(table, identified.as_dict, lambda: print_annotators(identified, top))
+        _show_annotators(context, view, models=latent, copying=copying)
+
+
+def _wanted(name: str | None, *, items: bool) -> Score | None:
+    """Return the score of a name; with --items, all are shown."""
+    from ..quality.scores import find_score
+
+    score = find_score(name) if name else None
+    if items and score:
+        raise click.UsageError("--items shows all scores of items; give it without -s")
+    return score
+
+
+def _show_score(context: ScoreContext, score: Score, view: View, folder: str | None) -> None:
+    """Show one score, and write it into a data set folder as peerannot does."""
+    from ..quality import scores
+
+    with progress_bar("scoring"):
+        scored = scores.score(context, score.name)
+    view.draw(lambda pairs: pairs.score_pair(scored, scores.score(context, _partner(score))))
+    if folder is not None:
+        _write_as_peerannot(folder, scored, context)
+    view.show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, view.top))
+
+
+def _show_items(context: ScoreContext, view: View) -> None:
+    """Show all scores of items."""
+    from ..quality import scores
+
+    table = dict(context.items.table())
+    pair = (scores.score(context, name) for name in ("confidence", "entropy"))
+    view.draw(lambda pairs: pairs.score_pair(*pair))
+    if context.probabilities is not None:
+        table["crowdlab_label"] = context.quality.labels
+        table["consensus_quality"] = context.quality.consensus_quality
+    view.show(table, lambda: as_rows(table), lambda: print_items(table, view.top))
+
+
+def _show_annotators(context: ScoreContext, view: View, *, models: bool, copying: bool) -> None:
+    """Show all scores of annotators, with a verdict on each."""
+    with progress_bar("scoring annotators") as progress:
+        identified = context.identified(models=models, copying=copying, progress=progress)
+    view.draw(lambda pairs: pairs.annotator_pair(identified))
+    table = dict(identified.table())
+    if context.probabilities is not None:
+        table["annotator_quality"] = context.quality.annotator_quality
+    view.show(table, identified.as_dict, lambda: print_annotators(identified, view.top))
 
 
 @click.command()
@@ -378,10 +421,18 @@ def identificationinfo(as_json: bool) -> None:
 
     if as_json:
         names = ("name", "of", "text", "aliases")
-        show_json([{name: getattr(one, name) for name in names} for one in SCORES])
+        show_json([{name: getattr(score, name) for name in names} for score in SCORES])
         return
-    rows = [(one.name, one.of, one.text, ", ".join(one.aliases)) for one in SCORES]
+    rows = [(score.name, score.of, score.text, ", ".join(score.aliases)) for score in SCORES]
     print_table(("score", "of", "meaning", "aliases"), rows, "dissensus identify -s …")
+
+
+def _check_answers_file(path: str, answers: str | None) -> None:
+    """Refuse the name of the answers in a folder where there is no folder."""
+    if answers is None or Path(path).is_dir():
+        return
+    hint = f"; --scale {answers} says how labels are measured" if answers in _SCALES else ""
+    raise OptionError(f"--answers {answers}: {path} is no data set folder{hint}")
 
 
 def _other_answers(path: str, answers: str | None, reading: dict[str, Any]) -> Any:
@@ -394,7 +445,7 @@ def _other_answers(path: str, answers: str | None, reading: dict[str, Any]) -> A
 
 
 def _chart(
-    path: str | None, rules: tuple[str, ...], chosen: Score | None
+    path: str | None, rules: tuple[str, ...], score: Score | None
 ) -> Callable[[Callable[[Any], Any]], None]:
     """Return what draws a figure to a path; nothing without one."""
     if path is None:
@@ -402,7 +453,7 @@ def _chart(
     from ..pages.charts import check_chart
 
     check_chart(path)
-    if rules or (chosen and chosen.of == "crowd"):
+    if rules or (score and score.of == "crowd"):
         raise OptionError("--chart draws scores of annotators or items; leave it out")
 
     def draw(figure: Callable[[Any], Any]) -> None:
@@ -433,13 +484,13 @@ def _read_matrices(file: str | None) -> Any:
     return read_matrices(file)
 
 
-def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
+def _drop(context: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
     from ..formats.writers_init import write
     from ..quality.cleaning import clean
 
-    given = {"result": asked.result, "gold": asked.gold, "seed": asked.seed}
+    settings = {"result": context.result, "gold": context.gold, "seed": context.seed}
     with progress_bar("cleaning"):
-        cleaned = clean(asked.annotations, rules, **given)
+        cleaned = clean(context.annotations, rules, **settings)
     if output:
         write(cleaned.annotations, output)
     if as_json:
@@ -448,7 +499,7 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
         print_cleaned(cleaned, output)
 
 
-def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext) -> None:
+def _write_as_peerannot(path: str, scored: Scored, context: ScoreContext) -> None:
     """Write a score to the file of peerannot, if it has one."""
     from ..formats.tools.peerannot import write_glad, write_score
 
@@ -456,7 +507,7 @@ def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext) -> None:
     if score.file is None:
         return
     if score.file.startswith("glad/"):
-        params = asked.fit("glad").params
+        params = context.fit("glad").params
         files = write_glad(path, params.ability, params.log_easiness)
     else:
         files = [write_score(path, score.file, scored.array)]

@@ -16,8 +16,10 @@ from .verb import Computed, options
 @click.command()
 @click.argument("source", metavar="NAME|PATH")
 @options(
-    *("answers", "metadata", "label_names", "files_path", "train_path", "test_path"),
-    *("test_ground_truth", "no_task", "trust_code", "archives", "json"),
+    (
+        *("answers", "metadata", "label_names", "files_path", "train_path", "test_path"),
+        *("test_ground_truth", "no_task", "trust_code", "archives", "json"),
+    ),
     folder=Computed("., or a folder of that name"),
     answers_format=Computed("recognised"),
     val_path=Computed("20 % of the training images"),
@@ -61,10 +63,10 @@ def install(
             raise OptionError("images need both --files-path and --train-path; or use --no-task")
         optional = (Path(path) if path else None for path in (val_path, test_path))
         images = ImageFolders(Path(files_path), Path(train_path), *optional)
-    same = test_ground_truth_format == "-1"
-    truth_format = answers_format if same else test_ground_truth_format
+    is_same_format = test_ground_truth_format == "-1"
+    truth_format = answers_format if is_same_format else test_ground_truth_format
     with progress_bar("fetching") as progress:
-        done = run(
+        installed = run(
             source,
             folder,
             answers_format=_number(answers_format),
@@ -75,23 +77,23 @@ def install(
             progress=progress,
             **settings,
         )
-    for sentence in done.notes:
+    for sentence in installed.notes:
         note(sentence)
     counts = {}
-    if done.annotations is not None:
+    if installed.annotations is not None:
         counts = {
-            "labels": len(done.annotations),
-            "annotators": done.annotations.n_annotators,
-            "items": done.annotations.n_items,
-            "classes": done.annotations.n_classes,
+            "labels": len(installed.annotations),
+            "annotators": installed.annotations.n_annotators,
+            "items": installed.annotations.n_items,
+            "classes": installed.annotations.n_classes,
         }
     if as_json:
-        show_json({**counts, "links": done.n_links, "folder": str(done.folder)})
+        show_json({**counts, "links": installed.n_links, "folder": str(installed.folder)})
     elif counts:
-        linked = f" and {done.n_links} images" if done.n_links else ""
+        linked = f" and {installed.n_links} images" if installed.n_links else ""
         note(
             f"{counts['labels']} labels by {counts['annotators']} annotators on "
-            f"{counts['items']} items written to {done.folder}{linked}"
+            f"{counts['items']} items written to {installed.folder}{linked}"
         )
 
 

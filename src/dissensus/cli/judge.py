@@ -36,9 +36,11 @@ _TITLES = {
 @click.command()
 @click.argument("path")
 @options(
-    *KINDS,
-    *("annotators", "inputs", "by", "cluster", "reference", "truth --gold"),
-    *("requirements", "check", "output", *READING, "json", "seed"),
+    (
+        *KINDS,
+        *("annotators", "inputs", "by", "cluster", "reference", "truth --gold"),
+        *("requirements", "check", "output", *READING, "json", "seed"),
+    ),
     sampled="random",
     epsilon=0.1,
     budget=Computed("as many as do nearly as much as all"),
@@ -84,7 +86,7 @@ def judge(
     from .. import judging
     from ..judging.requirements import parse_requirement
 
-    wanted = [parse_requirement(one) for one in requirements]
+    needed = [parse_requirement(text) for text in requirements]
     if (
         output is not None
         and output != "-"
@@ -97,7 +99,7 @@ def judge(
         models=split_patterns(models), people=split_patterns(people)
     )
     with progress_bar("judging"):
-        found = judging.judge(
+        judged = judging.judge(
             annotations,
             by=_item_column(annotations, about, by, "--by"),
             cluster=_item_column(annotations, about, cluster, "--cluster"),
@@ -112,31 +114,25 @@ def judge(
             confidence=confidence,
             seed=seed,
         )
-    if reference is not None and reference not in found.data.groups.tolist():
+    if reference is not None and reference not in judged.data.groups.tolist():
         raise OptionError(f"--reference {reference}: no such group; --by makes them")
-    outcomes = [judging.check_requirement(found, one) for one in wanted]
+    outcomes = [judging.check_requirement(judged, requirement) for requirement in needed]
     if check is not None:
-        if found.escalation is None:
+        if judged.escalation is None:
             raise DataError("nothing to check: every item has a human label, or none has")
-        write_table(found.escalation.table, check)
+        write_table(judged.escalation.table, check)
     if output is not None:
-        from ..judging.sections import JudgingReport
-
-        page = JudgingReport(found, "standard input" if path == "-" else Path(path).name)
-        if output == "-":
-            echo(page.page())
-        else:
-            page.save(output)
+        _write_page(judged, path, output)
     if as_json:
-        content = found.to_dict()
+        content = judged.to_dict()
         if outcomes:
             content["requirements"] = [
-                {"requirement": one.text, "holds": two.holds, "sentence": two.sentence}
-                for one, two in zip(wanted, outcomes, strict=True)
+                {"requirement": text, "holds": outcome.holds, "sentence": outcome.sentence}
+                for text, outcome in zip(requirements, outcomes, strict=True)
             ]
         show_json(content)
     elif output != "-":
-        _print(found, check)
+        _print(judged, check)
     for outcome in outcomes:
         if not as_json or not outcome.holds:
             note(outcome.sentence)
@@ -146,15 +142,25 @@ def judge(
         sys.exit(1)
 
 
+def _write_page(judged: Judging, path: str, output: str) -> None:
+    from ..judging.sections import JudgingReport
+
+    page = JudgingReport(judged, "standard input" if path == "-" else Path(path).name)
+    if output == "-":
+        echo(page.page())
+    else:
+        page.save(output)
+
+
 def _read(
     path: str, annotators: str | None, carried: list[str | None], reading: dict[str, Any]
 ) -> Annotations:
     """Return annotations with the kinds of a table, and with further columns of theirs."""
     from ..formats.side_tables import read_kinds
 
-    wanted = [name for name in carried if name and name != "time"]
-    present = _columns(path) if wanted else []
-    for name in wanted:
+    to_carry = [name for name in carried if name and name != "time"]
+    present = _columns(path) if to_carry else []
+    for name in to_carry:
         if name in present and f"{name}=" not in (reading["columns"] or ""):
             reading["columns"] = ",".join(filter(None, [reading["columns"], f"{name}={name}"]))
     annotations = examine_annotations(path, **reading).annotations
@@ -195,19 +201,19 @@ def _item_column(
 
 def _pairs_of(about: Mapping[str, Mapping[str, Any]], names: Any, kind: type) -> Any:
     """Return item → two values, from the first two of these columns that a table has."""
-    first: Mapping[str, Any] = next(iter(about.values()), {})
-    for one, other in names:
-        if one in first and other in first:
+    first_row: Mapping[str, Any] = next(iter(about.values()), {})
+    for left, right in names:
+        if left in first_row and right in first_row:
             return {
-                item: (kind(row[one]), kind(row[other]))
+                item: (kind(row[left]), kind(row[right]))
                 for item, row in about.items()
-                if row.get(one) is not None and row.get(other) is not None
+                if row.get(left) is not None and row.get(right) is not None
             }
     return None
 
 
-def _print(found: Judging, check: str | None) -> None:
-    for name, sentences in found.sections.items():
+def _print(judged: Judging, check: str | None) -> None:
+    for name, sentences in judged.sections.items():
         if not sentences:
             continue
         echo(_TITLES[name])
@@ -217,16 +223,16 @@ def _print(found: Judging, check: str | None) -> None:
             echo(f"  {sentence}")
     rows = [
         (
-            one.judge,
-            number(one.agreement),
-            number(one.people),
-            number(one.kappa),
-            number(one.accuracy),
+            judge.judge,
+            number(judge.agreement),
+            number(judge.people),
+            number(judge.kappa),
+            number(judge.accuracy),
         )
-        for one in (*found.judges, *found.code)
+        for judge in (*judged.judges, *judged.code)
     ]
-    if not found.data.numeric:
+    if not judged.data.numeric:
         columns = ("judge", ">with a person", ">two people", ">kappa", ">accuracy")
         print_table(
-            columns, rows, f"{found.n_labels} of {found.data.n_items} items have human labels"
+            columns, rows, f"{judged.n_labels} of {judged.data.n_items} items have human labels"
         )

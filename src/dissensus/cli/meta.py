@@ -38,10 +38,12 @@ def meta() -> None:
 
 @meta.command()
 @options(
-    *("column", "label", "task", "encoder", "strategy --adapter", "n_annotators --annotators"),
-    *("labels_per_item --per-item", "rotations --turns", "checkpoints", "time_limit"),
-    *("json", "seed"),
-    *("objective --teach",),
+    (
+        *("column", "label", "task", "encoder", "strategy --adapter", "n_annotators --annotators"),
+        *("labels_per_item --per-item", "rotations --turns", "checkpoints", "time_limit"),
+        *("json", "seed"),
+        *("objective --teach",),
+    ),
     sources=REQUIRED,
     output=REQUIRED,
     strategy="auto",
@@ -128,16 +130,18 @@ def fit(
         return
     for name, (mean, half) in model.validation_.items():
         note(f"{'*' if name == model.adapter_ else ' '} {name}: {mean:.3f} ± {half:.3f}")
-    kept = "all classes" if model.split_ == "nothing" else f"{model.split_}, held out"
-    note(f"Tuned on {kept}, with the query accuracies above. Written to {output}")
+    tuned_on = "all classes" if model.split_ == "nothing" else f"{model.split_}, held out"
+    note(f"Tuned on {tuned_on}, with the query accuracies above. Written to {output}")
 
 
 @meta.command()
 @click.argument("path")
 @options(
-    *("load --model", "inputs", "column", "output", "confusion", "budget --ask", "plan"),
-    *("chart", "truth"),
-    *(*READING, "json", "seed"),
+    (
+        *("load --model", "inputs", "column", "output", "confusion", "budget --ask", "plan"),
+        *("chart", "truth"),
+        *(*READING, "json", "seed"),
+    ),
     load=REQUIRED,
 )
 def adapt(
@@ -175,15 +179,19 @@ def adapt(
         raise OptionError("--plan is the file of labels to request; --budget says how many")
     if truth and not chart:
         raise OptionError("--truth is shown in a figure; --chart names its file")
-    known = read_known(truth)
+    known_labels = read_known(truth)
     if chart:
         check_chart(chart)
-    found = examine_annotations(path, **reading)
+    examined = examine_annotations(path, **reading)
     model = FewShotCrowd.load(load)
-    support, names, others = _inputs(found, inputs, column)
+    support, names, other_inputs = _inputs(examined, inputs, column)
     with progress_bar("adapting"):
-        task = model.adapt(support, found.annotations)
-        new = task.predict_proba(others) if names else np.zeros((0, found.annotations.n_classes))
+        task = model.adapt(support, examined.annotations)
+        new = (
+            task.predict_proba(other_inputs)
+            if names
+            else np.zeros((0, examined.annotations.n_classes))
+        )
         requests = task.next(int(budget), seed=seed) if budget else None
     write_table(_labels(task, names, new), output)
     matrices = confusion_columns(task.confusion, task.annotators_, task.classes_)
@@ -191,24 +199,26 @@ def adapt(
     if requests is not None:
         write_table(requests, plan)
     if chart:
-        task.view(known, new=others if names else None, names=names, seed=seed).plot().save(chart)
+        task.view(
+            known_labels, new=other_inputs if names else None, names=names, seed=seed
+        ).plot().save(chart)
     if as_json:
         show_json(_summary(task, names, requests))
     elif output != "-":
         _print(task, names, new, requests, output)
 
 
-def _inputs(found: Reading, path: str | None, column: str | None) -> tuple[Any, list[str], Any]:
+def _inputs(reading: Reading, path: str | None, column: str | None) -> tuple[Any, list[str], Any]:
     """Return the inputs of the items with labels, and names and inputs of the others."""
     from ..deep.nn.reading import read_inputs, read_others
 
-    annotations: Annotations = found.annotations
+    annotations: Annotations = reading.annotations
     if path is not None:
-        names, others = read_others(path, annotations.items, column=column)
-        return read_inputs(path, annotations.items, column=column), names.tolist(), others
-    if found.texts is None:
+        names, other_inputs = read_others(path, annotations.items, column=column)
+        return read_inputs(path, annotations.items, column=column), names.tolist(), other_inputs
+    if reading.texts is None:
         raise OptionError("what are the items? --inputs names a folder, a table or a .npz")
-    texts = dict(found.texts.select("item", "text").iter_rows())
+    texts = dict(reading.texts.select("item", "text").iter_rows())
     lost = [item for item in annotations.items.tolist() if item not in texts]
     if lost:
         raise OptionError(f"no text for item {lost[0]!r}; --inputs names where they are")
@@ -264,7 +274,9 @@ def _print(
         sentence += f"; {len(names)} new items: {new.max(axis=1).mean():.0%}"
     print_text(f"{sentence}.")
     if requests is not None:
-        shown = [f"{row['annotator']} about {row['item']}" for row in as_rows(requests)[:_SHOWN]]
-        print_text(f"Ask next: {'; '.join(shown)}.")
+        suggestions = [
+            f"{row['annotator']} about {row['item']}" for row in as_rows(requests)[:_SHOWN]
+        ]
+        print_text(f"Ask next: {'; '.join(suggestions)}.")
     if output:
         print_text(f"Labels written to {output}.")

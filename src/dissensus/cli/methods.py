@@ -1,6 +1,6 @@
-"""`dissensus methods`, and peerannot's `agginfo`.
+"""`dissensus methods`, and peerannot's `agginfo`: every registered method as plain data.
 
-Every registered method as plain data, for `dissensus methods` and the pages in `docs/`.
+The same entries are in the pages of `docs/`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from ..pages.terminal import print_table, print_text, show_json
 from ..params import describe_fields, format_value
 from ..registry import ON_TORCH, REGISTRIES, Registry
 from .verb import options
+
+FAILS = "When it fails: "
+_HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
+_YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
 
 @click.command()
@@ -49,31 +53,29 @@ def agginfo(as_json: bool) -> None:
 
 
 def show_entries(
-    found: list[Entry], as_json: bool, *, settings: bool = False, title: str | None = None
+    shown_entries: list[Entry], as_json: bool, *, settings: bool = False, title: str | None = None
 ) -> None:
     """Print the methods of every family, and the settings of each on request."""
     if as_json:
-        show_json([entry.as_dict() for entry in found])
+        show_json([entry.as_dict() for entry in shown_entries])
         return
-    for command in dict.fromkeys(entry.command for entry in found):
+    for command in dict.fromkeys(entry.command for entry in shown_entries):
         rows = [
             (entry.name, entry.summary, ", ".join(entry.aliases))
-            for entry in found
+            for entry in shown_entries
             if entry.command == command
         ]
         columns = ("method", "description", "aliases")
         print_table(columns, rows, title or command)
-    for entry in found if settings else ():
+    for entry in shown_entries if settings else ():
         if entry.settings:
-            rows_of = [(one.name, one.default, one.limits, one.doc) for one in entry.settings]
+            rows_of = [
+                (setting.name, setting.default, setting.limits, setting.doc)
+                for setting in entry.settings
+            ]
             print_table(("setting", "default", "range", "meaning"), rows_of, entry.name)
         for paragraph in entry.paragraphs:
             print_text(paragraph)
-
-
-FAILS = "When it fails: "
-_HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
-_YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
 
 @dataclass(frozen=True)
@@ -109,19 +111,21 @@ class Entry:
     def model(self) -> list[str]:
         """The model in words and formulas, which are indented blocks, without the title."""
         blocks = self.text.split("\n\n")[1:]
-        return [one for one in blocks if not one.startswith(FAILS) and one not in self.papers]
+        return [
+            block for block in blocks if not block.startswith(FAILS) and block not in self.papers
+        ]
 
     @property
     def fails(self) -> str:
         """Where not to use it."""
-        found = [one for one in self.paragraphs if one.startswith(FAILS)]
-        return found[0].removeprefix(FAILS) if found else ""
+        paragraphs = [paragraph for paragraph in self.paragraphs if paragraph.startswith(FAILS)]
+        return paragraphs[0].removeprefix(FAILS) if paragraphs else ""
 
     @property
     def papers(self) -> list[str]:
         """The papers: indented blocks with a year."""
         blocks = self.text.split("\n\n")
-        return [one for one in blocks if one.startswith("    ") and _YEAR.search(one)]
+        return [block for block in blocks if block.startswith("    ") and _YEAR.search(block)]
 
     @property
     def command(self) -> str:
@@ -141,8 +145,8 @@ class Entry:
 def catalogue() -> list[Entry]:
     """Return all methods of all families; those on torch only where it is installed."""
     torch = find_spec("torch") is not None
-    known = [one for one in REGISTRIES if torch or one not in ON_TORCH]
-    return [entry for registry in known for entry in entries_of(registry)]
+    installed = [registry for registry in REGISTRIES if torch or registry not in ON_TORCH]
+    return [entry for registry in installed for entry in entries_of(registry)]
 
 
 def outlines() -> list[Entry]:
@@ -184,7 +188,7 @@ def _entry(registry: Registry[Any], name: str) -> Entry:
     )
     module = sys.modules[cls.__module__]
     family = [base.__doc__ or "" for base in cls.__mro__ if base.__module__ == cls.__module__]
-    return _with_aliases(registry, name, family, module.__doc__ or "", settings)
+    return _with_aliases(registry, name, family, file=module.__doc__ or "", settings=settings)
 
 
 def _outline(registry: Registry[Any], name: str) -> Entry:
@@ -199,22 +203,34 @@ def _outline(registry: Registry[Any], name: str) -> Entry:
         family.append(ast.get_docstring(cls) or "")
         bases = [ast.unparse(base).partition("[")[0] for base in cls.bases]
         names += [base for base in bases if base in classes]
-    return _with_aliases(registry, name, family, ast.get_docstring(tree) or "", ())
+    return _with_aliases(registry, name, family, file=ast.get_docstring(tree) or "")
 
 
 def _with_aliases(
-    registry: Registry[Any], name: str, family: list[str], file: str, settings: tuple[Setting, ...]
+    registry: Registry[Any],
+    name: str,
+    family: list[str],
+    *,
+    file: str,
+    settings: tuple[Setting, ...] = (),
 ) -> Entry:
     """Return the entry of a method: its class or its file tells its model, or a class it varies."""
     aliases = tuple(
         alias if target == name else f"{alias} (= {target})"
         for alias, target in registry.other_names(name).items()
     )
-    told = [_told(doc) for doc in family]
-    varied = next(filter(None, told), "")  # by a class that only varies another
-    text = told[0] or (cleandoc(file) if FAILS in file or not varied else varied)
+    models = [_told(doc) for doc in family]
+    varied = next(filter(None, models), "")  # by a class that only varies another
+    text = models[0] or (cleandoc(file) if FAILS in file or not varied else varied)
     summary = cleandoc(family[0]).partition("\n\n")[0].replace("\n", " ")
-    return Entry(registry.family, name, aliases, summary, text, settings)
+    return Entry(
+        family=registry.family,
+        name=name,
+        aliases=aliases,
+        summary=summary,
+        text=text,
+        settings=settings,
+    )
 
 
 def _told(doc: str) -> str:

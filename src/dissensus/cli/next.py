@@ -29,9 +29,11 @@ _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 @click.command("next")
 @click.argument("path")
 @options(
-    *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
-    *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
-    *(*ANSWERS, *READING, *KINDS, "json", "seed"),
+    (
+        *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
+        *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
+        *(*ANSWERS, *READING, *KINDS, "json", "seed"),
+    ),
     budget=100.0,
     target=0.95,
     strategy="joint",
@@ -75,23 +77,23 @@ def next(  # noqa: A001
 
     if chart:
         check_chart(chart)
-    given = examine_answers(path, **reading)
-    if given is not None:
+    answer_reading = examine_answers(path, **reading)
+    if answer_reading is not None:
         from . import _answers
 
         unused = {"--limit": limit, "--batch": batch, "--truth": truth, "--min-gain": min_gain}
         unused |= {"--among": among, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(unused | {"--cost": cost}, given.answers.kind)
+        _answers.refuse(unused | {"--cost": cost}, answer_reading.answers.kind)
         most = {"budget": budget, "per_item": per_item}
-        _answers.plan(given.answers, most, output=output, as_json=as_json)
+        _answers.plan(answer_reading.answers, most, output=output, as_json=as_json)
         return
     annotations = read_annotations(path, **class_options(path, reading))
-    asked = split_names(among)
-    if asked is None and annotations.mixed_kinds:
-        asked = annotations.annotators[~annotations.is_kind("model")].tolist()
+    people = split_names(among)
+    if people is None and annotations.mixed_kinds:
+        people = annotations.annotators[~annotations.is_kind("model")].tolist()
         note("only people are asked; --among names others, too")
     with progress_bar("sampling") as progress:
-        found = plan(
+        proposal = plan(
             annotations,
             budget=budget,
             policy=strategy,
@@ -99,7 +101,7 @@ def next(  # noqa: A001
             limit=_amounts(limit, "limit"),
             per_item=per_item,
             batch=batch,
-            annotators=asked,
+            annotators=people,
             probabilities=read_probabilities(probabilities, annotations),
             target=target,
             truth=read_known(truth, annotations),
@@ -108,40 +110,40 @@ def next(  # noqa: A001
             seed=seed,
             progress=progress,
         )
-    write_table(found.table, output)
+    write_table(proposal.table, output)
     if as_json:
-        show_json(found.as_dict())
+        show_json(proposal.as_dict())
     elif output != "-":
-        _print(found, output)
+        _print(proposal, output)
     if chart:
-        save_chart(curve_chart(found), chart)
+        save_chart(curve_chart(proposal), chart)
         note(f"drawn to {chart}")
 
 
-def _amounts(given: str | None, role: str) -> Any:
+def _amounts(amount: str | None, role: str) -> Any:
     """Return a number, or a number for every annotator from a table."""
-    if given is None:
+    if amount is None:
         return None
     try:
-        return float(given)
+        return float(amount)
     except ValueError:
         from ..formats.side_tables import read_amounts
 
-        return read_amounts(given, role)
+        return read_amounts(amount, role)
 
 
-def _print(found: Plan, written: str | None) -> None:
-    columns = [values[:_SHOWN].tolist() for values in found.table.values()]
+def _print(plan: Plan, written: str | None) -> None:
+    columns = [values[:_SHOWN].tolist() for values in plan.table.values()]
     rows: list[tuple[str, ...]] = [
         (item, annotator, f"{gain:.3f}", f"{ratio:.3g}", _share(before), _share(after))
         for item, annotator, gain, ratio, _, before, after in zip(*columns, strict=True)
     ]
-    if len(found) > _SHOWN:
-        rows.append(("…", f"{len(found) - _SHOWN} more", *[""] * 4))
-    title = f"{len(found)} labels for {found.cost.sum():g}, by {found.policy}"
+    if len(plan) > _SHOWN:
+        rows.append(("…", f"{len(plan) - _SHOWN} more", *[""] * 4))
+    title = f"{len(plan)} labels for {plan.cost.sum():g}, by {plan.policy}"
     heads = ("item", "annotator", ">nats", ">per cost", ">now right", ">then")
     print_table(heads, rows, title)
-    if found.curve is not None:
+    if plan.curve is not None:
         points = [
             (
                 f"{point.labels}",
@@ -149,21 +151,21 @@ def _print(found: Plan, written: str | None) -> None:
                 f"{point.accuracy:.1%}",
                 f"{point.low:.1%} – {point.high:.1%}",
             )
-            for point in found.curve
+            for point in plan.curve
         ]
         columns_of_curve = (">more labels", ">cost", ">right", ">90 % prediction interval")
         print_table(columns_of_curve, points, "Expected accuracy with more labels")
-    now, then = found.accuracy
-    print_text(found.reason)
-    if now == now:
-        print_text(f"Expected to be right: {now:.1%} now, {then:.1%} with this plan.")
-    if found.curve is not None and not found.stop:
-        expected = f"not expected within {found.curve.points[-1].labels} more labels"
-        if found.reached is not None:
-            point = found.reached
+    right_now, right_then = plan.accuracy
+    print_text(plan.reason)
+    if right_now == right_now:
+        print_text(f"Expected to be right: {right_now:.1%} now, {right_then:.1%} with this plan.")
+    if plan.curve is not None and not plan.stop:
+        expected = f"not expected within {plan.curve.points[-1].labels} more labels"
+        if plan.reached is not None:
+            point = plan.reached
             expected = f"expected after {point.labels} more labels, for {point.cost:.4g}"
-        print_text(f"{found.target:.1%} is {expected}.")
-    for sentence in _cautions(found):
+        print_text(f"{plan.target:.1%} is {expected}.")
+    for sentence in _cautions(plan):
         print_text(f"Caution: {sentence}")
     if written:
         print_text(f"Plan written to {written}.")
@@ -174,21 +176,21 @@ def _share(right: float) -> str:
     return "–" if right != right else f"{right:.0%}"
 
 
-def _cautions(found: Plan) -> list[str]:
+def _cautions(plan: Plan) -> list[str]:
     """Return what to know before trusting the plan."""
     import numpy as np
 
     out = []
-    if found.annotations.scale == "ordinal":
+    if plan.annotations.scale == "ordinal":
         out.append("a label is right or wrong here, however near it is to the true one.")
-    if not found.errors.n_checked and found.errors.n_items:
+    if not plan.errors.n_checked and plan.errors.n_items:
         out.append(
             "without known labels the number of errors can be off by a factor of two; --truth "
             "with items drawn at random narrows it."
         )
-    load = np.bincount(found.annotator, minlength=1)
+    load = np.bincount(plan.annotator, minlength=1)
     busiest = int(load.argmax())
-    if len(found) > 1 and load[busiest] > _MUCH * len(found) and found.annotations.n_annotators > 1:
-        name = found.annotations.annotators[busiest]
-        out.append(f"{name} gets {load[busiest]} of {len(found)} labels; --limit spreads them.")
+    if len(plan) > 1 and load[busiest] > _MUCH * len(plan) and plan.annotations.n_annotators > 1:
+        name = plan.annotations.annotators[busiest]
+        out.append(f"{name} gets {load[busiest]} of {len(plan)} labels; --limit spreads them.")
     return out

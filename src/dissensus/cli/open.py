@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 @click.command("open")
 @click.argument("path")
 @options(
-    *("show", "no_browser", "arbiter", "tls_cert", "tls_key", "recover"),
-    *(*ANSWERS, *READING, *KINDS, "seed"),
+    (
+        *("show", "no_browser", "arbiter", "tls_cert", "tls_key", "recover"),
+        *(*ANSWERS, *READING, *KINDS, "seed"),
+    ),
     strategy="auto",
     target=0.95,
     reviews=1,
@@ -63,23 +67,24 @@ def open(  # noqa: A001
     """
     from ..app.server import serve
     from ..app.state_files import open_state
-    from ..app.workbench import Workbench
+    from ..app.workbench import Caller, Workbench
 
     if path == "-" or not Path(path).exists():
         raise DataError(f"{path}: no such file or folder")
     if bool(tls_cert) != bool(tls_key):
         raise OptionError("--tls-cert and --tls-key belong together")
-    other = examine_answers(path, **reading, inputs=inputs)
-    if other is not None:
-        kind = other.answers.kind
+    answer_reading = examine_answers(path, **reading, inputs=inputs)
+    if answer_reading is not None:
+        kind = answer_reading.answers.kind
         raise DataError(f"{path}: the workbench settles classes, not {kind}; `report` shows them")
-    given = class_options(path, reading)
+    options_of_classes = class_options(path, reading)
 
     def load() -> Reading:
-        found = examine_annotations(path, **given)
-        return found if inputs is None else _with_inputs(found, inputs, split_names(show))
+        examined = examine_annotations(path, **options_of_classes)
+        return examined if inputs is None else _with_inputs(examined, inputs, split_names(show))
 
     state = state or f"{path.rstrip('/')}.workbench"
+    scope = partial(click.Context, click.get_current_context().command)  # writes flags
     journal = open_state(state, say=note, recover=recover)
     try:
         _ask_password(journal, host)
@@ -96,6 +101,7 @@ def open(  # noqa: A001
                 reviews=reviews,
                 seed=seed,
                 progress=progress,
+                caller=Caller(aggregate_command, scope),
             )
         for sentence in workbench.skipped:
             note(f"{sentence} This is skipped; What if takes it back.")
@@ -117,27 +123,33 @@ def open(  # noqa: A001
     )
 
 
+def aggregate_command(settings: Mapping[str, str]) -> list[str]:
+    """Return the command that repeats a fit of the workbench."""
+    flags = [word for name, value in settings.items() for word in (f"--{name}", value)]
+    return ["dissensus", "aggregate", "annotations.csv", *flags]
+
+
 def _folder(path: Path, inputs: str | None) -> Path:
     """Return where files of items are looked for."""
     place = path if inputs is None else Path(inputs)
     return place if place.is_dir() else place.parent
 
 
-def _with_inputs(found: Reading, inputs: str, show: list[str] | None) -> Reading:
+def _with_inputs(reading: Reading, inputs: str, show: list[str] | None) -> Reading:
     """Return a reading with the texts or files of its items."""
     from ..formats.side_tables import read_texts
 
     if not Path(inputs).is_dir():
-        return replace(found, texts=read_texts(inputs, show))
+        return replace(reading, texts=read_texts(inputs, show))
     import polars as pl
 
     from ..app.browse import files_by_item
 
-    names = files_by_item(Path(inputs), found.annotations.items.tolist())
+    names = files_by_item(Path(inputs), reading.annotations.items.tolist())
     if not names:
         raise DataError(f"{inputs}: no images, sounds or videos that are named like the items")
     table = pl.DataFrame({"item": list(names), "text": list(names.values())})
-    return replace(found, texts=table)
+    return replace(reading, texts=table)
 
 
 def _ask_password(journal: Any, host: str) -> None:

@@ -25,7 +25,7 @@ class _Numbers(click.ParamType[tuple[float, ...]]):
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
         """Return a tuple of numbers."""
         try:
-            return tuple(self.kind(each) for each in str(value).split(","))
+            return tuple(self.kind(part) for part in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers separated by commas", param, ctx)
 

@@ -47,8 +47,10 @@ def recover() -> None:
 @recover.command()
 @click.argument("labels")
 @options(
-    *("column", "features", "encoder", "vote_count", "members", "annotations", "classes"),
-    *("scale", "distance", "checkpoints", "time_limit", "json", "seed"),
+    (
+        *("column", "features", "encoder", "vote_count", "members", "annotations", "classes"),
+        *("scale", "distance", "checkpoints", "time_limit", "json", "seed"),
+    ),
     output=REQUIRED,
     inputs=Computed("LABELS"),
     strategy="auto",
@@ -84,16 +86,16 @@ def fit(
     from ..formats import kind_of_labels
     from ..metrics import ranks
 
-    known = read_known(labels) or {}
-    items, given = as_names(list(known)), list(known.values())
-    kind, reason = kind_of_labels(given)
+    labels_by_item = read_known(labels) or {}
+    items, label_list = as_names(list(labels_by_item)), list(labels_by_item.values())
+    kind, reason = kind_of_labels(label_list)
     if classes is None and kind == "numeric" and scale not in ("ordinal", "nominal"):
         raise DataError(f"recover needs classes, but {reason}; --classes declares them as classes")
     if classes:
         names = [name.strip() for name in classes.split(",")]
     else:
-        found = code(given)[1]
-        names = found[ranks(found).argsort()].tolist()
+        classes_found = code(label_list)[1]
+        names = classes_found[ranks(classes_found).argsort()].tolist()
     model = DistributionRecovery(
         strategy,
         encoder=encoder,
@@ -107,7 +109,7 @@ def fit(
     with progress_bar("training") as progress:
         model.fit(
             x,
-            given,
+            label_list,
             vote_count=vote_count,
             annotations=crowd,
             folder=checkpoints,
@@ -124,7 +126,7 @@ def fit(
 @recover.command()
 @click.argument("model")
 @click.argument("inputs")
-@options("column", "features", "votes", output="-")
+@options(("column", "features", "votes"), output="-")
 def predict(
     model: str, inputs: str, output: str, column: str | None, features: str | None, votes: bool
 ) -> None:
@@ -153,8 +155,10 @@ def predict(
 @recover.command()
 @click.argument("annotations")
 @options(
-    *("column", "features", "load --model", "encoder", "checkpoints --keep"),
-    *("scale --ordered=ordinal", "classes", "distance", "chart", "reliability", "json", "seed"),
+    (
+        *("column", "features", "load --model", "encoder", "checkpoints --keep"),
+        *("scale --ordered=ordinal", "classes", "distance", "chart", "reliability", "json", "seed"),
+    ),
     inputs=REQUIRED,
     strategies=Computed("auto, single, ldl"),
     folds=5,
@@ -233,28 +237,28 @@ def _inputs(path: str, features: str | None, items: Names, column: str | None) -
     return Several({"inputs": inputs, "features": read_inputs(features, items)})
 
 
-def _distance(given: str | None, scale: str, names: list[str]) -> Any:
+def _distance(distance: str | None, scale: str, names: list[str]) -> Any:
     """Return the distance between classes: its name, or a matrix read from a table."""
     from ..deep.recovery.base import DISTANCES, distances_from_table
 
-    if given is None:
+    if distance is None:
         return "linear" if scale == "ordinal" else None
-    if given in DISTANCES:
-        return given
+    if distance in DISTANCES:
+        return distance
     from ..formats.sources import open_source
     from ..formats.tables import column_names, read_columns
 
-    if not Path(given).exists():
-        raise OptionError(f"--distance {given}: no such table; or one of {', '.join(DISTANCES)}")
-    source = open_source(Path(given))
+    if not Path(distance).exists():
+        raise OptionError(f"--distance {distance}: no such table; or one of {', '.join(DISTANCES)}")
+    source = open_source(Path(distance))
     rows = [column_names(source), *read_columns(source, None).rows()]
     return distances_from_table(rows, names)
 
 
-def _distances(given: str | None, crowd: Annotations) -> dict[str, Any]:
+def _distances(distance: str | None, crowd: Annotations) -> dict[str, Any]:
     """Return what scores take: whether classes are ordered, and the distance between them."""
-    found = _distance(given, crowd.scale, crowd.classes.tolist())
-    return {"ordered": crowd.scale == "ordinal", "distance": found}
+    measured = _distance(distance, crowd.scale, crowd.classes.tolist())
+    return {"ordered": crowd.scale == "ordinal", "distance": measured}
 
 
 def _in_order(path: str, items: Names) -> Annotations:
@@ -279,19 +283,19 @@ def _cross_validate(
     from ..registry import recoverers
 
     methods = [recoverers.create(spec) for spec in specs]
-    used = {part for method in methods for part in (*method.needs, *method.uses)}
-    parts: Any = {name: name in used for name in ("vectors", "tokens", "raw")}
+    parts_used = {part for method in methods for part in (*method.needs, *method.uses)}
+    parts: Any = {name: name in parts_used for name in ("vectors", "tokens", "raw")}
     with progress_bar("cross-validating") as progress:
         features = features_of(x, encoder, seed=settings["seed"], progress=progress, **parts)
         return cross_validate(features, annotations, specs, progress=progress, **settings)
 
 
-def _print(found: CrossValidation) -> None:
+def _print(validation: CrossValidation) -> None:
     rows = [
-        (method, *(f"{found.mean(method, score).value:.3f}" for score in _SHOWN.values()))
-        for method in found.scores
+        (method, *(f"{validation.mean(method, score).value:.3f}" for score in _SHOWN.values()))
+        for method in validation.scores
     ]
-    title = f"{found.n_items} items, {found.folds} folds, {found.repeats} repeats"
+    title = f"{validation.n_items} items, {validation.folds} folds, {validation.repeats} repeats"
     print_table(("method", *_SHOWN), rows, title)
 
 

@@ -12,7 +12,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import echo, note, show_json
+from ..pages.terminal import echo, note, show_json, with_flags
 from .files import (
     class_options,
     examine_annotations,
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.argument("second", required=False)
 @options(
-    *("truth", "inputs --texts", "show", "annotators", "tendency", "waum", "by"),
-    *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
+    (
+        *("truth", "inputs --texts", "show", "annotators", "tendency", "waum", "by"),
+        *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
+    ),
     target=0.95,
     strategy="auto",
     output="report.html",
@@ -82,52 +84,50 @@ def report(
     """
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
-    other = None if second or by else _other_kind(path, reading, inputs)
+    answer_reading = None if second or by else _other_kind(path, reading, inputs)
     settings: dict[str, Any] = {"seed": seed}
-    if other is None:
+    if answer_reading is None:
         settings["truth"] = read_known(truth)
         reading = class_options(path, reading)
     for_classes = {"--annotators": annotators, "--tendency": tendency, "--waum": waum}
-    given = {"--inputs": inputs} | for_classes
     run: Callable[..., Report | NumberReport | GroupComparison | AnswerReport]
-    if other is not None:
+    if answer_reading is not None:
         from ..reporting.answer_report import report_answers
 
         _refuse(for_classes, "needs classes")
         settings |= {
-            name: read_known_answers(one, other.answers, inputs)
-            for name, one in (("truth", truth), ("gold", gold))
+            name: read_known_answers(file, answer_reading.answers, inputs)
+            for name, file in (("truth", truth), ("gold", gold))
         }
         settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
-        run = partial(report_answers, other, strategy, name=_title(title, path))
+        run = partial(report_answers, answer_reading, strategy, name=_title(title, path))
     elif second is not None or by is not None:
         from ..reporting.group_comparison import report_groups
 
-        _refuse({"--gold": gold} | given, "does not go with a comparison of two groups")
-        (one, before), (two, after) = _read_groups(path, second, by, reading).items()
-        run = partial(report_groups, before, after, strategy, names=(one, two))
+        for_one = {"--gold": gold, "--inputs": inputs} | for_classes
+        _refuse(for_one, "does not go with a comparison of two groups")
+        (first, before), (last, after) = _read_groups(path, second, by, reading).items()
+        run = partial(report_groups, before, after, strategy, names=(first, last))
     else:
-        found = examine_annotations(path, **reading)
-        folder = Path(path).parent if Path(path).is_file() else None
-        shown: Any = {"texts": inputs, "show": split_names(show), "folder": folder}
-        settings["gold"] = read_known(gold, found.annotations)
+        examined = examine_annotations(path, **reading)
+        settings["gold"] = read_known(gold, examined.annotations)
         if truth and settings["truth"]:
-            note_unknown(settings["truth"], found.annotations.items.tolist(), truth)
-        settings["name"] = _title(title, path)
-        if found.annotations.numeric:
+            note_unknown(settings["truth"], examined.annotations.items.tolist(), truth)
+        settings |= {"name": _title(title, path), "texts": inputs, "show": split_names(show)}
+        settings["folder"] = Path(path).parent if Path(path).is_file() else None
+        if examined.annotations.numeric:
             from ..formats import as_numbers
             from ..reporting.number_report import report_numbers
 
             _refuse(for_classes, "needs classes")
             method = "mean" if strategy == "auto" else strategy
-            numbers: Any = as_numbers(found.annotations, path)
-            run = partial(report_numbers, replace(found, annotations=numbers), method, **shown)
+            numbers: Any = as_numbers(examined.annotations, path)
+            run = partial(report_numbers, replace(examined, annotations=numbers), method)
         else:
             from ..reporting.report import report_labels
 
-            more: Any = {"annotators": annotators, "target": target, "tendency": tendency}
-            more["waum"] = waum
-            run = partial(report_labels, found, strategy, **more, **shown)
+            settings |= {"annotators": annotators, "target": target, "tendency": tendency}
+            run = partial(report_labels, examined, strategy, waum=waum)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)
     if output != "-":
@@ -161,8 +161,8 @@ def _texts_of(inputs: str | None, show: str | None) -> str | None:
     return inputs if has_texts(inputs) else None
 
 
-def _refuse(given: dict[str, str | None], reason: str) -> None:
-    for name, value in given.items():
+def _refuse(options: dict[str, str | None], reason: str) -> None:
+    for name, value in options.items():
         if value is not None:
             raise OptionError(f"{name} {reason}; leave it out")
 
@@ -176,8 +176,8 @@ def _read_groups(
     if by is None:
         paths = (path, str(second))
         names = _distinct_names(*paths)
-        both = (examine_annotations(one, **reading).annotations for one in paths)
-        return dict(zip(names, both, strict=True))
+        rounds = (examine_annotations(file, **reading).annotations for file in paths)
+        return dict(zip(names, rounds, strict=True))
     if second is not None:
         raise OptionError("two files and --by: give one of them")
     if f"{by}=" not in (reading["columns"] or ""):
@@ -187,11 +187,11 @@ def _read_groups(
 
 def _distinct_names(first: str, second: str) -> tuple[str, str]:
     """Return the shortest names that distinguish two files."""
-    one, two = Path(first), Path(second)
-    parts = zip(reversed(one.parts), reversed(two.parts), strict=False)
+    first_path, second_path = Path(first), Path(second)
+    parts = zip(reversed(first_path.parts), reversed(second_path.parts), strict=False)
     pairs = [
-        (one.name.partition(".")[0], two.name.partition(".")[0]),
-        *((here, there) for here, there in parts if here != there),
+        (first_path.name.partition(".")[0], second_path.name.partition(".")[0]),
+        *(pair for pair in parts if pair[0] != pair[1]),
         (first, second),
     ]
     return next((pair for pair in pairs if pair[0] != pair[1] and all(pair)), ("first", "second"))
@@ -202,5 +202,5 @@ def _print(page: Report | NumberReport | GroupComparison | AnswerReport) -> None
         echo(sentence)
     if page.actions:
         echo("\nWhat to do:")
-        for position, one in enumerate(page.actions, 1):
-            echo(f"  {position}. {one.sentence}")
+        for position, action in enumerate(page.actions, 1):
+            echo(f"  {position}. {with_flags(action.sentence)}")

@@ -1,7 +1,4 @@
-"""`dissensus completion`: completion of verbs, options, methods and files by the shell.
-
-`dissensus cache`.
-"""
+"""`dissensus completion` and `dissensus cache`: what a machine keeps for the command."""
 
 from __future__ import annotations
 
@@ -75,13 +72,17 @@ def _methods(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     from ..registry import REGISTRIES, aggregators
 
     verb = ctx.command_path.partition(" ")[2]
-    own = [one for one in REGISTRIES if one.family.partition(" ")[0] == verb.partition(" ")[0]]
-    names = sorted(name for one in own or [aggregators] for name in one)
+    own = [
+        registry
+        for registry in REGISTRIES
+        if registry.family.partition(" ")[0] == verb.partition(" ")[0]
+    ]
+    names = sorted(name for registry in own or [aggregators] for name in registry)
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 @click.command()
-@options("empty", "json")
+@options(("empty", "json"))
 def cache(empty: bool, as_json: bool) -> None:
     """Show where features of inputs are cached and how large they are, or remove them.
 
@@ -96,16 +97,18 @@ def cache(empty: bool, as_json: bool) -> None:
     from ..base.feature_store import empty_store, feature_folder, store_sizes
 
     folder, sizes = feature_folder(), store_sizes()
-    n_bytes = sum(each.n_bytes for each in sizes)
+    n_bytes = sum(size.n_bytes for size in sizes)
     if empty:
         empty_store()
     if as_json:
-        found = [each._asdict() for each in sizes]
-        show_json({"folder": str(folder), "n_bytes": n_bytes, "features": found, "emptied": empty})
+        features = [size._asdict() for size in sizes]
+        show_json(
+            {"folder": str(folder), "n_bytes": n_bytes, "features": features, "emptied": empty}
+        )
         return
     if sizes and not empty:
         rows = [
-            (each.encoder, each.kind, f"{each.n_items:,}", _size(each.n_bytes)) for each in sizes
+            (size.encoder, size.kind, f"{size.n_items:,}", _size(size.n_bytes)) for size in sizes
         ]
         print_table(("encoder", "features", ">inputs", ">size"), rows, str(folder))
     note(f"{folder}: {_size(n_bytes)} {'removed' if empty else 'of features'}")

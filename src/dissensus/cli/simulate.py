@@ -21,9 +21,11 @@ _OF_STRATEGY = ("ratio", "ratio_diff", "random", "copy_prob")  # options that so
 
 @click.command()
 @options(
-    *("n_annotators --n-worker", "n_items --n-task", "to --format", "matrix_file", "ratio"),
-    *("ratio_diff", "random", "copy_prob", "workerload", "feedback", "imbalance_votes", "fast"),
-    *("verbose", "json", "seed"),
+    (
+        *("n_annotators --n-worker", "n_items --n-task", "to --format", "matrix_file", "ratio"),
+        *("ratio_diff", "random", "copy_prob", "workerload", "feedback", "imbalance_votes", "fast"),
+        *("verbose", "json", "seed"),
+    ),
     n_annotators="1",
     n_items=20,
     n_classes=2,
@@ -64,7 +66,13 @@ def simulate(
     file_format = "csv" if to == "table" else to
     if is_of_answers(strategy):
         _simulate_answers(
-            strategy, n_annotators[0], folder, file_format, settings, as_json=as_json, force=force
+            strategy,
+            n_annotators[0],
+            settings,
+            folder=folder,
+            to=file_format,
+            as_json=as_json,
+            force=force,
         )
         return
     if file_format not in _FORMATS:
@@ -94,10 +102,10 @@ def simulate(
 def _simulate_answers(
     strategy: str,
     n_annotators: int,
-    folder: str,
-    to: str,
     settings: dict[str, Any],
     *,
+    folder: str,
+    to: str,
     as_json: bool,
     force: bool,
 ) -> None:
@@ -116,8 +124,8 @@ def _simulate_answers(
     files = [Path(folder) / name for name in (f"answers.{ending}", f"truth.{ending}")]
     note_file = Path(folder) / _FILES[0]
     replacing([*files, note_file], own="strategy" in _metadata(folder), force=force)
-    used = {name: settings[name] for name in ("n_items", "feedback", "seed")}
-    drawn = simulate_answers(strategy, n_annotators=n_annotators, **used)
+    common = {name: settings[name] for name in ("n_items", "feedback", "seed")}
+    drawn = simulate_answers(strategy, n_annotators=n_annotators, **common)
     note(drawn.answers.summary)
     Path(folder).mkdir(parents=True, exist_ok=True)
     write(drawn.answers, files[0])
@@ -154,7 +162,11 @@ def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | N
     if matrix_file:
         return f"given-matrices[file={format_value(matrix_file)}]"
     name, explicit = simulators.resolve(strategy)
-    known = {field.name for field in describe_fields(simulators.find(name))}
-    given = {key: value for key, value in settings.items() if value is not None and key in known}
-    inside = ",".join(f"{key}={format_value(value)}" for key, value in (given | explicit).items())
+    setting_names = {field.name for field in describe_fields(simulators.find(name))}
+    given_settings = {
+        key: value for key, value in settings.items() if value is not None and key in setting_names
+    }
+    inside = ",".join(
+        f"{key}={format_value(value)}" for key, value in (given_settings | explicit).items()
+    )
     return f"{name}[{inside}]"

@@ -1,7 +1,4 @@
-"""`dissensus tendency`: fit, predict, evaluate, map.
-
-`dissensus tendency map`.
-"""
+"""`dissensus tendency`: fit, predict, evaluate, map."""
 
 from __future__ import annotations
 
@@ -19,92 +16,6 @@ from .verb import READING, REQUIRED, Computed, options
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..deep.tendency.classifier import TendencyClassifier
-
-
-@click.command("map")
-@click.argument("model")
-@click.argument("path")
-@options(
-    *("annotations --answers", "column", "frames", "sound", "raw", "only --items", "top --most"),
-    *("among --annotators", *READING, "json", "seed"),
-    output="maps",
-    only=Computed("the first items"),
-    top=12,
-    among=Computed("all annotators"),
-    over="mean",
-)
-def map_(
-    model: str,
-    path: str,
-    output: str,
-    only: str | None,
-    top: int,
-    among: str | None,
-    annotations: str | None,
-    column: str | None,
-    frames: int,
-    sound: bool,
-    over: Any,
-    raw: bool,
-    as_json: bool,
-    seed: int,
-    question: str | None,
-    **reading: Any,
-) -> None:
-    """Draw attention maps of annotators over the items of PATH, by a MODEL of `fit`.
-
-    Writes a page (index.html), a sheet of all annotators side by side, a picture for every item
-    and annotator, and a table of all weights. The model needs queries: query or qumatl.
-
-    \b
-    Example:
-      dissensus tendency fit answers.csv --inputs photos -s query -o model
-      dissensus tendency map model photos --annotations answers.csv -o maps
-    """
-    import numpy as np
-
-    from ..base.names import as_names
-    from ..deep.nn.encoders import encoder_for
-    from ..deep.nn.features import features_of
-    from ..deep.nn.reading import items_of, read_inputs
-    from ..deep.tendency.attention_page import attention_report
-    from ..deep.tendency.classifier import TendencyClassifier
-    from ..deep.tendency.maps import query_model
-
-    estimator = asked(TendencyClassifier.load(model), question)
-    query_model(estimator.model_)  # before anything is read
-    chosen = estimator.annotator_codes(split_names(among))
-    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
-    inputs = read_inputs(path, items, column=column, frames=frames, sound=sound)
-    given = None
-    if annotations:
-        given = read_annotations(annotations, question=question, **reading)
-        given = given.subset(items=np.isin(given.items, items))
-    with progress_bar("encoding") as progress:
-        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
-    texts = inputs.kind == "texts"  # whose encoder knows the subwords
-    report = attention_report(
-        estimator.model_,
-        inputs,
-        features,
-        items=items,
-        annotators=estimator.annotators_,
-        classes=estimator.classes_,
-        chosen=chosen,
-        annotations=given,
-        encoder=encoder_for(estimator.encoder, inputs) if texts else None,
-        layers=over,
-        raw=raw,
-        seed=seed,
-    )
-    report.save(output)
-    if as_json:
-        show_json(report.as_dict())
-        return
-    for sentence in report.sentences:
-        echo(sentence)
-    note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
-
 
 # Scores of the summary, and their heads in a table.
 _SHOWN = {
@@ -131,14 +42,13 @@ def tendency() -> None:
     """
 
 
-tendency.add_command(map_)
-
-
 @tendency.command()
 @click.argument("path")
 @options(
-    *("column", "frames", "sound", "encoder", "annotators --metadata", "checkpoints"),
-    *(*READING, "time_limit", "json", "seed"),
+    (
+        *("column", "frames", "sound", "encoder", "annotators --metadata", "checkpoints"),
+        *(*READING, "time_limit", "json", "seed"),
+    ),
     output=REQUIRED,
     inputs=REQUIRED,
     strategy=Computed("auto; query for several questions"),
@@ -172,20 +82,28 @@ def fit(
     from ..deep.nn.reading import read_inputs
     from ..registry import tendencies
 
-    several = question is not None and "," in question
-    strategy = strategy or ("query" if several else "auto")
+    has_several = question is not None and "," in question
+    strategy = strategy or ("query" if has_several else "auto")
     tendencies.create(strategy)  # before anything is read
-    questions = read_questions(path, question or "", **reading) if several else {}
+    questions = read_questions(path, question or "", **reading) if has_several else {}
     annotations = (
         next(iter(questions.values()))
-        if several
+        if has_several
         else read_annotations(path, question=question, **reading)
     )
     x = read_inputs(inputs, annotations.items, column=column, frames=frames, sound=sound)
-    known = _read_annotators(annotators)
-    estimator = _fit(questions or annotations, x, strategy, encoder, known, seed, checkpoints)
+    metadata = _read_annotators(annotators)
+    estimator = _fit(
+        questions or annotations,
+        x,
+        strategy,
+        encoder=encoder,
+        metadata=metadata,
+        seed=seed,
+        checkpoints=checkpoints,
+    )
     estimator.save(output)
-    n_labels = sum(map(len, questions.values())) if several else len(annotations)
+    n_labels = sum(map(len, questions.values())) if has_several else len(annotations)
     n_annotators = len(estimator.annotators_)
     members = getattr(estimator.model_, "members", ())
     weight = getattr(estimator.model_, "weight", ())
@@ -216,7 +134,7 @@ def fit(
 @click.argument("model")
 @click.argument("inputs")
 @options(
-    *("column", "frames", "sound", "question", "among --annotators"),
+    ("column", "frames", "sound", "question", "among --annotators"),
     output="-",
     among=Computed("all annotators"),
 )
@@ -268,8 +186,10 @@ def predict(
 @tendency.command()
 @click.argument("path")
 @options(
-    *("column", "frames", "sound", "load --model", "encoder", "annotators --metadata"),
-    *(*READING, "time_limit", "json", "seed"),
+    (
+        *("column", "frames", "sound", "load --model", "encoder", "annotators --metadata"),
+        *(*READING, "time_limit", "json", "seed"),
+    ),
     inputs=REQUIRED,
     strategies=Computed("auto"),
     held_out=0.2,
@@ -322,24 +242,112 @@ def evaluate(
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
     if load:
         with progress_bar("encoding"):
-            scores = _score_model(load, question, annotations, x, options)
+            scores = _score_model(load, question, annotations, x, **options)
         title = f"{load} on {len(annotations)} labels, {annotations.n_items} items"
     else:
         train, test = _split(annotations, held_out, seed)
-        known = _read_annotators(annotators)
+        metadata = _read_annotators(annotators)
         scores, learned = {}, annotations.take(train)
         tokens = any(tendencies.create(spec).needs_tokens(learned) for spec in specs)
         with progress_bar("encoding") as progress:  # once, for all methods
             features = features_of(x, encoder, tokens=tokens, seed=seed, progress=progress)
-        there, given = features.take(test), annotations.take(test)
+        held_out_features, held_out_labels = features.take(test), annotations.take(test)
         for spec in specs:
-            estimator = _fit(learned, features.take(train), spec, encoder, known, seed)
-            scores[spec] = estimator.evaluate(there, given, **options)
-        title = f"{len(given)} labels on {len(test)} of {annotations.n_items} items"
+            part = features.take(train)
+            estimator = _fit(learned, part, spec, encoder=encoder, metadata=metadata, seed=seed)
+            scores[spec] = estimator.evaluate(held_out_features, held_out_labels, **options)
+        title = f"{len(held_out_labels)} labels on {len(test)} of {annotations.n_items} items"
     if as_json:
-        show_json({name: each.as_dict() for name, each in scores.items()})
+        show_json({name: method_scores.as_dict() for name, method_scores in scores.items()})
     else:
         _print(scores, title)
+
+
+@tendency.command("map")
+@click.argument("model")
+@click.argument("path")
+@options(
+    (
+        *("annotations --answers", "column", "frames", "sound", "raw", "only --items"),
+        *("top --most", "among --annotators", *READING, "json", "seed"),
+    ),
+    output="maps",
+    only=Computed("the first items"),
+    top=12,
+    among=Computed("all annotators"),
+    over="mean",
+)
+def map_(
+    model: str,
+    path: str,
+    output: str,
+    only: str | None,
+    top: int,
+    among: str | None,
+    annotations: str | None,
+    column: str | None,
+    frames: int,
+    sound: bool,
+    over: Any,
+    raw: bool,
+    as_json: bool,
+    seed: int,
+    question: str | None,
+    **reading: Any,
+) -> None:
+    """Draw attention maps of annotators over the items of PATH, by a MODEL of `fit`.
+
+    Writes a page (index.html), a sheet of all annotators side by side, a picture for every item
+    and annotator, and a table of all weights. The model needs queries: query or qumatl.
+
+    \b
+    Example:
+      dissensus tendency fit answers.csv --inputs photos -s query -o model
+      dissensus tendency map model photos --annotations answers.csv -o maps
+    """
+    import numpy as np
+
+    from ..base.names import as_names
+    from ..deep.nn.encoders import encoder_for
+    from ..deep.nn.features import features_of
+    from ..deep.nn.reading import items_of, read_inputs
+    from ..deep.tendency.attention_page import attention_report
+    from ..deep.tendency.classifier import TendencyClassifier
+    from ..deep.tendency.maps import query_model
+
+    estimator = asked(TendencyClassifier.load(model), question)
+    query_model(estimator.model_)  # before anything is read
+    codes = estimator.annotator_codes(split_names(among))
+    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
+    inputs = read_inputs(path, items, column=column, frames=frames, sound=sound)
+    crowd = None
+    if annotations:
+        crowd = read_annotations(annotations, question=question, **reading)
+        crowd = crowd.subset(items=np.isin(crowd.items, items))
+    with progress_bar("encoding") as progress:
+        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
+    texts = inputs.kind == "texts"  # whose encoder knows the subwords
+    report = attention_report(
+        estimator.model_,
+        inputs,
+        features,
+        items=items,
+        annotators=estimator.annotators_,
+        classes=estimator.classes_,
+        chosen=codes,
+        annotations=crowd,
+        encoder=encoder_for(estimator.encoder, inputs) if texts else None,
+        layers=over,
+        raw=raw,
+        seed=seed,
+    )
+    report.save(output)
+    if as_json:
+        show_json(report.as_dict())
+        return
+    for sentence in report.sentences:
+        echo(sentence)
+    note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
 
 
 def _read_annotators(path: str | None) -> dict[str, dict[str, Any]] | None:
@@ -352,8 +360,9 @@ def _fit(
     annotations: Annotations | dict[str, Annotations],
     x: Any,
     strategy: str,
+    *,
     encoder: str,
-    known: Any,
+    metadata: Any,
     seed: int,
     checkpoints: str | None = None,
 ) -> TendencyClassifier:
@@ -364,7 +373,7 @@ def _fit(
         estimator.fit(
             x,
             annotations,
-            metadata=known,
+            metadata=metadata,
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,
@@ -387,7 +396,7 @@ def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, A
 
 
 def _score_model(
-    folder: str, question: str | None, annotations: Annotations, x: Any, options: dict[str, Any]
+    folder: str, question: str | None, annotations: Annotations, x: Any, **options: Any
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -403,8 +412,8 @@ def _score_model(
         estimator.method: log_probability,
     }
     return {
-        name: score(test, each, seed=estimator.seed, **options)
-        for name, each in predictions.items()
+        name: score(test, log_probability, seed=estimator.seed, **options)
+        for name, log_probability in predictions.items()
     }
 
 
@@ -413,11 +422,14 @@ def _print(scores: dict[str, Any], title: str) -> None:
 
     from rich.box import SIMPLE
 
-    summaries = {name: each.summary() for name, each in scores.items()}
+    summaries = {name: method_scores.summary() for name, method_scores in scores.items()}
     ordered = any(not isnan(summary["mae"]) for summary in summaries.values())
-    shown = {key: head for key, head in _SHOWN.items() if key != "mae" or ordered}
-    rows = [(name, *(number(summary[key]) for key in shown)) for name, summary in summaries.items()]
-    columns = ("method", *(f">{head}" for head in shown.values()))
+    columns_shown = {key: head for key, head in _SHOWN.items() if key != "mae" or ordered}
+    rows = [
+        (name, *(number(summary[key]) for key in columns_shown))
+        for name, summary in summaries.items()
+    ]
+    columns = ("method", *(f">{head}" for head in columns_shown.values()))
     print_table(columns, rows, title, box=SIMPLE)
     summary = list(summaries.values())[-1]
     pairs, people = int(summary["n_pairs_used"]), int(summary["n_annotators"])

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", default=".")
-@options("labels", "strategy", "hard")
+@options(("labels", "strategy", "hard"))
 @data_options
 @network_options()
-@options(*READING, "time_limit", "json", "seed")
+@options((*READING, "time_limit", "json", "seed"))
 def train(
     path: str,
     labels: str | None,
@@ -63,23 +63,25 @@ def train(
     """
     from ..deep.learning.data_sets import aligned, labelled
 
-    found = None
+    examined = None
     if strategy is not None and labels is None:
-        found = examine_folder(path, reading, metadata=metadata, n_classes=n_classes)
-        found.annotations.check_classes("a classifier")
-        given = _aggregate(found.annotations, strategy, seed)
+        examined = examine_folder(path, reading, metadata=metadata, n_classes=n_classes)
+        examined.annotations.check_classes("a classifier")
+        labels_given = _aggregate(examined.annotations, strategy, seed)
         default_name = strategy.lower()
     elif labels is not None and strategy is None:
-        given = _read_labels(path, labels, metadata, n_classes)
+        labels_given = _read_labels(path, labels, metadata, n_classes)
         default_name = Path(labels).name.partition(".csv")[0].removesuffix(".npy")
     else:
         raise click.UsageError("say what to learn: either --labels FILE, or -s to aggregate PATH")
-    annotations, posterior = labelled(given, hard=hard)
-    kept = without_removed(annotations, path_remove)
-    data = read_data(path, kept, network, found=found, valid=valid, test=test, metadata=metadata)
+    annotations, posterior = labelled(labels_given, hard=hard)
+    remaining = without_removed(annotations, path_remove)
+    data = read_data(
+        path, remaining, network, examined=examined, valid=valid, test=test, metadata=metadata
+    )
     files = output_files(path, network, output_name or default_name, network.name(data.inputs))
     target = aligned(posterior, annotations, data.annotations)
-    outcome = fit_classifier("two-stage", data, network, files, seed, posterior=target)
+    outcome = fit_classifier("two-stage", data, network, files, seed=seed, posterior=target)
     show_outcome(outcome, files, crowd=False, as_json=as_json)
 
 
@@ -118,23 +120,23 @@ def _read_labels(
     from ..formats.tools.peerannot import read_folder
     from ..result import Predictions
 
-    given = read_predictions(labels, scale="nominal")
-    assert isinstance(given, Predictions)
+    predicted = read_predictions(labels, scale="nominal")
+    assert isinstance(predicted, Predictions)
     if not labels.endswith(".npy"):
-        return given
-    items, classes = given.items, given.classes
+        return predicted
+    items, classes = predicted.items, predicted.classes
     if is_data_folder(path):
         annotations = read_folder(path, metadata=metadata)
         items = annotations.items if annotations.n_items == len(items) else items
         classes = annotations.classes if annotations.n_classes >= len(classes) else classes
     if n_classes is not None:
-        if n_classes < len(given.classes):
-            raise DataError(f"{labels}: {len(given.classes)} classes, more than {n_classes}")
+        if n_classes < len(predicted.classes):
+            raise DataError(f"{labels}: {len(predicted.classes)} classes, more than {n_classes}")
         classes = classes if len(classes) == n_classes else numbered(n_classes)
-    posterior = given.posterior
+    posterior = predicted.posterior
     if posterior is not None:
         posterior = np.pad(posterior, ((0, 0), (0, len(classes) - posterior.shape[1])))
-    return Predictions(items, classes, given.label, posterior)
+    return Predictions(items, classes, predicted.label, posterior)
 
 
 @click.command("aggregate-deep")
@@ -142,7 +144,7 @@ def _read_labels(
 @options(strategy="conal", answers=Computed("answers.json"))
 @data_options
 @network_options()
-@options(*READING, "time_limit", "json", "seed")
+@options((*READING, "time_limit", "json", "seed"))
 def aggregate_deep(
     path: str,
     strategy: str,
@@ -172,11 +174,13 @@ def aggregate_deep(
     from ..registry import learners
 
     learners.create(strategy)  # before anything is read
-    found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
-    annotations = without_removed(found.annotations, path_remove)
+    examined = examine_folder(
+        path, reading, answers=answers, metadata=metadata, n_classes=n_classes
+    )
+    annotations = without_removed(examined.annotations, path_remove)
     files = output_files(path, network, output_name or strategy.lower())
     data = read_data(
-        path, annotations, network, found=found, valid=valid, test=test, metadata=metadata
+        path, annotations, network, examined=examined, valid=valid, test=test, metadata=metadata
     )
-    outcome = fit_classifier(strategy, data, network, files, seed)
+    outcome = fit_classifier(strategy, data, network, files, seed=seed)
     show_outcome(outcome, files, crowd=True, as_json=as_json)

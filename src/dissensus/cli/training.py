@@ -38,11 +38,30 @@ _WORST = 5  # annotators that are named
 _ENOUGH = 5  # labels of an annotator who is
 
 data_options = options(
-    *("n_classes", "path_remove", "metadata --metadata_path --metadata-path"),
+    ("n_classes", "path_remove", "metadata --metadata_path --metadata-path"),
     output_name=Computed("the method or the file of labels"),
     valid=Computed("val/"),
     test=Computed("test/"),
 )
+_ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
+_TRAINING: dict[str, Any] = {
+    "epochs": 100,
+    "batch_size": 64,
+    "optimizer": "adam",
+    "lr": 1e-3,
+    "momentum": 0.9,
+    "decay": 0.0,
+    "scheduler": "constant",
+    "milestones": [50],
+    "lr_decay": 0.1,
+    "patience": 20,
+    "held_out": 0.1,
+    "precision": "32",
+    "devices": 1,
+}
+_LAYERS: dict[str, Any] = {"hidden": 128, "dropout": 0.5, "input_dropout": 0.3}
+# Options of peerannot that have no effect: encoders see the inputs, threads read them.
+_IGNORED = ("--n-params", "--num-workers")
 
 
 def read_data(
@@ -50,7 +69,7 @@ def read_data(
     annotations: Annotations,
     network: Network,
     *,
-    found: Reading | None = None,
+    examined: Reading | None = None,
     valid: str | None = None,
     test: str | None = None,
     metadata: str | None = None,
@@ -60,22 +79,25 @@ def read_data(
     from ..deep.nn.reading import index_of_texts, read_input_index
     from ..formats.tools.peerannot import read_metadata
 
-    known = {"valid": read_known(valid), "test": read_known(test)}
+    known_labels = {"valid": read_known(valid), "test": read_known(test)}
     if network.inputs is None and (Path(path) / "train").is_dir():
         names = read_metadata(path, metadata).get("label_names")
-        data = open_folder(annotations, path, label_names=names, **known)
+        data = open_folder(annotations, path, label_names=names, **known_labels)
     else:
         try:
-            if network.inputs is None and found is not None and found.texts is not None:
-                input_index = index_of_texts(path, found.texts.select("item", "text").iter_rows())
+            if network.inputs is None and examined is not None and examined.texts is not None:
+                input_index = index_of_texts(
+                    path, examined.texts.select("item", "text").iter_rows()
+                )
             else:
                 input_index = read_input_index(
                     network.inputs or path, annotations.items, column=network.column
                 )
         except DataError as problem:
-            hint = "" if network.inputs else "; --inputs says where inputs are, --column in which"
-            raise DataError(f"{problem}{hint}") from None
-        data = open_data_set(annotations, input_index, **known)
+            if network.inputs:
+                raise
+            raise problem.or_else("says where inputs are, --column in which", inputs=...) from None
+        data = open_data_set(annotations, input_index, **known_labels)
     for sentence in data.notes:
         note(sentence)
     return data
@@ -97,6 +119,7 @@ def fit_classifier(
     data: DataSet,
     network: Network,
     files: OutputPaths,
+    *,
     seed: int,
     posterior: Any = None,
 ) -> Outcome:
@@ -155,7 +178,7 @@ def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: 
     if worst:
         echo(f"Least accurate annotators, by the network: {', '.join(worst)}.")
     predictions = outcome.predictions.items()
-    counts = ", ".join(f"{len(found.items)} {name}" for name, found in predictions)
+    counts = ", ".join(f"{len(predicted.items)} {name}" for name, predicted in predictions)
     echo(f"Predictions ({counts}), log and curve are in {files.run}.")
     echo(f"The classifier is in {files.model}, the results in {files.results}.")
 
@@ -167,27 +190,6 @@ def _worst_annotators(outcome: Outcome) -> list[str]:
     )
     ranked = sorted((row for row in rows if row[1] >= _ENOUGH), key=lambda row: float(row[0]))
     return [f"{name} ({accuracy:.0%} of {count})" for accuracy, count, name in ranked[:_WORST]]
-
-
-_ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
-_TRAINING: dict[str, Any] = {
-    "epochs": 100,
-    "batch_size": 64,
-    "optimizer": "adam",
-    "lr": 1e-3,
-    "momentum": 0.9,
-    "decay": 0.0,
-    "scheduler": "constant",
-    "milestones": [50],
-    "lr_decay": 0.1,
-    "patience": 20,
-    "held_out": 0.1,
-    "precision": "32",
-    "devices": 1,
-}
-_LAYERS: dict[str, Any] = {"hidden": 128, "dropout": 0.5, "input_dropout": 0.3}
-# Options of peerannot that have no effect: encoders see the inputs, threads read them.
-_IGNORED = ("--n-params", "--num-workers")
 
 
 @dataclass(frozen=True)
@@ -247,19 +249,19 @@ def network_options(**defaults: Any) -> Callable[[Callable[..., Any]], Callable[
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def with_network(**given: Any) -> Any:
-            settings = {name: given.pop(name) for name in _TRAINING}
+        def with_network(**arguments: Any) -> Any:
+            settings = {name: arguments.pop(name) for name in _TRAINING}
             settings["batch"] = settings.pop("batch_size")
-            layers = {name: given.pop(name) for name in _LAYERS}
-            own = {field.name: given.pop(field.name) for field in fields(Network)[:-2]}
-            return command(network=Network(**own, layers=layers, settings=settings), **given)
+            layers = {name: arguments.pop(name) for name in _LAYERS}
+            own = {field.name: arguments.pop(field.name) for field in fields(Network)[:-2]}
+            return command(network=Network(**own, layers=layers, settings=settings), **arguments)
 
         declared: Callable[..., Any] = with_network
         for name in _IGNORED:
             declared = click.option(name, type=int, hidden=True, expose_value=False)(declared)
-        chosen = _LAYERS | _TRAINING | defaults
+        defaults_of = _LAYERS | _TRAINING | defaults
         folder = Computed("PATH if it is a folder, otherwise here")
         names = (*_ENCODER, "data_augmentation", "epochs --n-epochs", "resume")
-        return options(*names, **chosen, folder=folder)(declared)
+        return options(names, **defaults_of, folder=folder)(declared)
 
     return add

@@ -2,7 +2,7 @@
 
 Every command takes its options from this table, so that an option means the same everywhere:
 
-    @options("strategy", *READING, "scale --labels", output=REQUIRED, folds=5)
+    @options(("strategy", *READING, "scale --labels"), output=REQUIRED, folds=5)
 
 Names after the first are hidden aliases: former names, and those of peerannot.
 """
@@ -10,7 +10,7 @@ Names after the first are hidden aliases: former names, and those of peerannot.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeVar
@@ -48,9 +48,9 @@ class Option(click.Option):
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Add the aliases as well, which neither help nor messages show."""
-        shown, self.opts = self.opts, [*self.opts, *(a for a in self.aliases if "=" not in a)]
+        own_flags, self.opts = self.opts, [*self.opts, *(a for a in self.aliases if "=" not in a)]
         super().add_to_parser(parser, ctx)
-        self.opts = shown
+        self.opts = own_flags
         for alias in self.aliases:
             name, _, value = alias.partition("=")
             if value:
@@ -134,23 +134,24 @@ def _time_limited(seconds: float) -> Iterator[None]:
         note(f"stopped at the time limit of {seconds:g} s, with the best found until then")
 
 
-def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
+def options(names: str | Sequence[str] = (), **defaults: Any) -> Callable[[Command], Command]:
     """Return a decorator that gives a command some options of the table.
 
     Parameters
     ----------
-    *names
+    names
         Names of options, each followed by its hidden aliases, as in `"scale --labels"`.
     **defaults
         Defaults of this command, by name: a value, `REQUIRED`, or words as `Computed`.
     """
+    listed = (names,) if isinstance(names, str) else names
 
     def add(command: Command) -> Command:
-        wanted = {name.split()[0]: name.split()[1:] for name in (*defaults, *names)}
-        known = {parameter.name for parameter in getattr(command, "__click_params__", ())}
-        if WRITTEN & wanted.keys() and "force" not in known:
-            wanted = wanted | {"force": []}
-        for name, aliases in reversed(wanted.items()):
+        aliases_of = {name.split()[0]: name.split()[1:] for name in (*defaults, *listed)}
+        declared = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        if WRITTEN & aliases_of.keys() and "force" not in declared:
+            aliases_of = aliases_of | {"force": []}
+        for name, aliases in reversed(aliases_of.items()):
             spellings = [*aliases, *_SPELLINGS.get(name, [])]
             flags, settings = DECLARED[name]
             default = defaults.get(name, _DEFAULTS.get(name))
@@ -159,13 +160,13 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
             elif isinstance(default, Computed):
                 settings = settings | {"default": None, "show_default": str(default)}
             elif name in defaults or name in _DEFAULTS:
-                shown = default is not None and not settings.get("is_flag")
-                settings = settings | {"default": default, "show_default": shown}
+                is_shown = default is not None and not settings.get("is_flag")
+                settings = settings | {"default": default, "show_default": is_shown}
             if name == "time_limit":
                 settings = settings | {"callback": _limit_time, "expose_value": False}
             if name == "force":
-                used = "force" in signature(command).parameters
-                settings = settings | {"callback": _keep_inputs, "expose_value": used}
+                is_used = "force" in signature(command).parameters
+                settings = settings | {"callback": _keep_inputs, "expose_value": is_used}
             command = click.option(*flags, cls=Option, aliases=spellings, **settings)(command)
         return command
 

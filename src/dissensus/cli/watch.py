@@ -1,6 +1,7 @@
-"""`dissensus watch`.
+"""`dissensus watch`: files are looked at again and again, or a project of Label Studio is followed.
 
-`dissensus watch --label-studio`: a project is followed, and labels are written back.
+Of files, what is new is added and the labels are written. Of a project, predictions and agreement
+are written back as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import click
 
 from ..base.files import reason
 from ..errors import DataError, DissensusError, OptionError, OutputError
-from ..pages.terminal import note, show_json
+from ..pages.terminal import note, show_json, words_of
 from .verb import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
 
 
 _TOGETHER = ("belong together", "exclude each other")
+_RELOAD = 60  # looks after which the whole project is read again, though events arrive
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
 
 
 @click.command()
 @click.argument("path", required=False)
 @options(
-    *("label_studio", "project", "key", "listen", "question"),
-    *("once", "every --interval", "columns", "classes", "missing", "json", "seed"),
+    (
+        *("label_studio", "project", "key", "listen", "question"),
+        *("once", "every --interval", "columns", "classes", "missing", "json", "seed"),
+    ),
     output=REQUIRED,
     strategy="dawid-skene",
     state=Computed("beside the output"),
@@ -103,28 +107,33 @@ def watch(
             raise OptionError("--label-studio needs the number of a project: --project NUMBER")
         labels = CurrentLabels(strategy, classes=declared, refit=refit, seed=seed)
         connected = connect(label_studio, project, key)
-        follower = Follower(connected, labels, target, question, declared, as_json)
-        follow(follower, listen, once=once, every=every)
+        follower = Follower(
+            connected, labels, target, question=question, classes=declared, as_json=as_json
+        )
+        follow(follower, listen, once=once, seconds=every)
         return
     if path is None:
         raise OptionError("name a file or folder to watch, or --label-studio URL")
     folder = state or str(target.with_name(f".{target.name}.state"))
     opened = Stream.opened(folder, strategy, classes=declared, refit=refit, seed=seed)
     with opened as stream:
-        look = Look(stream, Path(path), target, parse_columns(columns), missing, once=once)
+        look = Look(
+            stream, Path(path), target, columns=parse_columns(columns), missing=missing, once=once
+        )
         look.resume(force=force)
         while True:
-            taken, problems = look.take(), look.problems
+            n_taken, problems = look.take(), look.problems
             if declared is None:
                 _check_classes(stream)
             try:
-                if (taken or look.gone or look.first) and len(stream.online):
-                    _write(look, taken, as_json)
+                if (n_taken or look.gone or look.first) and len(stream.online):
+                    _write(look, n_taken, as_json)
                 look.first = False
             except OutputError as problem:
                 problems = [*problems, problem]
             for error in problems[:-1] if once else problems:
-                note(str(error) if once else f"{error}; looking again in {every:g} s")
+                words = words_of(error)
+                note(words if once else f"{words}; looking again in {every:g} s")
             if once and problems:
                 raise problems[-1]
             if once:
@@ -143,9 +152,9 @@ class Look:
         stream: Stream,
         path: Path,
         output: Path,
+        *,
         columns: dict[str, str],
         missing: str,
-        *,
         once: bool = False,
     ) -> None:
         self.stream, self.path, self.output = stream, path, output
@@ -164,14 +173,14 @@ class Look:
     def resume(self, *, force: bool) -> None:
         """Report what the state holds; refuse that of another input, or clear it if forced."""
         stream, path = self.stream, str(self.path.resolve())
-        before, size = stream.input, len(stream.online)
-        if size and before not in (None, path) and not self._is_same_data():
+        source, size = stream.input, len(stream.online)
+        if size and source not in (None, path) and not self._is_same_data():
             if not force:
                 raise OptionError(
-                    f"{stream.folder}: holds annotations of {_short(before)}, not of {self.path}; "
+                    f"{stream.folder}: holds annotations of {_short(source)}, not of {self.path}; "
                     f"name another folder with --state, or start again with --force"
                 )
-            note(f"replaced: {size} annotations of {_short(before)} in {stream.folder}")
+            note(f"replaced: {size} annotations of {_short(source)} in {stream.folder}")
             stream.clear()
             self._beginnings = {}
         elif size:
@@ -183,11 +192,11 @@ class Look:
         self.problems, self.gone = [], 0
         self.left_out.clear()
         self._unclear.clear()
-        taken = self._take_all(final=False)
-        return taken + self._take_all(final=True) if self._unclear else taken
+        n_taken = self._take_all(final=False)
+        return n_taken + self._take_all(final=True) if self._unclear else n_taken
 
     def _take_all(self, *, final: bool) -> int:
-        taken = 0
+        n_taken = 0
         try:
             files = sorted(self._files(), key=lambda file: (file.name in self._unclear, file))
         except (OSError, DataError) as problem:
@@ -199,25 +208,31 @@ class Look:
             try:
                 stat = file.stat()
                 mark = stat.st_ino, stat.st_size, stat.st_ctime_ns
-                same = self._looked.get(file.name) == mark
-                if stat.st_size and (not same or file.name in self._waiting):
+                is_same = self._looked.get(file.name) == mark
+                if stat.st_size and (not is_same or file.name in self._waiting):
                     self._looked[file.name] = mark
-                    taken += self._take(file, settled=same or self.once, final=final)
+                    n_taken += self._take(file, settled=is_same or self.once, final=final)
             except FileNotFoundError:
                 continue  # it is gone
             except DissensusError as problem:
                 self.problems.append(problem)
             except OSError as problem:
                 self.problems.append(DataError(f"{file}: {reason(problem)}"))
-        return taken
+        return n_taken
 
     def _take(self, file: Path, *, settled: bool, final: bool) -> int:
         from ..scale.annotation_log import Mark, new_rows
 
         stream, name = self.stream, file.name
-        seen = Mark(*stream.seen[name]) if stream.seen.get(name) else None
+        last_mark = Mark(*stream.seen[name]) if stream.seen.get(name) else None
         new = new_rows(
-            file, seen, self.columns, self.missing, alike=self._alike, settled=settled, final=final
+            file,
+            last_mark,
+            self.columns,
+            self.missing,
+            alike=self._alike,
+            settled=settled,
+            final=final,
         )
         if new.is_unclear:
             self._unclear.add(name)
@@ -236,37 +251,39 @@ class Look:
             if stream.online.has(*row, id=name_of_row):  # as a row of another file
                 marks[name] = list(new.marks[name] or ())[:-1]
         item, annotator, label, ids, _ = new.batch
-        taken = stream.add(item, annotator, label, ids=ids, seen=marks, gone=new.gone)
+        n_taken = stream.add(item, annotator, label, ids=ids, seen=marks, gone=new.gone)
         self._index(marks)
         self.gone += len(new.gone)
         self.left_out.update(new.left_out)
         _report(file, new)
-        return taken
+        return n_taken
 
     def _index(self, marks: Mapping[str, Any]) -> None:
         for name, mark in marks.items():
             if mark is not None:
                 self._beginnings.setdefault(mark[1], set()).add(name)
 
-    def _alike(self, first: str) -> dict[str, Mark]:
+    def _alike(self, digest: str) -> dict[str, Mark]:
         """Return the marks of files with this digest of their first row."""
         from ..scale.annotation_log import Mark
 
-        seen = self.stream.seen
-        names = sorted(self._beginnings.get(first, ()))
-        return {name: Mark(*seen[name]) for name in names if seen[name] and seen[name][1] == first}
+        marks = self.stream.seen
+        names = sorted(self._beginnings.get(digest, ()))
+        return {
+            name: Mark(*marks[name]) for name in names if marks[name] and marks[name][1] == digest
+        }
 
     def _origin(self) -> str:
         """Return what the annotations so far are of."""
-        before = self.stream.input
+        source = self.stream.input
         names = sorted(name for name in self.stream.seen if "/" not in name)
-        if before is None:  # a state of an older version
+        if source is None:  # a state of an older version
             return ", ".join(names[:3]) + (" …" if len(names) > 3 else "") or str(self.path)
-        if before != str(self.path.resolve()):
+        if source != str(self.path.resolve()):
             where = f"whose rows are in {self.path}, too"
-            if not Path(before).exists():
+            if not Path(source).exists():
                 where = f"which is {self.path} now"
-            return f"{_short(before)}, {where}"
+            return f"{_short(source)}, {where}"
         is_empty = self.path.is_dir() and not any((self.path / name).exists() for name in names)
         return f"{self.path}" + (", whose files are gone" if is_empty else "")
 
@@ -274,13 +291,13 @@ class Look:
         """Return whether most rows that were read before are in what is watched now."""
         from ..scale.annotation_log import Mark, beginnings
 
-        seen = {name: Mark(*mark) for name, mark in self.stream.seen.items() if mark}
-        sizes = {mark.all: mark.rows + (mark.last is not None) for mark in seen.values()}
+        marks = {name: Mark(*mark) for name, mark in self.stream.seen.items() if mark}
+        sizes = {mark.all: mark.rows + (mark.last is not None) for mark in marks.values()}
         present: set[str] = set()
         for file in self._files():
             with suppress(DissensusError, OSError):
                 present |= beginnings(file, self.columns, self._alike)
-        return 2 * sum(sizes[digest] for digest in {seen[name].all for name in present}) > sum(
+        return 2 * sum(sizes[digest] for digest in {marks[name].all for name in present}) > sum(
             sizes.values()
         )
 
@@ -293,9 +310,9 @@ class Look:
         if own.parent == self.path.resolve():
             self._note_once(f"{self.output} is in the folder that is watched, and left out")
         entries = [entry for entry in sorted(self.path.iterdir()) if not entry.name.startswith(".")]
-        mine = (self.stream.folder.resolve(), own.parent)
+        own_folders = (self.stream.folder.resolve(), own.parent)
         folders = [
-            entry.name for entry in entries if entry.is_dir() and entry.resolve() not in mine
+            entry.name for entry in entries if entry.is_dir() and entry.resolve() not in own_folders
         ]
         if folders:
             names = ", ".join(folders[:3]) + (" …" if len(folders) > 3 else "")
@@ -339,8 +356,8 @@ def _report(file: Path, new: NewRows) -> None:
         note(f"{file}: {new.swallowing}")
     if new.left_out:
         parts = [
-            f"{count} {what.removesuffix('s') if count == 1 else what}"
-            for what, count in new.left_out.items()
+            f"{count} {reason.removesuffix('s') if count == 1 else reason}"
+            for reason, count in new.left_out.items()
         ]
         note(f"{file}: left out: {', '.join(parts)}")
 
@@ -359,7 +376,7 @@ def _check_classes(stream: Stream) -> None:
         raise DataError(f"watch needs classes, but {reason}; --classes declares them as classes")
 
 
-def _write(look: Look, taken: int, as_json: bool) -> None:
+def _write(look: Look, n_taken: int, as_json: bool) -> None:
     from ..formats.writers_init import write
 
     online, target = look.stream.online, look.output
@@ -367,7 +384,7 @@ def _write(look: Look, taken: int, as_json: bool) -> None:
     write(result, target)
     look.note_spellings(result.annotations)
     summary: dict[str, Any] = {
-        "new": taken,
+        "new": n_taken,
         "n_labels": len(online),
         "n_items": result.annotations.n_items,
         "n_annotators": result.annotations.n_annotators,
@@ -382,14 +399,11 @@ def _write(look: Look, taken: int, as_json: bool) -> None:
     else:
         gone = f"{look.gone} gone, " if look.gone else ""
         note(
-            f"{taken} new annotations, {gone}{summary['n_labels']} in all; labels of "
+            f"{n_taken} new annotations, {gone}{summary['n_labels']} in all; labels of "
             f"{summary['n_items']} items are in {target}"
         )
         if result.unidentifiable is not None:
             note(" ".join(result.unidentifiable))
-
-
-_RELOAD = 60  # looks after which the whole project is read again, though events arrive
 
 
 class Follower:
@@ -400,6 +414,7 @@ class Follower:
         project: LabelStudioProject,
         labels: CurrentLabels,
         target: Path,
+        *,
         question: str | None,
         classes: list[str] | None,
         as_json: bool,
@@ -467,11 +482,11 @@ def connect(url: str, number: int, key: str | None) -> LabelStudioProject:
     return LabelStudioProject(api, number)
 
 
-def follow(follower: Follower, port: int | None, *, once: bool, every: float) -> None:
+def follow(follower: Follower, port: int | None, *, once: bool, seconds: float) -> None:
     """Follow a project: by events, if there is a port for them, or else by looking again."""
     from ..scale import WebhookReceiver
 
-    project, reload, changed, first, loaded = follower.project, True, False, True, 0.0
+    project, reload, changed, is_first, loaded = follower.project, True, False, True, 0.0
     with nullcontext() if port is None or once else WebhookReceiver(port) as receiver:
         if receiver is not None:
             note(f"listening; in Label Studio, add the webhook {receiver.url} with its payload")
@@ -482,28 +497,28 @@ def follow(follower: Follower, port: int | None, *, once: bool, every: float) ->
                     loaded = time.monotonic()
                 if reload or changed:
                     follower.write()
-                reload = first = False
+                reload = is_first = False
             except DissensusError as problem:
-                if once or first:
+                if once or is_first:
                     raise
-                note(f"{problem}; trying again in {every:g} s")
+                note(f"{words_of(problem)}; trying again in {seconds:g} s")
                 reload = True
             if once:
                 return
             try:
-                changed = _wait(project, receiver, every)
+                changed = _wait(project, receiver, seconds)
             except KeyboardInterrupt:
                 return
             rounds = 1 if receiver is None else _RELOAD
-            reload = reload or time.monotonic() - loaded >= rounds * every
+            reload = reload or time.monotonic() - loaded >= rounds * seconds
             if receiver is not None and receiver.overflowed.is_set():
                 receiver.overflowed.clear()
                 reload = True
 
 
-def _wait(project: LabelStudioProject, receiver: WebhookReceiver | None, every: float) -> bool:
+def _wait(project: LabelStudioProject, receiver: WebhookReceiver | None, seconds: float) -> bool:
     """Wait for events or for some seconds; return whether events have changed the project."""
     if receiver is None:
-        time.sleep(every)
+        time.sleep(seconds)
         return False
-    return any([project.apply(event) for event in receiver.take(every)])  # noqa: C419
+    return any([project.apply(event) for event in receiver.take(seconds)])  # noqa: C419

@@ -1,9 +1,8 @@
-"""What a page embeds: data as JSON, small images, the chart library and the content policy.
+"""What a page embeds: data as JSON, pictures, the chart library and the content policy.
 
 Names and texts are data, so nothing in them may end a script or open a tag. A page lets only the
-scripts run whose hashes it names, and makes no requests.
-
-What pictures share: Pillow, images from pixels, and texts that fit.
+scripts run whose hashes it names, and makes no requests. Pictures need Pillow: images that texts
+name, made small, and those of pixels, with texts that fit.
 """
 
 from __future__ import annotations
@@ -26,40 +25,6 @@ from .. import __version__
 from ..base.files import atomic_file, cache_folder
 from ..base.storage import as_plain
 from ..errors import OptionError, install_command
-
-
-def pillow() -> tuple[Any, Any]:
-    """Return Pillow's modules `Image` and `ImageDraw`; without Pillow, say how to get it."""
-    try:
-        from PIL import Image, ImageDraw
-    except ImportError:
-        raise OptionError(f"images need Pillow: {install_command('deep')}") from None
-    return Image, ImageDraw
-
-
-def as_image(pixels: npt.NDArray[Any], side: int) -> Any:
-    """Return pixels from 0 to 1, with channels first or last, as an image."""
-    image, _ = pillow()
-    pixels = pixels if pixels.shape[2] in (1, 3) else pixels.transpose(1, 2, 0)
-    colours = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
-    return enlarged(image.fromarray((colours.clip(0, 1) * 255).round().astype(np.uint8)), side)
-
-
-def enlarged(image: Any, side: int) -> Any:
-    """Return an image as large as fits into a square; pixels of small images stay sharp."""
-    factor = side // max(image.size)
-    return image.resize((image.width * factor, image.height * factor), 0) if factor > 1 else image
-
-
-def shorten(text: str, width: float, font: Any) -> str:
-    """Return as much of a text as fits."""
-    text = " ".join(text.split())
-    if font.getlength(text) <= width:
-        return text
-    while text and font.getlength(f"{text}…") > width:
-        text = text[:-1]
-    return f"{text}…"
-
 
 # These scripts, inline styles and images, no requests.
 _POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:"
@@ -112,10 +77,17 @@ def fill(
     from jinja2 import Environment, FunctionLoader
     from markupsafe import Markup
 
+    from .terminal import with_flags
+
     library, code = bundle() if charts else "", "".join(map(resource, scripts))
-    digests = [hashlib.sha256(each.encode()).digest() for each in (library, code) if each]
-    hashes = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
-    environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)
+    digests = [
+        hashlib.sha256(code_part.encode()).digest() for code_part in (library, code) if code_part
+    ]
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    environment = Environment(
+        loader=FunctionLoader(resource), autoescape=True, trim_blocks=True, finalize=with_flags
+    )
+    environment.filters["with_flags"] = with_flags  # before a part of a note is taken
     return environment.get_template(template).render(
         policy=_POLICY.format(hashes),
         css=Markup("".join(map(resource, styles))),
@@ -158,6 +130,42 @@ def bundle() -> str:
 def resource(name: str) -> str:
     """Return one of the templates."""
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+# Pictures.
+
+
+def pillow() -> tuple[Any, Any]:
+    """Return Pillow's modules `Image` and `ImageDraw`; without Pillow, say how to get it."""
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise OptionError(f"images need Pillow: {install_command('deep')}") from None
+    return Image, ImageDraw
+
+
+def as_image(pixels: npt.NDArray[Any], side: int) -> Any:
+    """Return pixels from 0 to 1, with channels first or last, as an image."""
+    image, _ = pillow()
+    pixels = pixels if pixels.shape[2] in (1, 3) else pixels.transpose(1, 2, 0)
+    colours = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
+    return enlarged(image.fromarray((colours.clip(0, 1) * 255).round().astype(np.uint8)), side)
+
+
+def enlarged(image: Any, side: int) -> Any:
+    """Return an image as large as fits into a square; pixels of small images stay sharp."""
+    factor = side // max(image.size)
+    return image.resize((image.width * factor, image.height * factor), 0) if factor > 1 else image
+
+
+def shorten(text: str, width: float, font: Any) -> str:
+    """Return as much of a text as fits."""
+    text = " ".join(text.split())
+    if font.getlength(text) <= width:
+        return text
+    while text and font.getlength(f"{text}…") > width:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def embedded_image(text: str | None, folder: Path | None = None) -> str | None:

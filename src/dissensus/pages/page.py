@@ -28,15 +28,15 @@ class PageReport:
         """Return the report as one self-contained page."""
         page = self.layout()
         tables = {}
-        for name, one in page.downloads.items():
+        for name, download in page.downloads.items():
             columns = guarded(
-                dict(zip(one.columns, as_plain([*one.columns.values()]), strict=True))
+                dict(zip(download.columns, as_plain([*download.columns.values()]), strict=True))
             )
             tables[name] = [[*columns], list(zip(*columns.values(), strict=True))]
         tables = {name: table for name, table in tables.items() if table[1]}
         specs = {
-            name: {**one.spec, "description": f"{one.title}. {one.words}"}
-            for name, one in page.charts.items()
+            name: {**figure.spec, "description": f"{figure.title}. {figure.words}"}
+            for name, figure in page.charts.items()
         }
         return fill(
             "report.html",
@@ -45,7 +45,10 @@ class PageReport:
             report=self,
             page=page,
             title=self.name,
-            sections=[("overview", "Summary"), *((one.name, one.title) for one in page.sections)],
+            sections=[
+                ("overview", "Summary"),
+                *((section.name, section.title) for section in page.sections),
+            ],
             confident=f"{CONFIDENT:.0%}",
             downloads={name: page.downloads[name] for name in tables},
         )

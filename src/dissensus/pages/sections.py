@@ -12,6 +12,11 @@ from typing import Any, Literal, NamedTuple
 from .charts import Figure
 from .wording import formatted, with_interval
 
+CONFIDENT = 0.8  # labels with a confidence below this need review
+Severity = Literal["serious", "worth knowing"]
+SERIOUS: Severity = "serious"
+KNOWING: Severity = "worth knowing"
+
 
 class Table(NamedTuple):
     """A small table; all columns after the first `n_texts` are numbers.
@@ -40,9 +45,9 @@ def estimates_table(
 ) -> Table:
     """Return estimates with their intervals, some in a format of their own; `None` is left out."""
     rows = [
-        (name, *with_interval(one, (forms or {}).get(name, ".2f")))
-        for name, one in estimates.items()
-        if one is not None
+        (name, *with_interval(estimate, (forms or {}).get(name, ".2f")))
+        for name, estimate in estimates.items()
+        if estimate is not None
     ]
     return Table(caption, ["measure", "value", "95% interval"], rows)
 
@@ -121,18 +126,6 @@ class Page:
     samples: Sequence[str] | None = None  # parts that were computed on a sample
     picture: str = ""  # the chart beside the sentences
     data: Mapping[str, Any] = field(default_factory=dict)
-
-
-CONFIDENT = 0.8  # labels with a confidence below this need review
-
-
-Severity = Literal["serious", "worth knowing"]
-
-
-SERIOUS: Severity = "serious"
-
-
-KNOWING: Severity = "worth knowing"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import click
 from ..answers.left_out import LeftOut
 from ..base.files import printable
 from ..base.progress import hide_bar
-from ..errors import Note, Spell
+from ..errors import DissensusError, Note, Spell
 
 
 def is_first() -> bool:
@@ -25,7 +25,7 @@ def is_first() -> bool:
 def note(message: str) -> None:
     """Write a message to standard error; of several processes only the first does."""
     if is_first():
-        echo(with_flags(message), err=True)
+        echo(message, err=True)
 
 
 def with_flags(message: str) -> str:
@@ -34,6 +34,12 @@ def with_flags(message: str) -> str:
     if context is None or not isinstance(message, Note):
         return message
     return message.message.text(flags_of(context.command))
+
+
+def words_of(problem: DissensusError) -> str:
+    """Return an error with the flags of the verb that runs, instead of keywords."""
+    context = click.get_current_context(silent=True)
+    return str(problem) if context is None else problem.message.text(flags_of(context.command))
 
 
 def flags_of(verb: click.Command) -> Spell:
@@ -59,7 +65,7 @@ def _keyword(flag: str) -> str:
 def echo(message: str, *, err: bool = False, end: str = "\n") -> None:
     """Print a line, with the control characters in it made visible."""
     hide_bar()
-    click.echo(printable(message) + end, err=err, nl=False)
+    click.echo(printable(with_flags(message)) + end, err=err, nl=False)
 
 
 def note_reading(notes: Iterable[str], left_out: LeftOut) -> None:
@@ -84,10 +90,20 @@ def show_json(content: Any) -> None:
     left_out = _about_run().get("left_out")
     if left_out and isinstance(content, dict) and "left_out" not in content:
         content = content | {"left_out": left_out.to_dict()}
+    content = _spelled(content)
     body = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
         body = json.dumps(content, indent=2, allow_nan=False)
     echo(body)  # a visible control character is JSON's own escape of it
+
+
+def _spelled(content: Any) -> Any:
+    """Return a result with the flags of the verb in its notes."""
+    if isinstance(content, dict):
+        return {name: _spelled(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_spelled(value) for value in content]
+    return with_flags(content) if isinstance(content, Note) else content
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -97,28 +113,29 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def interval(low: float, high: float, digits: int = 4) -> str:
     """Return an interval as a cell of a table; nothing if it is unknown."""
-    known = math.isfinite(low) and math.isfinite(high)
-    return f"{low:.{digits}f} to {high:.{digits}f}" if known else ""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def print_text(text: str) -> None:
     """Print sentences, wrapped to the width of the terminal."""
-    show(printable(text), markup=False)
+    show(printable(with_flags(text)), markup=False)
 
 
-def show(what: Any, **settings: Any) -> None:
+def show(renderable: Any, **settings: Any) -> None:
     """Print a text or table of rich, whose texts are `cell`s."""
     from rich.console import Console
 
     hide_bar()
-    Console(highlight=False).print(what, **settings)
+    Console(highlight=False).print(renderable, **settings)
 
 
 def cell(text: Any) -> Any:
     """Return a text as rich prints it: without markup and control characters."""
     from rich.markup import escape
 
-    return escape(printable(text)) if isinstance(text, str) else text
+    return escape(printable(with_flags(text))) if isinstance(text, str) else text
 
 
 def print_table(

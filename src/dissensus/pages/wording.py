@@ -9,7 +9,7 @@ from typing import Any
 _NAMED = 3  # names in one sentence
 
 
-def amount(count: int, what: str = "", total: int | None = None) -> str:
+def amount(count: int, noun: str = "", total: int | None = None) -> str:
     """Return a count with its noun, and of how many unless these are all.
 
     >>> amount(1, "item"), amount(2140, "label"), amount(20480, "class"), amount(20480)
@@ -18,11 +18,11 @@ def amount(count: int, what: str = "", total: int | None = None) -> str:
     '500 of 2140 items'
     """
     if total is not None and count < total:
-        return f"{count} of {amount(total, what)}"
-    shown = f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
-    if what and count != 1:
-        what += "es" if what.endswith(("s", "x")) else "s"
-    return f"{shown} {what}".rstrip()
+        return f"{count} of {amount(total, noun)}"
+    number = f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
+    if noun and count != 1:
+        noun += "es" if noun.endswith(("s", "x")) else "s"
+    return f"{number} {noun}".rstrip()
 
 
 def percent(share: float) -> str:
@@ -46,10 +46,9 @@ def listed(names: list[str]) -> str:
     >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d", "e"])
     ('a, b and c', 'a, b, c and 2 more')
     """
-    shown = names[:_NAMED] if len(names) > _NAMED + 1 else names
-    if len(names) > len(shown):
-        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
+    if len(names) > _NAMED + 1:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
@@ -71,15 +70,15 @@ def interval(low: float, high: float, form: str = "z.2f") -> str:
 def with_interval(estimate: Any, form: str | Callable[[float], str] = ".2f") -> tuple[str, str]:
     """Return an estimate and its interval as texts; a dash and nothing where there is none."""
     value, low, high = (
-        formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)
+        formatted(bound, form) for bound in (estimate.value, estimate.low, estimate.high)
     )
     return value, "" if "–" in (value, low, high) else f"{low} to {high}"
 
 
 def quoted(name: Any) -> str:
     """Return a name for a sentence: short, and with odd spaces made visible."""
-    given = str(name)
-    short = given if len(given) <= 40 else f"{given[:39]}…"
+    text = str(name)
+    short = text if len(text) <= 40 else f"{text[:39]}…"
     return short if short.isprintable() and short == short.strip() else repr(short)
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..errors import Note
+from ..pages.sections import Finding
 from ..pages.wording import amount, listed, percent
 from ..planning.label_errors import checks_needed, label_errors
 from ..quality.verdicts import ENOUGH, LEFT_OUT, RELATED
@@ -50,13 +52,13 @@ def number_actions(report: NumberReport) -> list[Action]:
     wide = report.wide
     if len(wide):
         size = report.annotations.labels_per_item[wide]
-        now, after = (
+        error_now, error_after = (
             float(np.sqrt(report.variance[wide] / (factor * size)).mean()) for factor in (1, 2)
         )
         words = (
             f"Have {amount(len(wide), 'item')} answered again, on which answers scatter most: with "
             "twice as many answers, the standard error of their values is expected to fall from "
-            f"{report.form(now)} to {report.form(after)} on average."
+            f"{report.form(error_now)} to {report.form(error_after)} on average."
         )
         steps.append(Action(words, "items"))
     return steps
@@ -64,10 +66,20 @@ def number_actions(report: NumberReport) -> list[Action]:
 
 def data_actions(report: Report | NumberReport) -> list[Action]:
     """Return the remedies of serious problems in the data."""
-    return [
-        Action(f"{one.sentence} {one.remedy[:1].upper()}{one.remedy[1:]}".strip(" .") + ".", "data")
-        for one in report.check.serious
-    ]
+    return [Action(_with_remedy(finding), "data") for finding in report.check.serious]
+
+
+def _with_remedy(finding: Finding) -> str:
+    """Return a finding and what helps, in sentences; a remedy with keywords keeps them."""
+    remedy = finding.remedy
+    if not isinstance(remedy, Note) or not remedy.message.remedies:
+        return f"{finding.sentence} {remedy[:1].upper()}{remedy[1:]}".strip(" .") + "."
+    advice, (words, instead) = remedy.message.what, remedy.message.remedies[0]
+    if advice:
+        sentence = f"{finding.sentence} {advice[:1].upper()}{advice[1:]}"
+        return Note(sentence, remedy=f"{words.rstrip('.')}.", **instead)
+    spelled = words if "{}" in words else f"{{}} {words}"
+    return Note("", remedy=f"{finding.sentence} {spelled.rstrip('.')}.", **instead)
 
 
 def annotator_actions(report: Report | NumberReport) -> list[Action]:
@@ -97,8 +109,8 @@ def annotator_actions(report: Report | NumberReport) -> list[Action]:
         "not settle it.": unsure & checked,
     }
     steps = []
-    for sentence, chosen in templates.items():
-        names = scores.annotations.annotators[worst[chosen[worst]]].tolist()
+    for sentence, selected in templates.items():
+        names = scores.annotations.annotators[worst[selected[worst]]].tolist()
         words = [f"annotator {name}" if name.isdecimal() else name for name in names]
         if names:
             pairs = tuple(zip(words, names, strict=True))
@@ -118,23 +130,24 @@ def _copies(report: Report) -> list[Action]:
 def _labels(report: Report) -> list[Action]:
     """Return whether to stop, to check known items, or to label again."""
     errors, target, unidentifiable = report.errors, report.target, report.result.unidentifiable
-    first = [] if unidentifiable is None else [Action(unidentifiable.remedy, "labels")]
+    steps = [] if unidentifiable is None else [Action(unidentifiable.remedy, "labels")]
     if errors.n_items == 0:
-        return first
+        return steps
     _, low, _ = errors.accuracy
     if report.should_stop:
         of = f" of {amount(errors.n_items, 'item')}" if unidentifiable else ""
         words = f"at least {percent(low)} of the labels{of} are right, the target is {target:.0%}"
-        return [*first, Action(f"Stop here: {words}.", "labels")]
-    steps, again = first, report.to_relabel
-    if len(again):
-        left = report.errors_after
-        fixed = errors.expected - left.expected
-        share = len(again) / errors.n_items
+        return [*steps, Action(f"Stop here: {words}.", "labels")]
+    to_relabel = report.to_relabel
+    if len(to_relabel):
+        errors_left = report.errors_after
+        fixed = errors.expected - errors_left.expected
+        share = len(to_relabel) / errors.n_items
         words = (
-            f"Have {amount(len(again), 'item')} labelled again, the least certain first: they hold "
-            f"about {fixed:.0f} of about {errors.expected:.0f} wrong labels, and about "
-            f"{left.expected:.0f} ({left.low:.0f} to {left.high:.0f}) would be left."
+            f"Have {amount(len(to_relabel), 'item')} labelled again, the least certain first: they "
+            f"hold about {fixed:.0f} of about {errors.expected:.0f} wrong labels, and about "
+            f"{errors_left.expected:.0f} ({errors_left.low:.0f} to {errors_left.high:.0f}) would "
+            "be left."
         )
         if share > _MOST:
             words += f" That is {percent(share)} of the items: plan for more labels per item."
@@ -143,12 +156,14 @@ def _labels(report: Report) -> list[Action]:
         n_checks = checks_needed(target)
         words = f"Check {n_checks} random items against known labels"
         effect = f"without an error among them, {target:.0%} would be reached"
-        found = "they show how many labels really are wrong" if len(again) else effect
-        steps.append(Action(f"{words}: {found}.", "labels"))
-    elif not len(again):
+        effect_of_checks = (
+            "they show how many labels really are wrong" if len(to_relabel) else effect
+        )
+        steps.append(Action(f"{words}: {effect_of_checks}.", "labels"))
+    elif not len(to_relabel):
         words = f"{target:.0%} are probably reached, but this is not certain: check"
-        more = _further_checks(report)
-        how_many = "more random items" if more is None else f"about {more} more random items"
+        n_more = _further_checks(report)
+        how_many = "more random items" if n_more is None else f"about {n_more} more random items"
         steps.append(Action(f"{words} {how_many} against known labels.", "labels"))
     return steps
 

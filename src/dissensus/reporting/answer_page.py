@@ -39,6 +39,16 @@ MEASURES = {
     "option_alpha": "alpha of options, mean",
 }
 _CONFIDENCE = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
+_HEADS = {
+    "excess": "more distant",
+    "distance": "distance to others",
+    "n_marked": "marked by",
+    "n_looked": "looked",
+    "n_answers": "answers",
+    "n": "answers",
+}
+_SET_COLUMNS = ("item", "labels", "confidence", "answers")
+_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
 
 
 def answer_page(report: AnswerReport) -> Page:
@@ -51,15 +61,18 @@ def answer_page(report: AnswerReport) -> Page:
         "annotators": _annotators_figure(report),
         "scores": _scores_figure(report),
     }
-    figures = {name: one for name, one in drawn.items() if one is not None}
+    figures = {name: figure for name, figure in drawn.items() if figure is not None}
     sections = [_data_section(report), _consensus_section(report), _annotators_section(report)]
     if report.evaluation is not None:
-        scores = {SCORES.get(name, name): one for name, one in report.evaluation.scores.items()}
+        scores = {SCORES.get(name, name): score for name, score in report.evaluation.scores.items()}
         panels = [[estimates_table("Scores of the consensus", scores)]]
         sections.insert(2, Section("truth", "Known answers", panels=panels))
     sections.append(_disputed_section(report))
     if agreement is not None:
-        estimates = {MEASURES.get(one.measure, one.measure): one for one in agreement.estimates}
+        estimates = {
+            MEASURES.get(estimate.measure, estimate.measure): estimate
+            for estimate in agreement.estimates
+        }
         table = estimates_table("Measures, intervals over items", estimates)
         words = f"{amount(agreement.n_paired, 'item')} have two answers or more."
         section = Section("agreement", "Agreement", [words], agreement.notes, panels=[[table]])
@@ -67,9 +80,9 @@ def answer_page(report: AnswerReport) -> Page:
     n_rows = len(report.result.items[next(iter(report.result.items))])
     alpha = "–" if agreement is None else formatted(agreement["alpha"].value, ".2f")
     marks = "mark " if isinstance(answers, Marks) else f"{_CONFIDENCE.get(report.kind)} "
-    found = ["found"] * ("found" in report.result.annotators)
+    terms_found = ["found"] * ("found" in report.result.annotators)
     return Page(
-        {
+        facts={
             "annotators": (amount(answers.n_annotators), "annotators"),
             "items": (amount(answers.n_items), "disputed"),
             "answers": (amount(len(answers)), "data"),
@@ -77,9 +90,9 @@ def answer_page(report: AnswerReport) -> Page:
             "alpha": (alpha, "consensus" if agreement is None else "agreement"),
             "disputed items": (amount(len(report.disputed)), "disputed"),
         },
-        sections,
-        figures,
-        {
+        sections=sections,
+        charts=figures,
+        downloads={
             "consensus": Download("the consensus", report.result.items),
             "annotators": Download("annotators", report.scores.annotators),
             "distances": Download(
@@ -91,11 +104,10 @@ def answer_page(report: AnswerReport) -> Page:
                 },
             ),
         },
-        (f"{marks}confidence", "distance", "answer verdicts", *found, "distance alpha"),
-        report.result.method,
-        report.actions,
-        None,
-        "scores" if "scores" in figures else "confidence",
+        terms=(f"{marks}confidence", "distance", "answer verdicts", *terms_found, "distance alpha"),
+        method=report.result.method,
+        actions=report.actions,
+        picture="scores" if "scores" in figures else "confidence",
     )
 
 
@@ -107,11 +119,11 @@ def _data_section(report: AnswerReport) -> Section:
     """Return what was read."""
     reading, size = report.reading, report.answers.labels_per_item
     few, most = int(size.min()), int(size.max())
-    each = f"{few} to {most} answers, {size.mean():.1f} on average"
+    range_words = f"{few} to {most} answers, {size.mean():.1f} on average"
     parts = [
         "" if reading.format in IN_MEMORY else f"The file was read as {reading.format}.",
         f"The answers are {report.kind}.",
-        f"An item has {amount(few, 'answer') if few == most else each}.",
+        f"An item has {amount(few, 'answer') if few == most else range_words}.",
     ]
     return Section("data", "Data", [" ".join(filter(None, parts))], reading.notes)
 
@@ -149,21 +161,10 @@ def _consensus_table(report: AnswerReport) -> SortableTable:
         if name not in ("counts", "group") or (name == "group" and len(np.unique(values)) > 1)
     }
     if isinstance(report.answers, Sets):  # options are in the labels; their columns are too many
-        columns = {name: one for name, one in columns.items() if name in _SET_COLUMNS}
+        columns = {name: column for name, column in columns.items() if name in _SET_COLUMNS}
     noun = report.noun
     caption = f"{amount(len(order), noun, size)}, {words}"
     return SortableTable("consensus-table", caption, columns)
-
-
-_HEADS = {
-    "excess": "more distant",
-    "distance": "distance to others",
-    "n_marked": "marked by",
-    "n_looked": "looked",
-    "n_answers": "answers",
-    "n": "answers",
-}
-_SET_COLUMNS = ("item", "labels", "confidence", "answers")
 
 
 def _column(name: str, values: Array) -> Column:
@@ -171,7 +172,7 @@ def _column(name: str, values: Array) -> Column:
     if values.dtype.kind in "iu":
         return Column(values, "d")
     if values.dtype.kind != "f":
-        texts = [shortened(one) for one in values.tolist()]
+        texts = [shortened(value) for value in values.tolist()]
         return Column(texts, kind="text" if name in ("item", "thing", "label") else "plain")
     return Column(values, percent if name == "confidence" else ".4g")
 
@@ -194,14 +195,14 @@ def _scores_figure(report: AnswerReport) -> Figure | None:
     group = table["group"]
     size = np.bincount(group, table["n"] > 0)
     order = order[np.isfinite(table["score"][order]) & (group[order] == size.argmax())]
-    half, some = _MAX_NAMED // 2, ""
+    half, note = _MAX_NAMED // 2, ""
     if len(order) > _MAX_NAMED:
-        some = f" The {half} best and the {half} worst of {len(order)} are shown."
+        note = f" The {half} best and the {half} worst of {len(order)} are shown."
         order = np.concatenate([order[:half], order[-half:]])
     names = table["thing"][order].tolist()
-    known = {name: table[name][order] for name in ("score", "low", "high") if name in table}
-    has_interval = "low" in known and bool(np.isfinite(known["low"]).any())
-    values = {name: np.round(one, 3) for name, one in known.items()}
+    measures = {name: table[name][order] for name in ("score", "low", "high") if name in table}
+    has_interval = "low" in measures and bool(np.isfinite(measures["low"]).any())
+    values = {name: np.round(column, 3) for name, column in measures.items()}
     rows = as_rows({"thing": table["thing"][order], **values, "n": table["n"][order]})
     x = charts.number("score", "score", scale={"nice": False, "zero": False})
     y = {
@@ -217,26 +218,28 @@ def _scores_figure(report: AnswerReport) -> Figure | None:
     words = "Scores of things with 95% intervals." if has_interval else "Scores of things."
     if np.count_nonzero(size) > 1:
         words += f" They are of the largest of {np.count_nonzero(size)} groups."
-    return Figure("Scores", f"{words}{some}", spec)
+    return Figure("Scores", f"{words}{note}", spec)
 
 
 def _annotators_figure(report: AnswerReport) -> Figure | None:
     """Return the distance of annotators to others: intervals, or a histogram of many."""
     table, verdict = report.scores.annotators, report.scores.verdict
-    known = np.flatnonzero(np.isfinite(table["excess_low"]))
-    if not len(known):
+    has_interval = np.flatnonzero(np.isfinite(table["excess_low"]))
+    if not len(has_interval):
         return None
     kinds = verdict.tolist()
     palette = {FEW: GREY, LIKE_OTHERS: BLUE} | dict.fromkeys(report.judged, RED)
-    palette = {word: tone for word, tone in palette.items() if word in verdict[known].tolist()}
+    palette = {
+        word: tone for word, tone in palette.items() if word in verdict[has_interval].tolist()
+    }
     colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
     counted = [f"{word} {kinds.count(word)}" for word in dict.fromkeys(kinds)]
     words = f"Number of annotators by verdict: {', '.join(counted)}."
     title, axis = "Distance to others, compared with others on the same items", "more distant by"
-    value = table["excess"][known]
-    if len(known) > _MAX_NAMED:
+    value = table["excess"][has_interval]
+    if len(has_interval) > _MAX_NAMED:
         step = np.floor(value * 20 + 1e-9) / 20
-        pairs = Counter(zip(step.tolist(), verdict[known].tolist(), strict=True))
+        pairs = Counter(zip(step.tolist(), verdict[has_interval].tolist(), strict=True))
         rows = [
             {"from": low, "to": round(low + 0.05, 3), "verdict": word, "annotators": count}
             for (low, word), count in sorted(pairs.items())
@@ -246,7 +249,7 @@ def _annotators_figure(report: AnswerReport) -> Figure | None:
         encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
         mark = {"type": "bar", "tooltip": {"content": "data"}}
         return Figure(title, words, charts.chart(rows, height=220, mark=mark, encoding=encoding))
-    order = known[np.argsort(value, kind="stable")]
+    order = has_interval[np.argsort(value, kind="stable")]
     columns = {
         "annotator": table["annotator"][order],
         "answers": table["n_answers"][order],
@@ -267,18 +270,15 @@ def _annotators_figure(report: AnswerReport) -> Figure | None:
     )
 
 
-_SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "left", "ties")
-
-
 def _annotators_section(report: AnswerReport) -> Section:
     """Return annotators, those with a verdict first, then the most distant ones."""
     table, verdict = report.scores.annotators, report.scores.verdict
-    rank = np.array([{LIKE_OTHERS: 1, FEW: 2}.get(one, 0) for one in verdict.tolist()])
-    shown = np.lexsort((-np.nan_to_num(table["excess"], nan=-9.0), rank))
-    shown = shown[table["n_answers"][shown] > 0][:MAX_ANNOTATORS]
+    rank = np.array([{LIKE_OTHERS: 1, FEW: 2}.get(word, 0) for word in verdict.tolist()])
+    rows_listed = np.lexsort((-np.nan_to_num(table["excess"], nan=-9.0), rank))
+    rows_listed = rows_listed[table["n_answers"][rows_listed] > 0][:MAX_ANNOTATORS]
     columns: dict[str, Column] = {}
-    for name, every in table.items():
-        values = every[shown]
+    for name, all_values in table.items():
+        values = all_values[rows_listed]
         if name.endswith(("_low", "_high")) or name in ("n_true", "n_decided"):
             continue
         if name == "annotator":
@@ -291,15 +291,23 @@ def _annotators_section(report: AnswerReport) -> Section:
                 values, percent if share else "z.2f"
             )
             if f"{name}_low" in table:
-                ends = zip(table[f"{name}_low"][shown], table[f"{name}_high"][shown], strict=True)
+                ends = zip(
+                    table[f"{name}_low"][rows_listed],
+                    table[f"{name}_high"][rows_listed],
+                    strict=True,
+                )
                 cells = [_ends(float(low), float(high), share=share) for low, high in ends]
                 columns[f"95% of {name}"] = Column(cells, kind="plain number")
-    evidence = [report.scores.evidence.get(one, "") for one in table["annotator"][shown].tolist()]
-    columns["verdict"] = Column(verdict[shown], kind="verdict")
+    evidence = [
+        report.scores.evidence.get(name, "") for name in table["annotator"][rows_listed].tolist()
+    ]
+    columns["verdict"] = Column(verdict[rows_listed], kind="verdict")
     if any(evidence):
         columns["evidence"] = Column(evidence, kind="plain", classes=["text"] * len(evidence))
-    caption = f"{amount(len(shown), 'annotator', report.answers.n_annotators)}, verdicts first"
-    kinds = [[one] for one in verdict[shown].tolist()]
+    caption = (
+        f"{amount(len(rows_listed), 'annotator', report.answers.n_annotators)}, verdicts first"
+    )
+    kinds = [[word] for word in verdict[rows_listed].tolist()]
     rows = SortableTable("annotator-table", caption, columns, kinds, filter="Verdict")
     text = [
         "Annotators are compared with the consensus and with others on the same items. “More "
@@ -324,8 +332,8 @@ def _disputed_section(report: AnswerReport) -> Section:
         return Section("disputed", title, words)
     panels: list[list[Table | str | Any]] = disputed_panels(report)
     n_shown, n_disputed = len(report.most_disputed), len(report.disputed)
-    these = "This is the item" if n_shown == 1 else f"These are the {n_shown} items"
-    words = [f"{these} whose answers differ most, by their mean distance."]
+    opening = "This is the item" if n_shown == 1 else f"These are the {n_shown} items"
+    words = [f"{opening} whose answers differ most, by their mean distance."]
     if n_disputed:
         words.append(
             f"On {amount(n_disputed, 'item')} of three answers or more, these differ as much as "

@@ -117,7 +117,7 @@ class AnswerReport(PageReport):
     def judged(self) -> dict[str, list[str]]:
         """Names of annotators by verdict, without those who are like others or gave too little."""
         verdict, names = self.scores.verdict, self.answers.annotators
-        words = dict.fromkeys(one for one in verdict.tolist() if one not in (FEW, LIKE_OTHERS))
+        words = dict.fromkeys(word for word in verdict.tolist() if word not in (FEW, LIKE_OTHERS))
         return {word: names[verdict == word].tolist() for word in words}
 
     @cached_property
@@ -141,8 +141,8 @@ class AnswerReport(PageReport):
         if not isinstance(answers, Spans):
             return False
         size = np.array([len(self.texts.get(name, "").split()) for name in answers.items.tolist()])
-        known = np.array([name in self.texts for name in answers.items.tolist()], dtype=bool)
-        marked = known[answers.mark_item]
+        has_text = np.array([name in self.texts for name in answers.items.tolist()], dtype=bool)
+        marked = has_text[answers.mark_item]
         end = answers.place[marked, 1]
         return bool(len(end)) and bool((end <= size[answers.mark_item][marked]).all())
 
@@ -157,7 +157,7 @@ class AnswerReport(PageReport):
             "name": self.name,
             "kind": self.kind,
             "sentences": self.sentences,
-            "actions": [one.sentence for one in self.actions],
+            "actions": [action.sentence for action in self.actions],
             "method": self.result.method,
             "n_items": answers.n_items,
             "n_annotators": answers.n_annotators,
@@ -223,37 +223,37 @@ def report_answers(
     answers = reading.answers
     if len(answers) == 0:
         raise DataError("there are no answers to report on")
-    shown: dict[str, str] = {}
+    item_texts: dict[str, str] = {}
     if texts is not None:
-        shown = dict(read_texts(str(texts), show).select("item", "text").iter_rows())
+        item_texts = dict(read_texts(str(texts), show).select("item", "text").iter_rows())
         folder = Path(texts).parent
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _completed, _total: None)
     result = consensus(answers, method, gold=gold, seed=seed)
     progress(1, _STEPS)
     scores = identify_on_answers(answers, result)
     progress(2, _STEPS)
-    several = bool((answers.labels_per_item > 1).any())
-    agreement = agree_on_answers(answers, seed=seed) if several else None
+    has_pairs = bool((answers.labels_per_item > 1).any())
+    agreement = agree_on_answers(answers, seed=seed) if has_pairs else None
     progress(3, _STEPS)
     evaluation = None if truth is None else _scored(result, truth, seed)
     progress(4, _STEPS)
     judged, n_changed = ~np.isin(scores.verdict, as_names([FEW, LIKE_OTHERS])), None
     if judged.any() and not judged.all():
-        kept = answers.keep(~judged[answers.annotator])
-        n_changed = _n_changed(result, consensus(kept, method, gold=gold, seed=seed))
+        remaining = answers.keep(~judged[answers.annotator])
+        n_changed = _n_changed(result, consensus(remaining, method, gold=gold, seed=seed))
     progress(5, _STEPS)
     return AnswerReport(
-        name or answers.kind,
-        reading,
-        result,
-        agreement,
-        Distances.of(answers).by_item(answers),
-        scores,
-        evaluation,
-        n_changed,
-        shown,
-        seed,
-        folder,
+        name=name or answers.kind,
+        reading=reading,
+        result=result,
+        agreement=agreement,
+        distance=Distances.of(answers).by_item(answers),
+        scores=scores,
+        evaluation=evaluation,
+        n_changed=n_changed,
+        texts=item_texts,
+        seed=seed,
+        folder=folder,
     )
 
 
@@ -261,8 +261,8 @@ def _scored(result: Consensus, truth: Any, seed: int) -> Evaluation:
     """Return scores against known answers, or against known scores of things."""
     predicted: Any = result.consensus
     if isinstance(truth, Mapping) and result.kind == "rankings":
-        things, score = (result.items[name].tolist() for name in ("thing", "score"))
-        predicted = dict(zip(things, score, strict=True))
+        names, score = (result.items[name].tolist() for name in ("thing", "score"))
+        predicted = dict(zip(names, score, strict=True))
     return evaluate_answers(predicted, truth, seed=seed)
 
 
@@ -270,5 +270,5 @@ def _n_changed(before: Consensus, after: Consensus) -> int:
     """Return on how many items, or for how many things, two results differ."""
     if before.kind == "rankings":
         return int((before.items["rank"] != after.items["rank"]).sum())
-    both, first, second = joined(before.consensus, after.consensus)
-    return int((both.distance(first, second) > _CHANGED).sum())
+    answers, first, second = joined(before.consensus, after.consensus)
+    return int((answers.distance(first, second) > _CHANGED).sum())

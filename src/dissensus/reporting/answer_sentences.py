@@ -21,6 +21,7 @@ from ..answers.masks import Masks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
 from ..answers.texts import Texts
+from ..errors import Note
 from ..metrics import in_words
 from ..pages.sections import CONFIDENT
 from ..pages.wording import amount, listed, percent
@@ -45,14 +46,22 @@ SCORES = {
     "jaccard": "Jaccard index",
     "exact": "exactly equal",
 }
+_VERDICTS = {  # what one such annotator does, and several; what to do
+    "careless": ("often answers carelessly", "often answer carelessly"),
+    "misses marks": ("misses much of what others mark", "miss much of what others mark"),
+    "misses options": ("misses many options", "miss many options"),
+    "spurious marks": ("often marks what others do not", "often mark what others do not"),
+    "one side": ("nearly always prefers one side", "nearly always prefer one side"),
+    "far from the others": ("is far from the others", "are far from the others"),
+}
 
 
 def answer_opening(report: AnswerReport) -> list[str]:
     """Return what a reader should know first: answers, consensus, agreement and annotators."""
     answers = report.answers
-    each = len(answers) / max(answers.n_items, 1)
+    answers_each = len(answers) / max(answers.n_items, 1)
     return [
-        f"{volume(answers, 'answer')}, {each:.1f} each on average.",
+        f"{volume(answers, 'answer')}, {answers_each:.1f} each on average.",
         _content(report),
         *_consensus(report),
         _agreement(report),
@@ -63,27 +72,27 @@ def answer_opening(report: AnswerReport) -> list[str]:
 def _content(report: AnswerReport) -> str:
     """Return what the answers hold, and how many are empty."""
     answers: Any = report.answers
-    what, none = "", "empty"
+    content, none = "", "empty"
     if isinstance(answers, Marks):
         labels = f" with {amount(len(answers.classes), 'label')}" if answers.labelled else ""
-        what = f"They hold {amount(answers.n_elements, report.noun)}{labels}"
+        content = f"They hold {amount(answers.n_elements, report.noun)}{labels}"
         none = "empty: annotators looked and marked nothing"
     elif isinstance(answers, Sets):
         mean = answers.n_elements / len(answers)
-        what = f"They choose {mean:.1f} of {amount(answers.n_options, 'option')} on average"
+        content = f"They choose {mean:.1f} of {amount(answers.n_options, 'option')} on average"
         none = "empty: they choose no option"
     elif isinstance(answers, Rankings):
         tied = float((answers.pairs().outcome == 2).mean()) if answers.n_elements else 0.0
         mean = answers.n_elements / len(answers)
-        what = f"They rank {amount(answers.n_things, 'thing')}, {mean:.1f} at a time"
-        what += f"; {percent(tied)} of the pairs are ties" if tied else ""
+        content = f"They rank {amount(answers.n_things, 'thing')}, {mean:.1f} at a time"
+        content += f"; {percent(tied)} of the pairs are ties" if tied else ""
     elif isinstance(answers, Masks):
-        what = f"A mask has {amount(round(float(answers.area.mean())), 'pixel')} on average"
+        content = f"A mask has {amount(round(float(answers.area.mean())), 'pixel')} on average"
     elif isinstance(answers, Texts):
         size, unit = float(answers.tokens.sizes.mean()), answers.tokens.unit
-        what = f"A text has {size:.1f} {unit}s on average"
+        content = f"A text has {size:.1f} {unit}s on average"
     share = float(answers.empty.mean())
-    return f"{what}; {percent(share)} of the answers are {none}." if share else f"{what}."
+    return f"{content}; {percent(share)} of the answers are {none}." if share else f"{content}."
 
 
 def _consensus(report: AnswerReport) -> list[str]:
@@ -108,7 +117,11 @@ def _consensus(report: AnswerReport) -> list[str]:
         sentences = [f"{masks if isinstance(answers, Masks) else texts}."]
     evaluation = report.evaluation
     if evaluation is not None:
-        name, score = next((n, one) for n, one in evaluation.scores.items() if one is not None)
+        name, score = next(
+            (measure, estimate)
+            for measure, estimate in evaluation.scores.items()
+            if estimate is not None
+        )
         sentences.append(
             f"Compared with {amount(evaluation.n_scored, 'known answer')}, "
             f"{SCORES.get(name, name)} is {score.value:.2f} ({score.low:.2f} to {score.high:.2f})."
@@ -161,16 +174,6 @@ def _agreement(report: AnswerReport) -> str:
     )
 
 
-_VERDICTS = {  # what one such annotator does, and several; what to do
-    "careless": ("often answers carelessly", "often answer carelessly"),
-    "misses marks": ("misses much of what others mark", "miss much of what others mark"),
-    "misses options": ("misses many options", "miss many options"),
-    "spurious marks": ("often marks what others do not", "often mark what others do not"),
-    "one side": ("nearly always prefers one side", "nearly always prefer one side"),
-    "far from the others": ("is far from the others", "are far from the others"),
-}
-
-
 def _annotators(report: AnswerReport) -> list[str]:
     """Return who stands out, as far as there is evidence."""
     n_annotators = report.answers.n_annotators
@@ -179,11 +182,13 @@ def _annotators(report: AnswerReport) -> list[str]:
         return ["No annotator gave enough answers to be judged."]
     sentences = []
     for verdict, people in report.judged.items():
-        one, several = _VERDICTS[verdict]
-        who = f"1 annotator {one}" if len(people) == 1 else f"{len(people)} annotators {several}"
-        sentences.append(f"{who}: {listed(people)}.")
-    some = f" ({amount(few, 'annotator')} gave too few answers to say)" if few else ""
-    return sentences or [f"No annotator clearly stands out{some}."]
+        singular, plural = _VERDICTS[verdict]
+        subject = (
+            f"1 annotator {singular}" if len(people) == 1 else f"{len(people)} annotators {plural}"
+        )
+        sentences.append(f"{subject}: {listed(people)}.")
+    too_few = f" ({amount(few, 'annotator')} gave too few answers to say)" if few else ""
+    return sentences or [f"No annotator clearly stands out{too_few}."]
 
 
 def answer_actions(report: AnswerReport) -> list[Action]:
@@ -200,9 +205,9 @@ def answer_actions(report: AnswerReport) -> list[Action]:
     if isinstance(answers, Marks) and not answers.empty.any():
         words = (
             "No answer is empty. If annotators also looked at items and marked nothing, add these "
-            "answers (`--assigned`): without them misses look rarer than they are."
+            "answers (`{}`): without them misses look rarer than they are."
         )
-        steps.append(Action(words, "data"))
+        steps.append(Action(Note("", remedy=words, assigned=...), "data"))
     steps += _people(report)
     if len(report.disputed):
         words = (
@@ -246,8 +251,8 @@ def _uncertain(report: AnswerReport) -> list[Action]:
             steps.append(Action(f"{words}.", "consensus"))
         unclear = unclear_neighbours(report)
         if unclear:
-            one = "1 thing is" if unclear == 1 else f"{amount(unclear, 'thing')} are"
-            words = f"{one} not clearly better than the next one, by their intervals"
+            unclear_things = "1 thing is" if unclear == 1 else f"{amount(unclear, 'thing')} are"
+            words = f"{unclear_things} not clearly better than the next one, by their intervals"
             steps.append(Action(f"{words}: compare such pairs again if their order matters.",
                                 "consensus"))  # fmt: skip
         return steps

@@ -39,8 +39,10 @@ _SCORES = {
 def class_page(report: Report) -> Page:
     """Return what the page shows."""
     annotations = report.annotations
-    labels, given = report.result.labels, annotations.classes[annotations.label]
-    annotators, annotator_details = annotator_table(report, lone_labels(report), labels, given)
+    labels, label_names = report.result.labels, annotations.classes[annotations.label]
+    annotators, annotator_details = annotator_table(
+        report, lone_labels(report), labels, label_names
+    )
     items, item_details, names = class_items(report)
     files = downloads(report)
     samples = list(report.samples)
@@ -69,15 +71,15 @@ def class_page(report: Report) -> Page:
     ]
     if report.evaluation is not None:
         scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
-        known = estimates_table("Scores against known labels", scores)
-        panels: list[list[Table | str]] = [[known, "calibration"]]
+        scores_table = estimates_table("Scores against known labels", scores)
+        panels: list[list[Table | str]] = [[scores_table, "calibration"]]
         sections.insert(2, Section("truth", "Known labels", panels=panels))
     if report.judging is not None:
         sections.insert(-1, judging_section(report.judging))
     if report.predictions is not None:
         sections.insert(-1, report.predictions.section())
     return Page(
-        {
+        facts={
             "annotators": (amount(annotations.n_annotators), "annotators"),
             "items": (amount(annotations.n_items), "items"),
             "labels": (amount(len(annotations)), "labels"),
@@ -85,15 +87,15 @@ def class_page(report: Report) -> Page:
             "alpha": (formatted(report.agreement["alpha"].value, ".2f"), "agreement"),
             "to label again": (amount(len(report.to_relabel)), "items"),
         },
-        sections,
-        report.charts,
-        files,
-        ("confidence", *["within"] * (annotations.scale == "ordinal"), *TERMS),
-        report.result.method,
-        report.actions,
-        samples,
-        "classes",
-        {
+        sections=sections,
+        charts=report.charts,
+        downloads=files,
+        terms=("confidence", *["within"] * (annotations.scale == "ordinal"), *TERMS),
+        method=report.result.method,
+        actions=report.actions,
+        samples=samples,
+        picture="classes",
+        data={
             "noun": "label",
             "alone": "Labels that nobody else gave",
             "classes": annotations.classes.tolist(),
@@ -105,7 +107,7 @@ def class_page(report: Report) -> Page:
 
 
 def annotators_section(
-    table: SortableTable, more: Sequence[str] = (), subsections: Sequence[Section] = ()
+    table: SortableTable, sentences: Sequence[str] = (), subsections: Sequence[Section] = ()
 ) -> Section:
     """Return the section on annotators."""
     text = [
@@ -113,7 +115,7 @@ def annotators_section(
         "themselves. “Follows” is the correlation of their answers with these (0: they ignore the "
         "items, 1: they follow them exactly); verdicts rest on it, not on how often somebody "
         "agrees. Click a name for the evidence.",
-        *more,
+        *sentences,
     ]
     return Section(
         "annotators",
@@ -129,8 +131,8 @@ def _copies(report: Report) -> list[Section]:
     """Return a subsection on pairs who may have copied, if there are any."""
     copies = report.annotator_scores.copies
     rows = [
-        (one.one, one.other, str(one.common), str(one.equal), f"{one.expected:.0f}")
-        for one in ([] if copies is None else copies.pairs[:_MAX_COPIES])
+        (pair.one, pair.other, str(pair.common), str(pair.equal), f"{pair.expected:.0f}")
+        for pair in ([] if copies is None else copies.pairs[:_MAX_COPIES])
     ]
     text = (
         "These pairs give equal labels, above all equal errors, more often than two people who "
@@ -144,14 +146,14 @@ def _copies(report: Report) -> list[Section]:
 def data_section(report: Report | NumberReport) -> Section:
     """Return what was read, and the findings of the check."""
     reading, size = report.reading, report.check.labels_per_item
-    others = [name for name in reading.questions if name != reading.question]
-    what = "label" if report.noun == "label" else "answer"
-    each = f"{size.least} to {size.most} {what}s, {size.mean:.1f} on average"
+    other_questions = [name for name in reading.questions if name != reading.question]
+    noun = "label" if report.noun == "label" else "answer"
+    range_words = f"{size.least} to {size.most} {noun}s, {size.mean:.1f} on average"
     parts = (
         f"The file was read as {reading.format}." if reading.format not in IN_MEMORY else "",
         f"The question is {reading.question}." if reading.question else "",
-        f"There are also: {', '.join(others)}." if others else "",
-        f"An item has {amount(size.least, what) if size.least == size.most else each}.",
+        f"There are also: {', '.join(other_questions)}." if other_questions else "",
+        f"An item has {amount(size.least, noun) if size.least == size.most else range_words}.",
     )
     text = [" ".join(filter(None, parts))]
     return Section("data", "Data", text, reading.notes, report.check.findings)
@@ -191,14 +193,14 @@ def _camps(report: Report) -> list[Section]:
     classes, items = camps.classes.tolist(), camps.items
     rows = [
         (
-            items[one.item],
-            *([shortened(report.texts.get(items[one.item]))] if report.texts else []),
+            items[dividing.item],
+            *([shortened(report.texts.get(items[dividing.item]))] if report.texts else []),
             *(
-                ", ".join(f"{x:.0%} “{name}”" for name, x in zip(classes, each, strict=True) if x)
-                for each in one.shares
+                ", ".join(f"{x:.0%} “{name}”" for name, x in zip(classes, shares, strict=True) if x)
+                for shares in dividing.shares
             ),
         )
-        for one in camps.dividing[:_MAX_DIVIDING]
+        for dividing in camps.dividing[:_MAX_DIVIDING]
     ]
     text_head = ["text"] if report.texts else []
     camp_heads = [f"camp of {names[0]} and {len(names) - 1} more" for names in camps.members]
@@ -212,14 +214,18 @@ def _groups(report: Report) -> list[Section]:
     """Return a subsection on groups of annotators that were given, if there are any."""
     if report.groups is None:
         return []
-    found = [(column.column, one) for column in report.groups.columns for one in column.labels]
-    surest = sorted(found, key=lambda pair: pair[1].p_value)[:_MAX_GROUPS]
+    differences = [
+        (column.column, difference)
+        for column in report.groups.columns
+        for difference in column.labels
+    ]
+    surest = sorted(differences, key=lambda pair: pair[1].p_value)[:_MAX_GROUPS]
     rows = [
         (
-            *(column, one.group, one.label, f"{100 * one.difference:+z.1f}"),
-            interval(100 * one.low, 100 * one.high, "+z.1f"),
+            *(column, difference.group, difference.label, f"{100 * difference.difference:+z.1f}"),
+            interval(100 * difference.low, 100 * difference.high, "+z.1f"),
         )
-        for column, one in surest
+        for column, difference in surest
     ]
     heads = ["column", "group", "label", "points more often", "95% interval"]
     caption = "Labels of groups, compared with others on the same items, the surest first"
@@ -232,15 +238,17 @@ def _agreement_section(report: Report) -> Section:
     """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
     names = _MEASURES | {"percent": _IN_PART} if agreement.scale != "nominal" else _MEASURES
-    estimates = {names.get(one.measure, one.measure): one for one in agreement.estimates}
+    estimates = {
+        names.get(estimate.measure, estimate.measure): estimate for estimate in agreement.estimates
+    }
     tables: list[Table | str] = [estimates_table("Coefficients, intervals over items", estimates)]
     if agreement.by == "class" and report.annotations.n_classes > 2:
         heads = ["class", "labels", "alpha", "interval"]
         by_class = [
-            (one.name, str(one.n_labels), *with_interval(estimate))
-            for one in agreement.parts
-            if isinstance(one, ClassAgreement)
-            for estimate in one.estimates
+            (part.name, str(part.n_labels), *with_interval(estimate))
+            for part in agreement.parts
+            if isinstance(part, ClassAgreement)
+            for estimate in part.estimates
             if estimate.measure == "alpha"
         ]
         tables.append(Table("Every class against the rest", heads, by_class))

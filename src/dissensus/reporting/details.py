@@ -38,21 +38,21 @@ def class_items(report: Report) -> tuple[SortableTable, list[dict[str, Any]], li
     order = np.argsort(report.certainty, kind="stable")
     order = order[annotations.labels_per_item[order] > 0]
     wrong = report.is_wrong
-    shown = np.concatenate([order[:MAX_ITEMS], order[MAX_ITEMS:][wrong[order[MAX_ITEMS:]]]])
+    listed_items = np.concatenate([order[:MAX_ITEMS], order[MAX_ITEMS:][wrong[order[MAX_ITEMS:]]]])
     ordered = annotations.scale == "ordinal"
-    votes = [votes_of(annotations, item) for item in shown.tolist()]
-    cause, certainty = report.cause[shown].tolist(), report.certainty[shown]
-    posterior = result.probabilities[shown]
+    votes = [votes_of(annotations, item) for item in listed_items.tolist()]
+    cause, certainty = report.cause[listed_items].tolist(), report.certainty[listed_items]
+    posterior = result.probabilities[listed_items]
     common = np.argsort(-posterior, axis=1, kind="stable")[:, :_MAX_SHOWN]
     share = np.take_along_axis(posterior, common, axis=1).round(4)
     within = " within one step" if ordered else ""
-    split = annotations.votes()[shown]
+    split = annotations.votes()[listed_items]
     most = split.argmax(axis=1)
-    outvoted = (most != result.label[shown]) & (2 * split.max(axis=1) > split.sum(axis=1))
+    outvoted = (most != result.label[listed_items]) & (2 * split.max(axis=1) > split.sum(axis=1))
     kinds = [
         [why, *["most votes are for another label"] * beaten, *[DIFFERS] * differs]
         for why, beaten, differs in zip(
-            cause, outvoted.tolist(), wrong[shown].tolist(), strict=True
+            cause, outvoted.tolist(), wrong[listed_items].tolist(), strict=True
         )
     ]
     details: dict[str, list[Any]] = {
@@ -66,22 +66,24 @@ def class_items(report: Report) -> tuple[SortableTable, list[dict[str, Any]], li
             for x, why in zip(certainty.tolist(), cause, strict=True)
         ],
         "posterior": [
-            list(zip(*both, strict=True))
-            for both in zip(annotations.classes[common].tolist(), share.tolist(), strict=True)
+            list(zip(*class_shares, strict=True))
+            for class_shares in zip(
+                annotations.classes[common].tolist(), share.tolist(), strict=True
+            )
         ],
     }
     columns = {
         "within one step" if ordered else "confidence": Column(certainty, percent),
-        "labels": Column(annotations.labels_per_item[shown], "d"),
+        "labels": Column(annotations.labels_per_item[listed_items], "d"),
         "votes": Column(votes, kind="plain"),
         "why": Column(cause),
     }
-    label = Column([one or "undecided" for one in result.labels[shown]])
-    given = annotations.label
+    label = Column([name or "undecided" for name in result.labels[listed_items]])
+    labels = annotations.label
     return item_table(
         report,
-        shown,
-        answers=given,
+        listed_items,
+        answers=labels,
         label=label,
         columns=columns,
         details=details,
@@ -128,8 +130,8 @@ def _listing(report: Report, items: Integers) -> dict[str, Any]:
 
 def votes_of(annotations: Annotations, item: int) -> str:
     """Return how often every label was given to an item, the most frequent first."""
-    given = annotations.label[annotations.index[item] : annotations.index[item + 1]]
-    counts = np.bincount(given)
+    labels = annotations.label[annotations.index[item] : annotations.index[item + 1]]
+    counts = np.bincount(labels)
     most = np.argsort(-counts, kind="stable").tolist()
     shares = [f"{counts[k]} × {annotations.classes[k]}" for k in most if counts[k]]
     return ", ".join(shares[:6]) + " …" * (len(shares) > 6)

@@ -80,12 +80,13 @@ def disputed_panels(report: AnswerReport) -> list[list[Any]]:
     for item in report.most_disputed.tolist():
         answers, agreed = report.answers, report.result.consensus
         first, last = int(answers.index[item]), int(answers.index[item + 1])
-        known = int(agreed.index[item]) if agreed.index[item + 1] > agreed.index[item] else None
-        shown = DisputedItem(report, item, np.arange(first, min(last, first + _MOST)), known)
+        start, end = agreed.index[item : item + 2].tolist()
+        rows = np.arange(first, min(last, first + _MOST))
+        disputed = DisputedItem(report, item, rows, start if end > start else None)
         words = f"{amount(last - first, 'answer')}, mean distance {report.distance[item]:.2f}."
         if last - first > _MOST:
             words += f" The first {_MOST} are shown."
-        panels.append([draw(shown, str(answers.items[item]), words)])
+        panels.append([draw(disputed, str(answers.items[item]), words)])
     return panels
 
 
@@ -112,7 +113,7 @@ def _picture(
     frame: Sequence[float], shapes: Iterable[Markup], picture: Picture | None, label: str
 ) -> Markup:
     """Return shapes in a frame of x, y, width and height, over the image if there is one."""
-    x, y, width, height = (float(one) for one in frame)
+    x, y, width, height = map(float, frame)
     below = Markup("")
     if picture is not None:
         below = Markup('<image href="{}" width="{}" height="{}"/>').format(
@@ -121,11 +122,10 @@ def _picture(
     rect = Markup('<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>').format(
         *map(_short, (x, y, width, height))
     )
-    box = " ".join(_short(one) for one in (x, y, width, height))
-    return Markup(
+    head = Markup(
         '<svg class="drawn" viewBox="{}" role="img" aria-label="{}" style="aspect-ratio:{}/{}">'
-        "{}{}{}</svg>"
-    ).format(box, label, _short(width), _short(height), below, rect, Markup("").join(shapes))
+    ).format(" ".join(map(_short, (x, y, width, height))), label, _short(width), _short(height))
+    return head + below + rect + Markup("").join(shapes) + Markup("</svg>")
 
 
 def _short(value: float) -> str:
@@ -140,34 +140,36 @@ def _frame(low: Floats, high: Floats) -> tuple[float, float, float, float]:
     return (*(low - margin).tolist(), *(size + 2 * margin).tolist())
 
 
-def _marks_in_image(shown: DisputedItem, title: str, words: str) -> Drawing:
+def _marks_in_image(disputed: DisputedItem, title: str, words: str) -> Drawing:
     """Return boxes or points of everybody, over the image or on a frame of their extent."""
-    answers: Marks = shown.answers
-    picture = item_picture(shown.text, shown.report.folder)
+    answers: Marks = disputed.answers
+    picture = item_picture(disputed.text, disputed.report.folder)
     layers: list[tuple[Any, int, str, str]] = []  # answers, row, classes, name
-    names = shown.names
-    for position, row in enumerate(shown.rows.tolist()):
+    names = disputed.names
+    for position, row in enumerate(disputed.rows.tolist()):
         layers.append((answers, row, _colour(position), names[position]))
-    if shown.consensus is not None:
-        layers.append((shown.agreed, shown.consensus, "halo", CONSENSUS))
-        layers.append((shown.agreed, shown.consensus, "agreed", CONSENSUS))
-    given = [one.place[one.starts[row] : one.starts[row + 1]] for one, row, _, _ in layers]
-    corners = answers.corners(np.vstack(given)).reshape(-1, 2)
+    if disputed.consensus is not None:
+        layers.append((disputed.agreed, disputed.consensus, "halo", CONSENSUS))
+        layers.append((disputed.agreed, disputed.consensus, "agreed", CONSENSUS))
+    places = [
+        source.place[source.starts[row] : source.starts[row + 1]] for source, row, _, _ in layers
+    ]
+    corners = answers.corners(np.vstack(places)).reshape(-1, 2)
     if picture is not None:
         corners = np.vstack([corners, [[0, 0], [picture.width, picture.height]]])
         frame: Any = (0, 0, picture.width, picture.height)
         inside = (corners >= 0).all() and (corners.max(axis=0) <= frame[2:]).all()
         frame = frame if inside else _frame(corners.min(axis=0), corners.max(axis=0))
-    elif isinstance(answers, Points) and np.isfinite(answers.size[shown.item]).all():
-        frame = (0, 0, *answers.size[shown.item].tolist())
+    elif isinstance(answers, Points) and np.isfinite(answers.size[disputed.item]).all():
+        frame = (0, 0, *answers.size[disputed.item].tolist())
     elif len(corners):
         frame = _frame(corners.min(axis=0), corners.max(axis=0))
     else:
         return Drawing(title, f"{words} Nobody marked anything.", Markup(""))
     radius = max(frame[2], frame[3]) / 120
     shapes = []
-    for (one, row, classes, name), place in zip(layers, given, strict=True):
-        labels = one.classes[one.label[one.starts[row] : one.starts[row + 1]]].tolist()
+    for (source, row, classes, name), place in zip(layers, places, strict=True):
+        labels = source.classes[source.label[source.starts[row] : source.starts[row + 1]]].tolist()
         for at, label in zip(place.tolist(), labels, strict=True):
             tip = f"{name}: {label}" if label else name
             shapes.append(_shape(at, classes, tip, radius))
@@ -175,7 +177,7 @@ def _marks_in_image(shown: DisputedItem, title: str, words: str) -> Drawing:
         (x, y, width, height) = frame
         words += f" From x {x:.0f} to {x + width:.0f}, y {y:.0f} to {y + height:.0f}."
     drawn = _picture(frame, shapes, picture, f"{answers.kind} of all annotators")
-    legend = _legend(names, agreed=shown.consensus is not None)
+    legend = _legend(names, agreed=disputed.consensus is not None)
     return Drawing(title, words, drawn + legend)
 
 
@@ -191,25 +193,25 @@ def _shape(place: list[float], classes: str, tip: str, radius: float) -> Markup:
     )
 
 
-def _masks(shown: DisputedItem, title: str, words: str) -> Drawing:
+def _masks(disputed: DisputedItem, title: str, words: str) -> Drawing:
     """Return the contours of everybody's masks, around the pixels that anybody marked."""
-    answers: Masks = shown.answers
-    masks = [answers.pixels(row) for row in shown.rows.tolist()]
+    answers: Masks = disputed.answers
+    masks = [answers.pixels(row) for row in disputed.rows.tolist()]
     layers = [(mask, _colour(position)) for position, mask in enumerate(masks)]
-    if shown.consensus is not None:
-        agreed = shown.agreed.pixels(shown.consensus)
+    if disputed.consensus is not None:
+        agreed = disputed.agreed.pixels(disputed.consensus)
         layers += [(agreed, "halo"), (agreed, "agreed")]
     either = np.any([mask for mask, _ in layers], axis=0)
     if not either.any():
         return Drawing(title, f"{words} Nobody marked anything.", Markup(""))
-    picture = item_picture(shown.text, shown.report.folder)
+    picture = item_picture(disputed.text, disputed.report.folder)
     height, width = either.shape
     rows, columns = np.flatnonzero(either.any(axis=1)), np.flatnonzero(either.any(axis=0))
     frame: Any = (0, 0, width, height)
     if picture is None:
         low = np.array([columns[0], rows[0]], dtype=float)
         frame = _frame(low, np.array([columns[-1] + 1, rows[-1] + 1], dtype=float))
-    names = [*shown.names, CONSENSUS, CONSENSUS]
+    names = [*disputed.names, CONSENSUS, CONSENSUS]
     shapes = [
         Markup('<path class="{}" d="{}"><title>{}</title></path>').format(
             classes, contour(mask), names[position]
@@ -218,7 +220,9 @@ def _masks(shown: DisputedItem, title: str, words: str) -> Drawing:
     ]
     words += f" The image has {width} × {height} pixels."
     drawn = _picture(frame, shapes, picture, "masks of all annotators")
-    return Drawing(title, words, drawn + _legend(shown.names, agreed=shown.consensus is not None))
+    return Drawing(
+        title, words, drawn + _legend(disputed.names, agreed=disputed.consensus is not None)
+    )
 
 
 def contour(mask: npt.NDArray[np.bool_]) -> str:
@@ -237,44 +241,45 @@ def contour(mask: npt.NDArray[np.bool_]) -> str:
         stop = np.nonzero(change == -1)[1]
         ends = zip((where * step).tolist(), ((start - 1) * step).tolist(), strict=True)
         for (at, begin), end in zip(ends, ((stop - 1) * step).tolist(), strict=True):
-            first = f"{begin} {at}" if letter == "H" else f"{at} {begin}"
-            parts.append(f"M{first}{letter}{end}")
+            start_point = f"{begin} {at}" if letter == "H" else f"{at} {begin}"
+            parts.append(f"M{start_point}{letter}{end}")
     return "".join(parts)
 
 
-def _spans(shown: DisputedItem, title: str, words: str) -> Drawing:
+def _spans(disputed: DisputedItem, title: str, words: str) -> Drawing:
     """Return the text once for everybody, with their spans; without it, a line of positions."""
-    answers: Spans = shown.answers
+    answers: Spans = disputed.answers
     rows = [
-        (name, answers, row) for name, row in zip(shown.names, shown.rows.tolist(), strict=True)
+        (name, answers, row)
+        for name, row in zip(disputed.names, disputed.rows.tolist(), strict=True)
     ]
-    if shown.consensus is not None:
-        rows.insert(0, (CONSENSUS, shown.agreed, shown.consensus))
+    if disputed.consensus is not None:
+        rows.insert(0, (CONSENSUS, disputed.agreed, disputed.consensus))
     spans = [
         [
             (int(start), int(end), int(label))
             for (start, end), label in zip(
-                one.place[one.starts[row] : one.starts[row + 1]].tolist(),
-                one.label[one.starts[row] : one.starts[row + 1]].tolist(),
+                source.place[source.starts[row] : source.starts[row + 1]].tolist(),
+                source.label[source.starts[row] : source.starts[row + 1]].tolist(),
                 strict=True,
             )
         ]
-        for _, one, row in rows
+        for _, source, row in rows
     ]
-    flat = [span for several in spans for span in several]
+    flat = [span for row_spans in spans for span in row_spans]
     if not flat:
         return Drawing(title, f"{words} Nobody marked anything.", Markup(""))
-    text = shown.text
+    text = disputed.text
     if text is not None:
-        spans = [_characters(text, several, shown.report.tokens) for several in spans]
-        flat = [span for several in spans for span in several]
+        spans = [_characters(text, row_spans, disputed.report.tokens) for row_spans in spans]
+        flat = [span for row_spans in spans for span in row_spans]
         low = max(min(start for start, _, _ in flat) - _CONTEXT, 0)
         high = min(max(end for _, end, _ in flat) + _CONTEXT, len(text), low + _LONG)
-        lanes = [_marked_text(text, several, answers, low, high) for several in spans]
+        lanes = [_marked_text(text, row_spans, answers, low=low, high=high) for row_spans in spans]
     else:
         last = max(end for _, end, _ in flat)
         first = min(start for start, _, _ in flat)
-        lanes = [_bars(several, answers, first, last) for several in spans]
+        lanes = [_bars(row_spans, answers, first, last) for row_spans in spans]
         words += f" Positions {first} to {last}."
     return Drawing(title, words, _lanes([name for name, _, _ in rows], lanes))
 
@@ -296,7 +301,7 @@ def _characters(
     """Return spans in characters, where they are given in tokens."""
     if not tokens:
         return [(min(a, len(text)), min(b, len(text)), label) for a, b, label in spans]
-    at = [found.span() for found in re.finditer(r"\S+", text)]
+    at = [token.span() for token in re.finditer(r"\S+", text)]
     return [
         (at[start][0], at[min(end, len(at)) - 1][1], label)
         for start, end, label in spans
@@ -305,7 +310,7 @@ def _characters(
 
 
 def _marked_text(
-    text: str, spans: list[tuple[int, int, int]], answers: Spans, low: int, high: int
+    text: str, spans: list[tuple[int, int, int]], answers: Spans, *, low: int, high: int
 ) -> Markup:
     """Return a part of a text with spans and their labels in it."""
     inside = [(max(a, low), min(b, high), label) for a, b, label in spans if a < high and b > low]
@@ -343,27 +348,30 @@ def _bars(spans: list[tuple[int, int, int]], answers: Spans, first: int, last: i
     return Markup('<span class="line">{}</span>').format(Markup("").join(bars))
 
 
-def _texts(shown: DisputedItem, title: str, words: str) -> Drawing:
+def _texts(disputed: DisputedItem, title: str, words: str) -> Drawing:
     """Return transcripts word by word with the votes in every slot, other texts as they are."""
-    answers: Texts = shown.answers
-    agreed = "" if shown.consensus is None else str(shown.agreed.text[shown.consensus])
-    if not shown.report.result.method.startswith("rover"):
-        names = [CONSENSUS, *shown.names]
-        lanes = [Markup("{}").format(one) for one in (agreed, *answers.text[shown.rows].tolist())]
+    answers: Texts = disputed.answers
+    agreed = "" if disputed.consensus is None else str(disputed.agreed.text[disputed.consensus])
+    if not disputed.report.result.method.startswith("rover"):
+        names = [CONSENSUS, *disputed.names]
+        lanes = [
+            Markup("{}").format(transcript)
+            for transcript in (agreed, *answers.text[disputed.rows].tolist())
+        ]
         return Drawing(title, words, _lanes(names, lanes))
-    only = answers.part(shown.item, shown.item + 1)
+    only = answers.part(disputed.item, disputed.item + 1)
     batch = next(iter(align(only)))
     tokens = only.tokens
     slots = batch.slots[0, : min(int(batch.length[0]), _SLOTS)]  # (slot, answer)
     spelled, word = np.append(tokens.spellings, ""), np.append(tokens.word, -1)
     spelling = np.append(tokens.spelling, len(spelled) - 1)
-    given = word[slots]
-    weight = shown.report.result.params["weight"][only.annotator[batch.answer[0]]]
-    share = np.array([[weight[row == one].sum() for one in row] for row in given])
-    share = share.reshape(given.shape) / weight.sum()
-    method: Any = registries["texts"].create(shown.report.result.method)
-    counted = np.where(given < 0, method.empty * share, share)
-    winner = counted.argmax(axis=1) if len(given) else np.zeros(0, dtype=int)
+    words_given = word[slots]
+    weight = disputed.report.result.params["weight"][only.annotator[batch.answer[0]]]
+    share = np.array([[weight[row == candidate].sum() for candidate in row] for row in words_given])
+    share = share.reshape(words_given.shape) / weight.sum()
+    method: Any = registries["texts"].create(disputed.report.result.method)
+    counted = np.where(words_given < 0, method.empty * share, share)
+    winner = counted.argmax(axis=1) if len(words_given) else np.zeros(0, dtype=int)
     names = only.annotators[only.annotator[batch.answer[0]]].tolist()
     body = []
     for position, name in enumerate(names[:_MOST]):
@@ -372,7 +380,7 @@ def _texts(shown: DisputedItem, title: str, words: str) -> Drawing:
                 Markup(' class="other"') if row[position] != row[best] else "",
                 spelled[spelling[slot[position]]] or "–",
             )
-            for slot, row, best in zip(slots, given, winner, strict=True)
+            for slot, row, best in zip(slots, words_given, winner, strict=True)
         ]
         body.append(
             Markup('<tr><th scope="row" dir="auto">{}</th>{}</tr>').format(
@@ -380,8 +388,8 @@ def _texts(shown: DisputedItem, title: str, words: str) -> Drawing:
             )
         )
     votes = Markup("").join(
-        Markup("<td>{}</td>").format(percent(float(one[best])))
-        for one, best in zip(share, winner, strict=True)
+        Markup("<td>{}</td>").format(percent(float(weights[best])))
+        for weights, best in zip(share, winner, strict=True)
     )
     if int(batch.length[0]) > _SLOTS:
         words += f" The first {_SLOTS} of {batch.length[0]} slots are shown."
@@ -394,20 +402,20 @@ def _texts(shown: DisputedItem, title: str, words: str) -> Drawing:
     return Drawing(title, words, table)
 
 
-def _options(shown: DisputedItem, title: str, words: str) -> Table:
+def _options(disputed: DisputedItem, title: str, words: str) -> Table:
     """Return options and who chose them, with the probability of each."""
-    answers: Sets = shown.answers
-    chosen = answers.values()
-    given = [set(chosen[row]) for row in shown.rows.tolist()]
-    table = shown.report.result.items
+    answers: Sets = disputed.answers
+    values = answers.values()
+    option_sets = [set(values[row]) for row in disputed.rows.tolist()]
+    table = disputed.report.result.items
     rows = []
     for name in answers.options.tolist():
-        yes = table[f"p:{name}"][shown.item] if f"p:{name}" in table else np.nan
-        who = ["✓" if name in one else "" for one in given]
-        if any(who) or yes > 0.5:
-            rows.append((name, formatted(float(yes), percent), *who))
-    rows.append(("(none)", "", *("✓" if not one else "" for one in given)))
-    return Table(f"{title}: {words}", ["option", "probability", *shown.names], rows)
+        yes = table[f"p:{name}"][disputed.item] if f"p:{name}" in table else np.nan
+        ticks = ["✓" if name in options else "" for options in option_sets]
+        if any(ticks) or yes > 0.5:
+            rows.append((name, formatted(float(yes), percent), *ticks))
+    rows.append(("(none)", "", *("✓" if not options else "" for options in option_sets)))
+    return Table(f"{title}: {words}", ["option", "probability", *disputed.names], rows)
 
 
 def _questions(report: AnswerReport) -> Table:
@@ -416,12 +424,12 @@ def _questions(report: AnswerReport) -> Table:
     words = answers.as_table()[0]["ranking"]
     rows = []
     for item in report.most_disputed.tolist():
-        given = words[answers.index[item] : answers.index[item + 1]].tolist()
-        common = Counter(map(_in_order, given)).most_common()
-        shown = [f"{order} ({count})" for order, count in common[:_ORDERS]]
-        shown += [f"{amount(len(common) - _ORDERS, 'other order')}"] * (len(common) > _ORDERS)
+        rankings = words[answers.index[item] : answers.index[item + 1]].tolist()
+        common = Counter(map(_in_order, rankings)).most_common()
+        orders = [f"{order} ({count})" for order, count in common[:_ORDERS]]
+        orders += [f"{amount(len(common) - _ORDERS, 'other order')}"] * (len(common) > _ORDERS)
         name, distance = str(answers.items[item]), f"{report.distance[item]:.2f}"
-        rows.append((name, "; ".join(shown), str(len(given)), distance))
+        rows.append((name, "; ".join(orders), str(len(rankings)), distance))
     heads = ["question", "orders (how many gave them)", "answers", "mean distance"]
     return Table("The most disputed questions", heads, rows, 2)
 
@@ -432,7 +440,7 @@ def _in_order(words: str) -> str:
     >>> _in_order("b = a > c")
     'a = b > c'
     """
-    return " > ".join(" = ".join(sorted(one.split(" = "))) for one in words.split(" > "))
+    return " > ".join(" = ".join(sorted(group.split(" = "))) for group in words.split(" > "))
 
 
 _DRAWN: dict[str, Any] = {

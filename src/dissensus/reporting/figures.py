@@ -30,9 +30,9 @@ _MAX_CLASSES = 40
 
 def figures(report: Report) -> dict[str, Figure]:
     """Return every figure for which there are numbers, by name."""
-    annotations, given = report.annotations, report.result.annotations.label
+    annotations, label = report.annotations, report.result.annotations.label
     shares = {
-        "labels given": np.bincount(given, minlength=annotations.n_classes) / max(len(given), 1),
+        "labels given": np.bincount(label, minlength=annotations.n_classes) / max(len(label), 1),
         "labels inferred": class_shares(report.result),
     }
     inferred = shares["labels inferred"]
@@ -44,8 +44,8 @@ def figures(report: Report) -> dict[str, Figure]:
             ("Class shares, given and inferred", words),
             annotations.classes.tolist(),
             shares,
-            class_order(annotations, inferred),
-            [GREY, BLUE],
+            order=class_order(annotations, inferred),
+            colours=[GREY, BLUE],
         ),
         "confidence": confidence_figure(report.result),
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
@@ -57,7 +57,7 @@ def figures(report: Report) -> dict[str, Figure]:
         "predictions": None if predictions is None else predictions_figure(predictions),
         **({} if report.judging is None else section_figures(report.judging)),
     }
-    return {name: one for name, one in drawn.items() if one is not None}
+    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
 def _hardness_figure(report: Report) -> Figure | None:
@@ -86,6 +86,7 @@ def classes_figure(
     caption: tuple[str, str],
     classes: Sequence[str],
     shares: Mapping[str, Floats],
+    *,
     order: Sequence[int],
     colours: Sequence[str],
 ) -> Figure:
@@ -121,8 +122,10 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     """Return how often labels of some confidence are right."""
     annotations = result.annotations
     classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
-    known = {item: label for item, label in truth.items() if label in classes and item in items}
-    codes = gold_codes(annotations, known)
+    known_labels = {
+        item: label for item, label in truth.items() if label in classes and item in items
+    }
+    codes = gold_codes(annotations, known_labels)
     if codes is None:
         return None
     scored = np.flatnonzero((codes >= 0) & (result.label >= 0) & result.is_identifiable)

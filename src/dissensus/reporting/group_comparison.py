@@ -1,7 +1,5 @@
 """Two rounds of annotation, or two groups of annotators: what they share and what differs.
 
-Comparison of two rounds of annotation, or of two groups of annotators.
-
 Before and after a training, people and models: each group is aggregated by itself, and differences
 are reported with intervals. Whether labels are right is judged by both groups together, without
 the annotator's own labels, so that no annotator seems to change because others did. An annotator's
@@ -41,6 +39,7 @@ from .sentences import volume
 
 Z = float(ndtri(0.975))
 UNCLEAR = "no clear change"
+_STEPS = 3
 
 
 class Change(NamedTuple):
@@ -59,7 +58,7 @@ class Change(NamedTuple):
 def share_of(selected: Any) -> Change:
     """Return a share with Wilson's interval."""
     share = proportion(np.array([float(np.sum(selected))]), np.array([float(len(selected))]))
-    return Change(*(float(one[0]) for one in (share.value, share.low, share.high)))
+    return Change(*(float(bounds[0]) for bounds in (share.value, share.low, share.high)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +155,14 @@ class GroupComparison(PageReport):
         """The comparison in a few sentences."""
         first, second = self.first, self.second
         sentences = [f"{group.name}: {volume(group.annotations)}." for group in (first, second)]
-        one, two = first.alpha.value, second.alpha.value
-        if not (math.isnan(one) or math.isnan(two)):
+        first_alpha, second_alpha = first.alpha.value, second.alpha.value
+        if not (math.isnan(first_alpha) or math.isnan(second_alpha)):
             words = {"better": "is higher", "worse": "is lower"}
             sentences.append(
                 f"Agreement {words.get(self.alpha.word, 'is about the same')} in {second.name}: "
-                f"alpha {one:.2f} ({in_words(one)}), then {two:.2f} ({in_words(two)}), a "
-                f"difference of {self.alpha.value:+.2f} ({self.alpha.low:+.2f} to "
-                f"{self.alpha.high:+.2f})."
+                f"alpha {first_alpha:.2f} ({in_words(first_alpha)}), then {second_alpha:.2f} "
+                f"({in_words(second_alpha)}), a difference of {self.alpha.value:+.2f} "
+                f"({self.alpha.low:+.2f} to {self.alpha.high:+.2f})."
             )
         changed = len(self.items["item"])
         sentences.append(
@@ -193,9 +192,6 @@ class GroupComparison(PageReport):
             "groups": [self.first.as_dict(), self.second.as_dict()],
             **{name: as_plain(getattr(self, name)) for name in fields},
         }
-
-
-_STEPS = 3
 
 
 def report_groups(
@@ -234,56 +230,58 @@ def report_groups(
     ['Of 500 items in both, 0 (0%) got another label.',
      'Of 40 annotators in both, nobody got clearly better or worse.']
     """
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _completed, _total: None)
     if names[0] == names[1]:
         raise OptionError(f"both groups are called {names[0]}; give them different names")
-    both = [as_annotations(first), as_annotations(second)]
-    for name, part in zip(names, both, strict=True):
+    parts = [as_annotations(first), as_annotations(second)]
+    for name, part in zip(names, parts, strict=True):
         if len(part) == 0:
             raise DataError(f"there are no labels in {name}")
         part.check_classes("a comparison of two groups")
-    classes = union(both[0].classes, both[1].classes)
-    scale = both[0].scale if both[0].scale == both[1].scale else "nominal"
-    both = [part.recode(classes).with_scale(scale) for part in both]
-    known = None if truth is None else as_truth(truth)
-    joint = _joint(*both)
+    classes = union(parts[0].classes, parts[1].classes)
+    scale = parts[0].scale if parts[0].scale == parts[1].scale else "nominal"
+    parts = [part.recode(classes).with_scale(scale) for part in parts]
+    known_labels = None if truth is None else as_truth(truth)
+    joint = _joint(*parts)
     fitted = aggregate(joint, method, seed=seed)
     judged = identify(joint, fitted, copying=False, seed=seed)
     progress(1, _STEPS)
     groups = []
-    for position, (name, part) in enumerate(zip(names, both, strict=True)):
-        start = position * both[0].n_annotators
+    for position, (name, part) in enumerate(zip(names, parts, strict=True)):
+        start = position * parts[0].n_annotators
         own = slice(start, start + part.n_annotators)
         result = aggregate(part, method, seed=seed)
         groups.append(
             Group(
-                name,
-                part,
-                result,
-                Proportion(*(column[own] for column in judged.accuracy)),
-                int(np.isin(judged.verdict[own], LEFT_OUT).sum()),
-                agree(part, seed=seed),
-                None if known is None else evaluate(result, known, seed=seed),
+                name=name,
+                annotations=part,
+                result=result,
+                accuracy=Proportion(*(column[own] for column in judged.accuracy)),
+                n_random=int(np.isin(judged.verdict[own], LEFT_OUT).sum()),
+                agreement=agree(part, seed=seed),
+                evaluation=None
+                if known_labels is None
+                else evaluate(result, known_labels, seed=seed),
             )
         )
         progress(position + 2, _STEPS)
-    one, two = groups
-    there = indices_of(one.annotations.items, two.annotations.items)
-    common = np.flatnonzero((there >= 0) & (one.result.label >= 0))
-    common = common[two.result.label[there[common]] >= 0]
-    labels = np.stack([one.result.label[common], two.result.label[there[common]]], axis=1)
-    difference = two.alpha.value - one.alpha.value
-    reach = Z * math.hypot(one.alpha.error, two.alpha.error)
+    before, after = groups
+    in_after = indices_of(before.annotations.items, after.annotations.items)
+    common = np.flatnonzero((in_after >= 0) & (before.result.label >= 0))
+    common = common[after.result.label[in_after[common]] >= 0]
+    labels = np.stack([before.result.label[common], after.result.label[in_after[common]]], axis=1)
+    difference = after.alpha.value - before.alpha.value
+    reach = Z * math.hypot(before.alpha.error, after.alpha.error)
     return GroupComparison(
-        one,
-        two,
-        len(common),
-        share_of(labels[:, 0] == labels[:, 1]),
-        cohen_kappa(Annotations.from_matrix(labels), min_overlap=1),
-        Change(difference, difference - reach, difference + reach),
-        _changed_annotators(one, two),
-        _changed_items(one, two, common, there[common]),
-        seed,
+        first=before,
+        second=after,
+        n_common=len(common),
+        same=share_of(labels[:, 0] == labels[:, 1]),
+        kappa=cohen_kappa(Annotations.from_matrix(labels), min_overlap=1),
+        alpha=Change(difference, difference - reach, difference + reach),
+        annotators=_changed_annotators(before, after),
+        items=_changed_items(before, after, common, in_after[common]),
+        seed=seed,
     )
 
 
@@ -301,8 +299,8 @@ def split_by(annotations: Annotations, column: str) -> dict[str, Annotations]:
     values = np.asarray([str(value) for value in annotations.columns[column].tolist()])
     distinct = sorted(set(values.tolist()))
     if len(distinct) != 2:
-        some = ", ".join(distinct[:5])
-        raise OptionError(f"{column} has {len(distinct)} values ({some}), but two are compared")
+        examples = ", ".join(distinct[:5])
+        raise OptionError(f"{column} has {len(distinct)} values ({examples}), but two are compared")
     groups = {}
     for value in distinct:
         part = annotations.keep(values == value)
@@ -312,43 +310,46 @@ def split_by(annotations: Annotations, column: str) -> dict[str, Annotations]:
     return groups
 
 
-def _joint(one: Annotations, two: Annotations) -> Annotations:
+def _joint(first: Annotations, second: Annotations) -> Annotations:
     """Return both together; an annotator of both counts as two."""
-    items = union(one.items, two.items)
-    item = [indices_of(part.items, items)[part.item] for part in (one, two)]
-    annotator = one.annotator.astype(np.int64), two.annotator.astype(np.int64) + one.n_annotators
+    items = union(first.items, second.items)
+    item = [indices_of(part.items, items)[part.item] for part in (first, second)]
+    annotator = (
+        first.annotator.astype(np.int64),
+        second.annotator.astype(np.int64) + first.n_annotators,
+    )
     return Annotations.from_codes(
         np.concatenate(item),
         np.concatenate(annotator),
-        np.concatenate([one.label, two.label]),
+        np.concatenate([first.label, second.label]),
         items=items,
-        annotators=one.n_annotators + two.n_annotators,
-        classes=one.classes,
-        scale=one.scale,
+        annotators=first.n_annotators + second.n_annotators,
+        classes=first.classes,
+        scale=first.scale,
     )
 
 
-def _changed_annotators(one: Group, two: Group) -> Table:
+def _changed_annotators(first: Group, second: Group) -> Table:
     """Return the annotators in both groups, the largest losses first."""
-    there = indices_of(one.annotations.annotators, two.annotations.annotators)
-    here = np.flatnonzero(there >= 0)
-    groups = [(one.accuracy, here), (two.accuracy, there[here])]
-    count = np.stack([score.among[which] for score, which in groups])  # (group, annotator)
-    right = np.stack([score.value[which] for score, which in groups])
-    kept = np.flatnonzero((count > 0).all(axis=0))
+    position = indices_of(first.annotations.annotators, second.annotations.annotators)
+    in_both = np.flatnonzero(position >= 0)
+    groups = [(first.accuracy, in_both), (second.accuracy, position[in_both])]
+    count = np.stack([score.among[annotator] for score, annotator in groups])  # (group, annotator)
+    right = np.stack([score.value[annotator] for score, annotator in groups])
+    compared = np.flatnonzero((count > 0).all(axis=0))
     # Agresti and Caffo: one right and one wrong label more in each group.
-    share = (right * count + 1)[:, kept] / (count + 2)[:, kept]
-    reach = Z * np.sqrt((share * (1 - share) / (count + 2)[:, kept]).sum(axis=0))
+    share = (right * count + 1)[:, compared] / (count + 2)[:, compared]
+    reach = Z * np.sqrt((share * (1 - share) / (count + 2)[:, compared]).sum(axis=0))
     change = share[1] - share[0]
-    wider = float(ndtri(1 - 0.025 / max(len(kept), 1))) / Z * reach
+    wider = float(ndtri(1 - 0.025 / max(len(compared), 1))) / Z * reach
     verdict = np.select([change - wider > 0, change + wider < 0], ["better", "worse"], UNCLEAR)
     order = np.argsort(change, kind="stable")
     columns = {
-        "annotator": one.annotations.annotators[here[kept]],
-        "first_labels": count[0, kept].astype(int),
-        "second_labels": count[1, kept].astype(int),
-        "first_right": right[0, kept],
-        "second_right": right[1, kept],
+        "annotator": first.annotations.annotators[in_both[compared]],
+        "first_labels": count[0, compared].astype(int),
+        "second_labels": count[1, compared].astype(int),
+        "first_right": right[0, compared],
+        "second_right": right[1, compared],
         "change": change,
         "low": change - reach,
         "high": change + reach,
@@ -357,16 +358,18 @@ def _changed_annotators(one: Group, two: Group) -> Table:
     return {name: column[order] for name, column in columns.items()}
 
 
-def _changed_items(one: Group, two: Group, here: Integers, there: Integers) -> Table:
+def _changed_items(
+    first: Group, second: Group, first_items: Integers, second_items: Integers
+) -> Table:
     """Return the items with different labels, those of the highest confidence first."""
-    changed = one.result.label[here] != two.result.label[there]
-    here, there = here[changed], there[changed]
-    confidence = one.result.confidence[here], two.result.confidence[there]
+    changed = first.result.label[first_items] != second.result.label[second_items]
+    first_items, second_items = first_items[changed], second_items[changed]
+    confidence = first.result.confidence[first_items], second.result.confidence[second_items]
     order = np.argsort(-np.minimum(*confidence), kind="stable")
     columns = {
-        "item": one.annotations.items[here],
-        "first_label": one.result.labels[here],
-        "second_label": two.result.labels[there],
+        "item": first.annotations.items[first_items],
+        "first_label": first.result.labels[first_items],
+        "second_label": second.result.labels[second_items],
         "first_confidence": confidence[0],
         "second_confidence": confidence[1],
     }

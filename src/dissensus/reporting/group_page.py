@@ -43,26 +43,26 @@ def group_page(groups: GroupComparison) -> Page:
             f"the highest confidence first.{kappa}"
         )
     return Page(
-        {
+        facts={
             "items in both": (amount(groups.n_common), "items"),
             "of these with the same label": (percent(groups.same.value), "items"),
             "change of alpha": (formatted(groups.alpha.value, "+.2f"), "numbers"),
             "annotators in both": (amount(n_annotators), "annotators"),
         },
-        [
+        sections=[
             Section("numbers", "Comparison", panels=[[_numbers_table(groups)]]),
             Section(
                 "annotators", "Annotators in both", [people], panels=[["change"]], table=annotators
             ),
             Section("items", "Items with another label", [labels], table=items),
         ],
-        drawn,
-        {
+        charts=drawn,
+        downloads={
             "changed_items": Download("items with another label", groups.items),
             "annotators": Download("annotators in both", groups.annotators),
         },
-        ("right", "change", "confidence", "alpha"),
-        groups.first.result.method,
+        terms=("right", "change", "confidence", "alpha"),
+        method=groups.first.result.method,
         picture="classes",
     )
 
@@ -76,7 +76,7 @@ def _numbers_table(groups: GroupComparison) -> Table:
 
     def figures(group: Group) -> dict[str, str]:
         annotations = group.annotations
-        known = None if group.evaluation is None else group.evaluation.scores.get("accuracy")
+        accuracy = None if group.evaluation is None else group.evaluation.scores.get("accuracy")
         return {
             "annotators": str(annotations.n_annotators),
             "items": str(annotations.n_items),
@@ -87,7 +87,7 @@ def _numbers_table(groups: GroupComparison) -> Table:
             "labels right, by the consensus of the others": shown(group.right),
             "items with a less certain label": shown(group.unsure),
             "annotators whose answers ignore the items": str(group.n_random),
-            **({} if known is None else {"items labelled right": shown(known)}),
+            **({} if accuracy is None else {"items labelled right": shown(accuracy)}),
             **({"the same label on common items": shown(groups.same)} if groups.n_common else {}),
         }
 
@@ -98,8 +98,8 @@ def _numbers_table(groups: GroupComparison) -> Table:
 
 def _classes_figure(groups: GroupComparison) -> Figure:
     """Return how common every class is in both groups."""
-    both = groups.first, groups.second
-    shares = [class_shares(group.result) for group in both]
+    pair = groups.first, groups.second
+    shares = [class_shares(group.result) for group in pair]
     classes = groups.first.annotations.classes.tolist()
     k = int(np.abs(shares[1] - shares[0]).argmax())
     words = (
@@ -107,8 +107,9 @@ def _classes_figure(groups: GroupComparison) -> Figure:
         f"{percent(float(shares[1][k]))} of the items."
     )
     order = class_order(groups.first.annotations, shares[0] + shares[1])
-    kinds = {group.name: values for group, values in zip(both, shares, strict=True)}
-    return classes_figure(("Class shares", words), classes, kinds, order, [ORANGE, BLUE])
+    kinds = {group.name: values for group, values in zip(pair, shares, strict=True)}
+    colours = [ORANGE, BLUE]
+    return classes_figure(("Class shares", words), classes, kinds, order=order, colours=colours)
 
 
 def _change_figure(groups: GroupComparison) -> Figure:
@@ -117,45 +118,50 @@ def _change_figure(groups: GroupComparison) -> Figure:
     points = as_rows({name: groups.annotators[name][:_MAX_ROWS] for name in columns})
     x = charts.share("first_right", f"right in {groups.first.name}")
     y = charts.share("second_right", f"right in {groups.second.name}")
-    shown = charts.tooltip(annotator="", verdict="", first_right=".1%", second_right=".1%")
+    tooltip = charts.tooltip(annotator="", verdict="", first_right=".1%", second_right=".1%")
     layer = {
         "mark": {"type": "circle", "size": 60, "opacity": 0.95},
-        "encoding": {"x": x, "y": y, "color": charts.colour("verdict", _COLOURS), "tooltip": shown},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": charts.colour("verdict", _COLOURS),
+            "tooltip": tooltip,
+        },
     }
     spec = charts.chart(points, height=300, layer=[charts.diagonal(x, y), layer])
     return Figure("Annotators, first and second", "Above the dashed line: better.", spec)
 
 
 def _annotator_table(groups: GroupComparison) -> SortableTable:
-    one, two = groups.first.name, groups.second.name
-    shown = {name: values[:_MAX_ROWS] for name, values in groups.annotators.items()}
-    bounds = zip(shown["low"], shown["high"], strict=True)
+    first, second = groups.first.name, groups.second.name
+    table = {name: values[:_MAX_ROWS] for name, values in groups.annotators.items()}
+    bounds = zip(table["low"], table["high"], strict=True)
     columns = {
-        "annotator": Column(shown["annotator"]),
-        f"labels, {one}": Column(shown["first_labels"], "d"),
-        f"labels, {two}": Column(shown["second_labels"], "d"),
-        f"right, {one}": Column(shown["first_right"], percent),
-        f"right, {two}": Column(shown["second_right"], percent),
-        "change, points": Column(100 * shown["change"], "+.0f"),
+        "annotator": Column(table["annotator"]),
+        f"labels, {first}": Column(table["first_labels"], "d"),
+        f"labels, {second}": Column(table["second_labels"], "d"),
+        f"right, {first}": Column(table["first_right"], percent),
+        f"right, {second}": Column(table["second_right"], percent),
+        "change, points": Column(100 * table["change"], "+.0f"),
         "95% interval": Column(
             [f"{100 * low:+.0f} to {100 * high:+.0f}" for low, high in bounds], kind="plain number"
         ),
-        "verdict": Column(shown["verdict"]),
+        "verdict": Column(table["verdict"]),
     }
-    caption = f"{amount(len(shown['annotator']), 'annotator')}, the largest loss first"
+    caption = f"{amount(len(table['annotator']), 'annotator')}, the largest loss first"
     return SortableTable("annotator-table", caption, columns)
 
 
 def _item_table(groups: GroupComparison) -> SortableTable:
-    one, two = groups.first.name, groups.second.name
-    shown = {name: values[:_MAX_ROWS] for name, values in groups.items.items()}
+    first, second = groups.first.name, groups.second.name
+    table = {name: values[:_MAX_ROWS] for name, values in groups.items.items()}
     columns = {
-        "item": Column(shown["item"]),
-        f"label, {one}": Column(shown["first_label"]),
-        f"confidence, {one}": Column(shown["first_confidence"], percent),
-        f"label, {two}": Column(shown["second_label"]),
-        f"confidence, {two}": Column(shown["second_confidence"], percent),
+        "item": Column(table["item"]),
+        f"label, {first}": Column(table["first_label"]),
+        f"confidence, {first}": Column(table["first_confidence"], percent),
+        f"label, {second}": Column(table["second_label"]),
+        f"confidence, {second}": Column(table["second_confidence"], percent),
     }
     total = amount(len(groups.items["item"]), "item")
-    caption = f"{len(shown['item'])} of {total} with another label"
+    caption = f"{len(table['item'])} of {total} with another label"
     return SortableTable("item-table", caption, columns)

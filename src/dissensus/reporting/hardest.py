@@ -28,7 +28,7 @@ class HardItem(NamedTuple):
     score: float
     too_hard: bool
     labels: tuple[tuple[str, int], ...]  # class and number of labels, the most frequent first
-    shown: Any  # the image's file or pixels, the text, or nothing
+    content: Any  # the image's file or pixels, the text, or nothing
 
     def summary(self, most: int | None = None) -> str:
         """Return how often each label was given."""
@@ -48,8 +48,8 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
     for position, item in enumerate(items):
         x = _GAP + position % columns * wide
         y = 2 * _LINE + _GAP // 2 + position // columns * high
-        if is_picture(item.shown):
-            small = _thumbnail(item.shown)
+        if is_picture(item.content):
+            small = _thumbnail(item.content)
             draw.rectangle((x, y, x + _SIDE - 1, y + _SIDE - 1), _EMPTY)
             sheet.paste(small, (x + (_SIDE - small.width) // 2, y + (_SIDE - small.height) // 2))
         if item.too_hard:
@@ -69,31 +69,31 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
 
 def hard_page(items: Sequence[HardItem], title: str) -> str:
     """Return a page that lists items with their texts, scores and labels; one file, no scripts."""
-    has_texts = any(isinstance(item.shown, str) for item in items)
+    has_texts = any(isinstance(item.content, str) for item in items)
     return fill("hardest.html", scripts=(), title=title, items=items, has_texts=has_texts)
 
 
-def is_picture(shown: Any) -> bool:
+def is_picture(content: Any) -> bool:
     """Return whether it can be drawn: a file, or pixels (channel, row, column) or with them last.
 
     >>> is_picture(Path("a.png")), is_picture("a text"), is_picture(np.zeros((3, 8, 8)))
     (True, False, True)
     """
-    if isinstance(shown, np.ndarray):
-        return shown.ndim == 3 and (shown.shape[0] in (1, 3) or shown.shape[2] in (1, 3))
-    return isinstance(shown, Path)
+    if isinstance(content, np.ndarray):
+        return content.ndim == 3 and (content.shape[0] in (1, 3) or content.shape[2] in (1, 3))
+    return isinstance(content, Path)
 
 
-def _thumbnail(shown: Any) -> Any:
-    if isinstance(shown, np.ndarray):
-        small = as_image(shown, _SIDE)
+def _thumbnail(content: Any) -> Any:
+    if isinstance(content, np.ndarray):
+        small = as_image(content, _SIDE)
     else:
         image, _ = pillow()
         try:
-            with image.open(shown) as opened:
+            with image.open(content) as opened:
                 small = enlarged(opened.convert("RGB"), _SIDE)
         except (OSError, ValueError, image.DecompressionBombError) as problem:
-            raise DataError(f"{shown}: not a readable image ({problem})") from None
+            raise DataError(f"{content}: not a readable image ({problem})") from None
     small.thumbnail((_SIDE, _SIDE))
     return small
 

@@ -41,40 +41,39 @@ def number_page(report: NumberReport) -> Page:
         forms = {_SCORES[name]: report.form for name in ("mae", "rmse")}
         panels[0].append(estimates_table("Against known values", scores, forms))
     values = [formatted(value, report.form) for value in report.result.value]
-    given = [f"{value:g}" for value in annotations.value.tolist()]
+    answers = [f"{value:g}" for value in annotations.value.tolist()]
     error = np.abs(annotations.value - report.result.value[annotations.item])
     farthest = np.argsort(-error, kind="stable")
-    annotators, annotator_details = annotator_table(report, farthest, values, given)
+    annotators, annotator_details = annotator_table(report, farthest, values, answers)
     items, item_details, names = _item_table(report)
     method = report.result.method
     how = {"mean": "the mean of its answers", "median": "the median of its answers"}
     text = f"The value of an item is {how.get(method, f'estimated by the method {method}')}."
     return Page(
-        {
+        facts={
             "annotators": (amount(annotations.n_annotators), "annotators"),
             "items": (amount(annotations.n_items), "items"),
             "answers": (amount(len(annotations)), "values"),
             "alpha": (formatted(report.alpha.value, ".2f"), "values"),
             "items to answer again": (amount(len(report.wide)), "items"),
         },
-        [
+        sections=[
             data_section(report),
             Section("values", "Values", [text], panels=panels),
             annotators_section(annotators),
             Section("items", "Items", ["Click an item for all its answers."], table=items),
         ],
-        {name: one for name, one in charts.items() if one is not None},
-        {
+        charts={name: figure for name, figure in charts.items() if figure is not None},
+        downloads={
             "values": Download("values", report.items),
             "relabel": Download("items to answer again", _listing(report, report.wide)),
             "annotators": Download("annotators", annotator_columns(report)),
         },
-        ("error", "scatter", "level", *TERMS),
-        method,
-        report.actions,
-        None,
-        "values",
-        {
+        terms=("error", "scatter", "level", *TERMS),
+        method=method,
+        actions=report.actions,
+        picture="values",
+        data={
             "noun": report.noun,
             "alone": "Answers that are farthest from the values",
             "annotators": annotator_details,
@@ -101,29 +100,29 @@ def _values_figure(report: NumberReport) -> Figure | None:
 def _item_table(report: NumberReport) -> tuple[SortableTable, list[dict[str, Any]], list[str]]:
     """Return the items, the widest scatter first."""
     annotations, form = report.annotations, report.form
-    shown = np.argsort(-np.nan_to_num(report.scatter, nan=-1.0), kind="stable")
-    shown = shown[annotations.labels_per_item[shown] > 0][:MAX_ITEMS]
-    ends = [_answers(report, item)[[0, -1]].tolist() for item in shown.tolist()]
+    listed_items = np.argsort(-np.nan_to_num(report.scatter, nan=-1.0), kind="stable")
+    listed_items = listed_items[annotations.labels_per_item[listed_items] > 0][:MAX_ITEMS]
+    ends = [_answers(report, item)[[0, -1]].tolist() for item in listed_items.tolist()]
     lowest, highest = zip(*ends, strict=True)
-    error = report.result.deviation[shown]
+    error = report.result.deviation[listed_items]
     details = {
         "words": [
-            f" (standard error {formatted(one, form)}). Answers are from {low:g} to {high:g}."
-            for one, low, high in zip(error.tolist(), lowest, highest, strict=True)
+            f" (standard error {formatted(deviation, form)}). Answers are from {low:g} to {high:g}."
+            for deviation, low, high in zip(error.tolist(), lowest, highest, strict=True)
         ]
     }
     columns = {
         "standard error": Column(error, form),
-        "answers": Column(annotations.labels_per_item[shown], "d"),
-        "scatter": Column(report.scatter[shown], form),
+        "answers": Column(annotations.labels_per_item[listed_items], "d"),
+        "scatter": Column(report.scatter[listed_items], form),
         "lowest": Column(lowest, "g"),
         "highest": Column(highest, "g"),
     }
-    kinds = [[_WIDE if wide else _ORDINARY] for wide in np.isin(shown, report.wide).tolist()]
-    value = Column(report.result.value[shown], form)
+    kinds = [[_WIDE if wide else _ORDINARY] for wide in np.isin(listed_items, report.wide).tolist()]
+    value = Column(report.result.value[listed_items], form)
     return item_table(
         report,
-        shown,
+        listed_items,
         answers=annotations.value,
         label=value,
         columns=columns,

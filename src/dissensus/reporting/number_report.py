@@ -110,13 +110,13 @@ class NumberReport(DataReport):
         The variance of n normal answers has a sampling variance of 2 σ⁴ / (n - 1).
         """
         size, square = self.annotations.labels_per_item, self.scatter**2
-        several = size > 1
-        observed, n = square[several], size[several]
-        mean = float(np.average(observed, weights=n - 1)) if several.any() else math.nan
-        spread = float(observed.var()) if several.any() else 0.0
-        by_chance = float((2 * observed**2 / (n + 1)).mean()) if several.any() else 0.0
-        kept = max(1 - by_chance / spread, 0.0) if spread > 0 else 0.0
-        return np.where(several, mean + kept * (square - mean), mean)
+        has_pairs = size > 1
+        observed, n = square[has_pairs], size[has_pairs]
+        mean = float(np.average(observed, weights=n - 1)) if has_pairs.any() else math.nan
+        spread = float(observed.var()) if has_pairs.any() else 0.0
+        by_chance = float((2 * observed**2 / (n + 1)).mean()) if has_pairs.any() else 0.0
+        share_kept = max(1 - by_chance / spread, 0.0) if spread > 0 else 0.0
+        return np.where(has_pairs, mean + share_kept * (square - mean), mean)
 
     @property
     def alpha(self) -> Estimate:
@@ -147,10 +147,10 @@ class NumberReport(DataReport):
     def sentences(self) -> list[str]:
         """The report in a few sentences."""
         annotations, value = self.annotations, self.annotations.value
-        each = len(annotations) / max(annotations.n_items, 1)
+        numbers_each = len(annotations) / max(annotations.n_items, 1)
         sentences = [
-            f"{volume(annotations, 'number')}, {each:.1f} each on average, from {value.min():g} to "
-            f"{value.max():g}."
+            f"{volume(annotations, 'number')}, {numbers_each:.1f} each on average, from "
+            f"{value.min():g} to {value.max():g}."
         ]
         if self.evaluation is not None:
             error, fit = (self.evaluation.scores[name] for name in ("mae", "pearson"))
@@ -182,7 +182,7 @@ class NumberReport(DataReport):
         return {
             "name": self.name,
             "sentences": self.sentences,
-            "actions": [one.sentence for one in self.actions],
+            "actions": [action.sentence for action in self.actions],
             "method": self.result.method,
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
@@ -250,35 +250,37 @@ def report_numbers(
     if texts is not None:
         reading = replace(reading, texts=read_texts(str(texts), show))
         folder = Path(texts).parent
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _completed, _total: None)
     checked = check(annotations)
     progress(1, _STEPS)
-    known = None if gold is None else as_truth(gold)
-    reading = replace(reading, gold=known or {})
-    result = estimate(annotations, method, gold=known, seed=seed)
+    gold_values = None if gold is None else as_truth(gold)
+    reading = replace(reading, gold=gold_values or {})
+    result = estimate(annotations, method, gold=gold_values, seed=seed)
     progress(2, _STEPS)
     agreement = agree(annotations, seed=seed)
     progress(3, _STEPS)
     scored = None if truth is None else as_truth(truth)
     evaluation = None if scored is None else evaluate(result, scored, seed=seed)
     progress(4, _STEPS)
-    scores = identify(annotations, gold={**(scored or {}), **(known or {})}, seed=seed)
+    scores = identify(annotations, gold={**(scored or {}), **(gold_values or {})}, seed=seed)
     left_out = scores.judged(*LEFT_OUT)
     changes = None
     if left_out.any() and not left_out.all():
-        kept = annotations.keep(~left_out[annotations.annotator])
-        changes = np.nan_to_num(estimate(kept, method, gold=known, seed=seed).value - result.value)
+        remaining = annotations.keep(~left_out[annotations.annotator])
+        changes = np.nan_to_num(
+            estimate(remaining, method, gold=gold_values, seed=seed).value - result.value
+        )
     progress(5, _STEPS)
     return NumberReport(
-        name,
-        reading,
-        result,
-        checked,
-        agreement,
-        evaluation,
-        scores,
-        changes,
-        scored or {},
-        seed,
-        folder,
+        name=name,
+        reading=reading,
+        result=result,
+        check=checked,
+        agreement=agreement,
+        evaluation=evaluation,
+        annotator_scores=scores,
+        changes=changes,
+        truth=scored or {},
+        seed=seed,
+        folder=folder,
     )

@@ -154,11 +154,13 @@ class Report(DataReport):
     @cached_property
     def is_wrong(self) -> npt.NDArray[np.bool_]:
         """Which items have a label that differs from the known one."""
-        known = self.known
-        if not known:
+        known_labels = self.known
+        if not known_labels:
             return np.zeros(self.annotations.n_items, dtype=bool)
         pairs = zip(self.annotations.items.tolist(), self.result.labels.tolist(), strict=True)
-        return np.array([known.get(item, label) != label for item, label in pairs], dtype=bool)
+        return np.array(
+            [known_labels.get(item, label) != label for item, label in pairs], dtype=bool
+        )
 
     @property
     def effect(self) -> str:
@@ -203,8 +205,8 @@ class Report(DataReport):
     @cached_property
     def _open(self) -> Integers:
         """Labelled items without gold, by code; after those that can be judged, all others."""
-        known = np.array([item in self.reading.gold for item in self.annotations.items.tolist()])
-        open_items = (self.annotations.labels_per_item > 0) & ~known
+        has_gold = np.array([item in self.reading.gold for item in self.annotations.items.tolist()])
+        open_items = (self.annotations.labels_per_item > 0) & ~has_gold
         order = np.argsort(self.certainty, kind="stable")
         return order[open_items[order]]
 
@@ -226,19 +228,19 @@ class Report(DataReport):
         if self.should_stop or self.has_camps or not self.errors.n_items:
             return np.zeros(0, dtype=np.int64)
         doubt = doubts(self.certainty[self.unchecked], self.errors.expected)
-        left = doubt.sum() - np.cumsum(doubt)
+        doubt_left = doubt.sum() - np.cumsum(doubt)
         allowed = (1 - self.target) * len(doubt)
         if doubt.sum() <= allowed:
             return np.zeros(0, dtype=np.int64)
-        return self.unchecked[: int(np.argmax(left <= allowed)) + 1]
+        return self.unchecked[: int(np.argmax(doubt_left <= allowed)) + 1]
 
     @property
     def errors_after(self) -> LabelErrors:
         """How many labels are wrong outside the list to label again."""
         n_listed = len(self.to_relabel)
         if self.checked is not None:
-            rest = self.unchecked[n_listed:]
-            return checked_errors(self.certainty_without_gold[rest], self.checked)
+            unlisted = self.unchecked[n_listed:]
+            return checked_errors(self.certainty_without_gold[unlisted], self.checked)
         return label_errors(self.certainty[self.unchecked], n_listed, **self.checks)
 
     @property
@@ -267,8 +269,8 @@ class Report(DataReport):
     def crowd_confusion(self) -> Floats:
         """How many labels of every class items have: (inferred class, given class)."""
         label = self.result.label
-        chosen = np.eye(self.annotations.n_classes)[label] * (label >= 0)[:, None]
-        return chosen.T @ self.annotations.votes()
+        is_inferred = np.eye(self.annotations.n_classes)[label] * (label >= 0)[:, None]
+        return is_inferred.T @ self.annotations.votes()
 
     noun = "label"
     sentences = cached_property(opening)
@@ -290,7 +292,7 @@ class Report(DataReport):
             "camps": None if self.camps is None else self.camps.as_dict(),
             "annotators": self.annotator_scores.as_dict(),
             "groups": None if self.groups is None else self.groups.as_dict(),
-            "actions": [one.sentence for one in self.actions],
+            "actions": [action.sentence for action in self.actions],
             "errors": as_plain(self.errors),
             "relabel": self.annotations.items[self.to_relabel].tolist(),
             "target": self.target,
@@ -330,11 +332,11 @@ def report(source: Any, method: str = "auto", **settings: Any) -> Report | Answe
     >>> report(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
-    known = isinstance(source, (Reading, Annotations, Numbers))
-    found = source if known or isinstance(source, AnswerReading) else examine_any(source)
-    if isinstance(found, AnswerReading):
-        return report_answers(found, method, **settings)
-    return report_labels(found, method, **settings)
+    is_read = isinstance(source, (Reading, Annotations, Numbers))
+    reading = source if is_read or isinstance(source, AnswerReading) else examine_any(source)
+    if isinstance(reading, AnswerReading):
+        return report_answers(reading, method, **settings)
+    return report_labels(reading, method, **settings)
 
 
 def report_labels(
@@ -399,9 +401,72 @@ def report_labels(
     >>> report_labels(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _completed, _total: None)
     predictions = None if tendency is None else read_predictions(tendency)
     hardness = read_waum(waum) if isinstance(waum, (str, Path)) else dict(waum or {})
+    reading = _reading_of(source, texts, show)
+    annotations = reading.annotations
+    _check_input(annotations, hardness, target)
+    gold_labels = (dict(reading.gold) if gold is None else as_truth(gold)) or None
+    reading = replace(reading, gold=gold_labels or {})
+    truth = None if truth is None else as_truth(truth)
+    annotations.check_classes("report", "`report_numbers` reports on numbers")
+    findings = check(reading, gold=gold_labels)
+    progress(1, _STEPS)
+    samples: tuple[str, ...] = ()
+    if method == "auto" and len(annotations) > _ONE_METHOD:
+        method = _FAST
+        samples = (f"With so many labels, {method} was used instead of a pool of methods.",)
+    result = aggregate(annotations, method, gold=gold_labels, seed=seed)
+    progress(2, _STEPS)
+    known_labels = _of_classes(annotations, truth or {}) | (gold_labels or {})
+    scores = identify(annotations, result, gold=known_labels, seed=seed)
+    progress(3, _STEPS)
+    _, cause = item_causes(annotations, result)
+    agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
+    progress(4, _STEPS)
+    camps_found = _camps_among(annotations, scores, seed)
+    groups = None if annotators is None else _groups_of(annotators, annotations, scores)
+    progress(5, _STEPS)
+    remaining, n_changed = _without_unreliable(annotations, scores), None
+    if remaining is not None:
+        without = aggregate(remaining, method, gold=gold_labels, seed=seed)
+        n_changed = int((without.label != result.label).sum())
+    size = annotations.labels_per_item.astype(np.int64)
+    has_many_pairs = int((size * (size - 1)).sum()) > _PAIRS
+    if has_many_pairs:
+        samples += ("There are too many pairs of labels to compare annotators in pairs.",)
+    pairs = None if has_many_pairs else _pairs_of(annotations)
+    progress(6, _STEPS)
+    path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
+    place = path if texts is None else Path(texts)
+    return Report(
+        name=name or ("annotations" if path is None else path.name),
+        reading=reading,
+        result=result,
+        check=findings,
+        agreement=agreement,
+        pairs=pairs,
+        camps=camps_found,
+        annotator_scores=scores,
+        cause=cause,
+        evaluation=None if truth is None else evaluate(result, truth, seed=seed),
+        groups=groups,
+        n_changed=n_changed,
+        target=target,
+        truth=truth or {},
+        samples=samples,
+        seed=seed,
+        folder=place.parent if place is not None and place.is_file() else folder,
+        predictions=predictions,
+        judging=judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
+        checked=checked,
+        hardness=hardness,
+    )
+
+
+def _reading_of(source: Any, texts: str | Path | None, show: Sequence[str] | None) -> Reading:
+    """Return what is read of a source, with the texts of a table."""
     if isinstance(source, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
     reading = source if isinstance(source, Reading) else examine(source)
@@ -409,80 +474,53 @@ def report_labels(
         reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
     if texts is not None:
         reading = replace(reading, texts=read_texts(str(texts), show))
-    annotations = reading.annotations
+    return reading
+
+
+def _check_input(annotations: Annotations, hardness: Mapping[str, float], target: float) -> None:
     if len(annotations) == 0:
         raise DataError("there are no labels to report on")
     if hardness and hardness.keys().isdisjoint(annotations.items.tolist()):
         raise DataError(f"WAUM is of other items: {next(iter(hardness))!r} has no labels here")
     if not 0 < target < 1:
         raise OptionError(f"target = {target}, but it must be above 0 and below 1")
-    known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
-    reading = replace(reading, gold=known or {})
-    truth = None if truth is None else as_truth(truth)
-    annotations.check_classes("report", "`report_numbers` reports on numbers")
-    findings = check(reading, gold=known)
-    progress(1, _STEPS)
-    samples: tuple[str, ...] = ()
-    if method == "auto" and len(annotations) > _ONE_METHOD:
-        method = _FAST
-        samples = (f"With so many labels, {method} was used instead of a pool of methods.",)
-    result = aggregate(annotations, method, gold=known, seed=seed)
-    progress(2, _STEPS)
+
+
+def _of_classes(annotations: Annotations, truth: Mapping[str, str]) -> dict[str, str]:
+    """Return the known labels that are classes of the annotations."""
     classes = set(annotations.classes.tolist())
-    judged_by = {item: label for item, label in (truth or {}).items() if label in classes}
-    judged_by |= known or {}
-    annotator_scores = identify(annotations, result, gold=judged_by, seed=seed)
-    progress(3, _STEPS)
-    _, cause = item_causes(annotations, result)
-    agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
-    progress(4, _STEPS)
-    unreliable = annotator_scores.judged("random", "constant", "reversed")
-    camped = None
-    if annotations.n_classes > 1 and len(annotations) <= _CAMPS:
-        ordered = annotations.scale == "ordinal"
-        camped = camps(annotations, left_out=unreliable, ordered=ordered, seed=seed)
-    groups = None
-    if annotators is not None:
-        attributes = read_attributes(annotators, annotations.annotators.tolist())
-        flagged = annotator_scores.judged(*FLAGGED)
-        ordered = annotations.scale == "ordinal"
-        groups = group_differences(annotations, attributes, flagged, ordered=ordered)
-    progress(5, _STEPS)
-    left_out = annotator_scores.judged(*LEFT_OUT)
-    n_changed = None
-    if left_out.any() and not left_out.all():
-        kept = annotations.subset(annotators=~left_out)
-        without = aggregate(kept, method, gold=known, seed=seed)
-        n_changed = int((without.label != result.label).sum())
-    size = annotations.labels_per_item.astype(np.int64)
-    pairs = None
-    if int((size * (size - 1)).sum()) > _PAIRS:
-        samples += ("There are too many pairs of labels to compare annotators in pairs.",)
-    elif annotations.n_annotators > 1 and annotations.n_classes > 1:
-        pairs = pairwise(annotations, "cohen", min_overlap=5)
-    progress(6, _STEPS)
-    path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
-    place = path if texts is None else Path(texts)
-    return Report(
-        name or ("annotations" if path is None else path.name),
-        reading,
-        result,
-        findings,
-        agreement,
-        pairs if pairs is not None and pairs.known.any() else None,
-        camped,
-        annotator_scores,
-        cause,
-        None if truth is None else evaluate(result, truth, seed=seed),
-        groups,
-        n_changed,
-        target,
-        truth or {},
-        samples,
-        seed,
-        place.parent if place is not None and place.is_file() else folder,
-        predictions,
-        judge(annotations, truth=truth, seed=seed) if annotations.mixed_kinds else None,
-        checked,
-        hardness,
-    )
+    return {item: label for item, label in truth.items() if label in classes}
+
+
+def _camps_among(annotations: Annotations, scores: AnnotatorScores, seed: int) -> Camps | None:
+    """Return the camps of annotators whose answers follow the items, unless labels are too many."""
+    if annotations.n_classes < 2 or len(annotations) > _CAMPS:
+        return None
+    unreliable = scores.judged("random", "constant", "reversed")
+    ordered = annotations.scale == "ordinal"
+    return camps(annotations, left_out=unreliable, ordered=ordered, seed=seed)
+
+
+def _groups_of(
+    table: str | Path, annotations: Annotations, scores: AnnotatorScores
+) -> GroupDifferences:
+    """Return how groups of annotators differ, which a table names."""
+    attributes = read_attributes(table, annotations.annotators.tolist())
+    flagged, ordered = scores.judged(*FLAGGED), annotations.scale == "ordinal"
+    return group_differences(annotations, attributes, flagged, ordered=ordered)
+
+
+def _without_unreliable(annotations: Annotations, scores: AnnotatorScores) -> Annotations | None:
+    """Return the labels of all but random and constant annotators; `None` if that changes none."""
+    left_out = scores.judged(*LEFT_OUT)
+    if left_out.all() or not left_out.any():
+        return None
+    return annotations.subset(annotators=~left_out)
+
+
+def _pairs_of(annotations: Annotations) -> Pairs | None:
+    """Return how much pairs of annotators agree; `None` where none can be compared."""
+    if annotations.n_annotators < 2 or annotations.n_classes < 2:
+        return None
+    pairs = pairwise(annotations, "cohen", min_overlap=5)
+    return pairs if pairs.known.any() else None

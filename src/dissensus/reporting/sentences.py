@@ -34,10 +34,10 @@ _VERDICTS = {  # what one such annotator does, and several
 def opening(report: Report) -> list[str]:
     """Return what a reader should know first: the labels, how good they are, and who gave them."""
     annotations, camps = report.annotations, report.camps
-    each = len(annotations) / max(annotations.n_items, 1)
+    labels_each = len(annotations) / max(annotations.n_items, 1)
     agreeing = camps is not None and camps.verdict in ("camps", "some agree more")
     return [
-        f"{volume(annotations)}, {each:.1f} each on average.",
+        f"{volume(annotations)}, {labels_each:.1f} each on average.",
         *([camps.sentence] if agreeing and camps is not None else []),
         *_quality(report),
         agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
@@ -49,17 +49,17 @@ def _quality(report: Report) -> list[str]:
     """Return how good the labels are, and which are none of one's own."""
     right, low, high = report.errors.accuracy
     within = " within one step" if report.annotations.scale == "ordinal" else ""
-    known = None if report.evaluation is None else report.evaluation.scores.get("accuracy")
+    accuracy = None if report.evaluation is None else report.evaluation.scores.get("accuracy")
     sentences = []
-    if report.evaluation is not None and known is not None:
+    if report.evaluation is not None and accuracy is not None:
         sentences.append(
             f"Of the {amount(report.evaluation.n_scored, 'item')} whose label is known, "
-            f"{percent(known.value)} are labelled right ({percent(known.low)} to "
-            f"{percent(known.high)})."
+            f"{percent(accuracy.value)} are labelled right ({percent(accuracy.low)} to "
+            f"{percent(accuracy.high)})."
         )
     if report.has_camps:
         sentences.append("Where the camps differ there is no single right label.")
-    elif report.errors.n_items and (within or known is None):
+    elif report.errors.n_items and (within or accuracy is None):
         certain = " The certainty is calibrated on known items." if report.result.n_gold else ""
         unidentifiable = report.result.unidentifiable
         of = f" of {amount(report.errors.n_items, 'item')}" if unidentifiable else ""
@@ -81,30 +81,30 @@ def annotator_sentences(report: Report | NumberReport) -> list[str]:
     scores = report.annotator_scores
     worst = scores.worst
     verdicts = []
-    for verdict, (one, several) in _VERDICTS.items():
-        chosen = worst[scores.judged(verdict)[worst]]
-        people = scores.annotations.annotators[chosen].tolist()
+    for verdict, (singular, plural) in _VERDICTS.items():
+        selected = worst[scores.judged(verdict)[worst]]
+        people = scores.annotations.annotators[selected].tolist()
         count = _NUMBERS[len(people)] if len(people) < len(_NUMBERS) else str(len(people))
         if people:
-            does = f"annotator {one}" if len(people) == 1 else f"annotators {several}"
-            does = does.format(reference(scores.basis, chosen))
+            does = f"annotator {singular}" if len(people) == 1 else f"annotators {plural}"
+            does = does.format(reference(scores.basis, selected))
             verdicts.append(f"{count} {does}: {listed(people)}.")
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels", 0)
-        some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
-        verdicts = [f"No annotator seems to answer at random{some}."]
+        too_few = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
+        verdicts = [f"No annotator seems to answer at random{too_few}."]
     warnings = [] if report.groups is None else report.groups.warnings
-    more = len(warnings) - _WARNED
-    if more > 0:
-        others = "one more group" if more == 1 else f"{more} more groups"
-        warnings = [*warnings[:_WARNED], f"The same holds for {others}; see Groups."]
+    n_more = len(warnings) - _WARNED
+    if n_more > 0:
+        more_groups = "one more group" if n_more == 1 else f"{n_more} more groups"
+        warnings = [*warnings[:_WARNED], f"The same holds for {more_groups}; see Groups."]
     return [*verdicts, *warnings]
 
 
-def volume(annotations: Any, what: str = "label") -> str:
+def volume(annotations: Any, noun: str = "label") -> str:
     """Return how much was annotated."""
     return (
-        f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), what)} "
+        f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), noun)} "
         f"to {amount(annotations.n_items, 'item')}"
     )
 

@@ -147,13 +147,13 @@ def summarise(
     {'cat': 2, 'dog': 1}
     """
     annotations = as_annotations(annotations)
-    for what, here, there in (
+    for name, expected, actual in (
         ("items", annotations.items, result.annotations.items),
         ("annotators", annotations.annotators, result.annotations.annotators),
         ("classes", annotations.classes, result.classes),
     ):
-        if not np.array_equal(here, there):
-            raise DataError(f"the result has other {what} than the annotations; give both of one")
+        if not np.array_equal(expected, actual):
+            raise DataError(f"the result has other {name} than the annotations; give both of one")
     size, confidence = annotations.labels_per_item, result.confidence
     if len(size) == 0:
         size = confidence = np.array([math.nan])
@@ -218,5 +218,13 @@ def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple
             votes = dict(zip(annotations.classes[names].tolist(), counts.tolist(), strict=True))
             confidence = float(result.confidence[item])
             name, label = annotations.items[item], result.labels[item]
-            items.append(DisputedItem(name, label, confidence, float(entropy[item]), votes))
+            items.append(
+                DisputedItem(
+                    name=name,
+                    label=label,
+                    confidence=confidence,
+                    entropy=float(entropy[item]),
+                    votes=votes,
+                )
+            )
     return tuple(items)

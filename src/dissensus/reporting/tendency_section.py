@@ -98,13 +98,12 @@ def read_predictions(path: str | Path) -> Predictions:
     """Read the output of `dissensus tendency evaluate --json`."""
     try:
         scores = json.loads(Path(path).read_text(encoding="utf-8"))
-        for one in scores.values():
-            float(one["summary"]["log_loss"])
-            dict(one["annotators"])
+        for model_scores in scores.values():
+            float(model_scores["summary"]["log_loss"])
+            dict(model_scores["annotators"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise DataError(
-            f"{path}: not what `dissensus tendency evaluate --json` prints ({problem})"
-        ) from None
+        sentence = f"{path}: not what `dissensus tendency evaluate {{}}` prints ({problem})"
+        raise DataError(remedy=sentence, json=True) from None
     if not scores:
         raise DataError(f"{path}: scores of no model")
     return Predictions(scores)
@@ -115,9 +114,10 @@ def predictions_figure(predictions: Predictions) -> Figure | None:
     method, own = predictions.method, predictions.scores[predictions.method]
     marginals = predictions.scores.get(_MARGINALS, {}).get("annotators", {})
     accuracy = {
-        name: one["accuracy"]
-        for name, one in own["annotators"].items()
-        if one["count"] >= own.get("min_labels", 10) and one["accuracy"] is not None
+        name: annotator_scores["accuracy"]
+        for name, annotator_scores in own["annotators"].items()
+        if annotator_scores["count"] >= own.get("min_labels", 10)
+        and annotator_scores["accuracy"] is not None
     }
     if not accuracy:
         return None
@@ -130,14 +130,14 @@ def predictions_figure(predictions: Predictions) -> Figure | None:
         for of, value in ((method, accuracy[name]), ("label marginals", base[name]))
         if value is not None
     ]
-    named = len(order) <= _MAX_NAMED
+    has_names = len(order) <= _MAX_NAMED
     y = {"field": "annotator", "type": "nominal", "sort": order[:_MAX_ANNOTATORS]}
     spec = chart(
         rows,
-        height={"step": 16} if named else 300,
+        height={"step": 16} if has_names else 300,
         mark={"type": "point", "filled": True, "size": 45, "tooltip": {"content": "data"}},
         encoding={
-            "y": {**y, "axis": {"labels": named, "labelLimit": 140, "ticks": False}},
+            "y": {**y, "axis": {"labels": has_names, "labelLimit": 140, "ticks": False}},
             "x": number("right", "predicted right", axis=PERCENT, scale={"zero": False}),
             "color": colour("of", {"label marginals": GREY, method: BLUE}),
         },
