@@ -4,7 +4,7 @@
 # make lint    only format, lint and types
 # make wheel   build the wheel and the source distribution into dist/
 # make bench   install the peers and run the benchmarks
-# make docs    write the generated pages again, and build the site in docs/_build/html
+# make docs    write the lists of methods and commands, and build the site in docs/_build/html
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -2,8 +2,9 @@
 
 python docs/build.py              needs the extra `docs`; a warning is an error
 
-Pages are gathered in docs/_build/pages, where benchmarks/ lies beside the other pages and links
-between the two folders are written again. The site is plain files, which any server can serve.
+Pages are gathered in docs/_build/pages: those of docs/, those that docs/generate.py makes, and
+benchmarks/ beside them, with links between the folders written again. The site is plain files,
+which any server can serve.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sphinx.cmd.build import main as sphinx
 
 import method_pictures
 from dissensus import __version__
-from generate import PICTURE
+from generate import PICTURE, pages
 from site_links import broken
 
 ROOT = Path(__file__).parents[1]
@@ -91,10 +92,11 @@ def gather() -> None:
     sources = [p for p in sources if p.relative_to(DOCS).parts[0] not in FOLDERS]
     sources += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "benchmarks").rglob("*.svg"), *OTHERS]
     pictures = method_pictures.draw(PAGES)
+    contents = {path: path.read_bytes() for path in sources}
+    contents |= {DOCS / name: text.encode() for name, text in pages().items()}
     wanted = {}
-    for path in sources:
+    for path, content in contents.items():
         target = on_site(path)
-        content = path.read_bytes()
         if path.suffix == ".md":
             text = with_links(content.decode(), path)
             content = with_site_parts(text, target.as_posix(), pictures).encode()

@@ -1,14 +1,20 @@
 """Write what the docs take from the code and from benchmarks/: methods, options, and the choice.
 
-python docs/generate.py           write the pages again
-python docs/generate.py --check   only say which are not as they should be
+python docs/generate.py           write methods.md, commands.md and choose.md again
+python docs/generate.py --check   only say which of these are not as they should be
+python docs/generate.py FOLDER    write every generated page into a folder
+
+Only these three are committed, without links to pages of methods, which are on the site alone. So
+are the tables of options and formats: a committed page has two marks where they go.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
@@ -338,6 +344,12 @@ def usage_of(command: click.Command, called: str) -> list[str]:
     return lines
 
 
+def as_committed(text: str) -> str:
+    """Return a list without what only the site has: pages of methods and the navigation."""
+    text = re.sub(r"\[(`[^`]+`)\]\(methods/[^)]*\)", r"\1", text)
+    return re.sub(r"\n+```{toctree}\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def with_parts(path: Path, *parts: str) -> str:
     """Return a page in which generated parts, each between its marks, are replaced."""
     text = path.read_text(encoding="utf-8")
@@ -348,41 +360,66 @@ def with_parts(path: Path, *parts: str) -> str:
     return text
 
 
-def pages() -> dict[Path, str]:
-    """Return every generated page as it should be; without torch, not those of its methods."""
-    out = {DOCS / "methods.md": methods_page(), DOCS / "commands.md": commands_page()}
-    out |= {DOCS / where(entry): method_page(entry) for entry in catalogue()}
+def lists() -> dict[str, str]:
+    """Return the pages from which readers choose, as they are on the site."""
+    parts = situations_section(), real_section(), numbers_section(), learning_section()
+    return {
+        "methods.md": methods_page(),
+        "commands.md": commands_page(),
+        "choose.md": with_parts(DOCS / "choose.md", *parts),
+    }
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page by its path in docs/; without torch, not those of its methods."""
+    out = lists()
+    out |= {where(entry): method_page(entry) for entry in catalogue()}
     for verb in VERBS:
         path = DOCS / "commands" / f"{verb}.md"
         if path.exists():
-            out[path] = with_parts(path, options_of(verb))
-    out[DOCS / "formats.md"] = with_parts(DOCS / "formats.md", formats_table(), kinds_table())
-    path = DOCS / "commands" / "identify.md"
-    out[path] = with_parts(path, options_of("identify"), scores_table())
-    parts = situations_section(), real_section(), numbers_section(), learning_section()
-    out[DOCS / "choose.md"] = with_parts(DOCS / "choose.md", *parts)
+            parts = (
+                (options_of(verb), scores_table()) if verb == "identify" else (options_of(verb),)
+            )
+            out[f"commands/{verb}.md"] = with_parts(path, *parts)
+    out["formats.md"] = with_parts(DOCS / "formats.md", formats_table(), kinds_table())
     return out
 
 
+def committed() -> dict[str, str]:
+    """Return the pages that are generated and committed."""
+    return {name: as_committed(text) for name, text in lists().items()}
+
+
+def write(texts: Mapping[str, str], folder: Path) -> list[str]:
+    """Write pages into a folder, and return those that were not the same before."""
+    stale = stale_pages(texts, folder)
+    for name in stale:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[name], encoding="utf-8")
+    return stale
+
+
+def stale_pages(texts: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the pages of a folder that are missing or have another text."""
+    paths = {name: folder / name for name in texts}
+    return [n for n, p in paths.items() if not p.exists() or p.read_text("utf-8") != texts[n]]
+
+
 def main() -> int:
-    """Write the pages, or with `--check` list those that would change."""
-    check = "--check" in sys.argv[1:]
-    wanted = pages()
-    stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
-    known = {DOCS / where(entry) for entry in outlines()}
-    stale += [p for p in (DOCS / "methods").rglob("*.md") if p not in known]
-    for path in stale:
-        print(
-            f"{path.relative_to(DOCS.parent)} {'is out of date: make docs' if check else 'written'}"
-        )
-        if check:
-            continue
-        if path in wanted:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(wanted[path], encoding="utf-8")
-        else:
-            path.unlink()
-    return int(check and bool(stale))
+    """Write the committed pages or all of them, or list those that would change."""
+    parser = argparse.ArgumentParser(description="Write the pages that are generated.")
+    parser.add_argument("folder", nargs="?", type=Path, help="where every page goes")
+    parser.add_argument("--check", action="store_true", help="only list what is out of date")
+    arguments = parser.parse_args()
+    if arguments.check:
+        stale = stale_pages(committed(), DOCS)
+        print("".join(f"docs/{name} is out of date: make docs\n" for name in stale), end="")
+        return int(bool(stale))
+    texts = pages() if arguments.folder else committed()
+    for name in write(texts, arguments.folder or DOCS):
+        print(f"{name} written")
+    return 0
 
 
 if __name__ == "__main__":
