@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dissensus import __version__
-from tests.core import PATHS
-from tests.support import SHARED, SHIPPED
+
+from .core import PATHS
+from .support import SHARED, SHIPPED
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
