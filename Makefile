@@ -56,10 +56,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/build.py
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/reading.py
-	$(BIN)/python benchmarks/many_votes.py
-	$(BIN)/python benchmarks/recovery.py
+	$(BIN)/python benchmarks/run.py speed speed
+	$(BIN)/python benchmarks/run.py speed reading
+	$(BIN)/python benchmarks/run.py speed many_votes
+	$(BIN)/python benchmarks/run.py accuracy recovery
 
 wheel: $(VENV)/.build
 	rm -rf $(DIST)

@@ -22,14 +22,18 @@ from dissensus import __version__
 from generate import PICTURE, pages
 from site_links import broken
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from openings import site_pages
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+BENCHMARKS = ROOT / "benchmarks"
 PAGES = DOCS / "_build" / "pages"
 HTML = DOCS / "_build" / "html"
 # Pages from elsewhere: where they are, and where they are on the site.
 OTHERS = {ROOT / "CHANGELOG.md": "changes.md", ROOT / "CONTRIBUTING.md": "contributing.md"}
 FOLDERS = ("_build", "_static", "_templates", "__pycache__")
-LINK = re.compile(r"(\]\()([^)\s#:]+\.md)((?:#[^)\s]*)?\))")
+LINK = re.compile(r"(\]\()([^)\s#:]+\.(?:md|json))((?:#[^)\s]*)?\))")
 
 
 def on_site(path: Path) -> Path | None:
@@ -38,7 +42,9 @@ def on_site(path: Path) -> Path | None:
         return Path(OTHERS[path])
     if path.is_relative_to(DOCS):
         return path.relative_to(DOCS)
-    if path.is_relative_to(ROOT / "benchmarks"):
+    if path.is_relative_to(BENCHMARKS):
+        if path.suffix == ".json":  # tables: the page that is made of them
+            return Path("benchmarks", f"{path.stem.upper()}.md")
         return path.relative_to(ROOT)
     return None
 
@@ -90,10 +96,14 @@ def gather() -> None:
     """Copy the pages that have changed, and remove those that are gone."""
     sources = [p for p in DOCS.rglob("*") if p.suffix in (".md", ".png", ".svg", ".rst")]
     sources = [p for p in sources if p.relative_to(DOCS).parts[0] not in FOLDERS]
-    sources += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "benchmarks").rglob("*.svg"), *OTHERS]
+    sources += [BENCHMARKS / "README.md", *OTHERS]
     pictures = method_pictures.draw(PAGES)
     contents = {path: path.read_bytes() for path in sources}
     contents |= {DOCS / name: text.encode() for name, text in pages().items()}
+    measured = site_pages(PAGES / "benchmarks" / "images")
+    contents |= {
+        BENCHMARKS / f"{name.upper()}.md": text.encode() for name, text in measured.items()
+    }
     wanted = {}
     for path, content in contents.items():
         target = on_site(path)

@@ -142,7 +142,7 @@ def commands_page() -> str:
     return "\n".join([*lines, "", *tree]) + "\n"
 
 
-# Situations of benchmarks/situations.py: the heading of each, and what to know about it.
+# Situations of benchmarks/accuracy/situations.py: the heading of each, and what to know about it.
 SITUATIONS = {
     "five raters, 1–5": (
         "Five annotators on a scale from 1 to 5",
@@ -200,7 +200,7 @@ TOP = 4  # methods shown beside these
 
 def situations_section() -> str:
     """Return which method is best in which situation, and a section for each."""
-    page = tables("SITUATIONS.md")
+    page = tables("situations")
     table = page["Accuracy in percent, by situation"]
     steps = page["Distance to the truth in steps, on scales"]
     texts = {row[0]: row[1] for row in page["The situations"].rows}
@@ -224,7 +224,10 @@ def situations_section() -> str:
         for method in shown:
             far = [f"{distance[method]:.2f}"] if distance else []
             sections.append(f"| {' | '.join([linked(method), f'{right[method]:.1f} %', *far])} |")
-    lines += ["", "Right labels in percent. [How it was measured](../benchmarks/SITUATIONS.md)."]
+    lines += [
+        "",
+        "Right labels in percent. [How it was measured](../benchmarks/accuracy/situations.json).",
+    ]
     return "\n".join([BEGIN_SITUATIONS, *lines, *sections, END_SITUATIONS])
 
 
@@ -237,7 +240,7 @@ def linked(method: str) -> str:
 
 def real_section() -> str:
     """Return methods on real data with known truth."""
-    table = tables("METHODS.md")["All methods"]
+    table = tables("methods")["All methods"]
     right, loss = table.values("accuracy"), table.values("worst loss")
     every = max(table.values("sets").values())
     ranked = [m for m, n in table.values("sets").items() if n == every]
@@ -249,7 +252,7 @@ def real_section() -> str:
 
 def numbers_section() -> str:
     """Return methods for numbers by situation."""
-    page = tables("SITUATIONS.md")
+    page = tables("situations")
     table = page["Root mean squared error of numbers, by situation"]
     texts = page["The situations with numbers"].rows
     lines = [f"- **{name}**: {text}." for name, text in texts]
@@ -265,7 +268,7 @@ def numbers_section() -> str:
 
 def learning_section() -> str:
     """Return the best methods of learning, with floor and ceiling."""
-    page = tables("LEARNING.md")
+    page = tables("learning")
     sets = ("labelme", "music", "sentiment")
     values = {name: page[f"Learning on {name}"].values("accuracy") for name in sets}
     mean = {m: sum(values[name][m] for name in sets) / 3 for m in values[sets[0]]}

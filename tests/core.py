@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MODULES = {  # room → tests of it that need only the core
     "aggregation": "aggregation answers answers_rankings answers_sets answers_texts calibration "
-    "clusters comparison dawid_skene_family estimation latent_models m_msr ordinal plantnet survey_methods votes",
+    "clusters comparison dawid_skene_family estimation latent_models m_msr ordinal plantnet "
+    "survey_methods votes",
     "metrics": "agree agreement metrics",
     "answers": "annotations",
     "quality": "camps checking cleaning copying items leave_one_out spam_score verdicts",

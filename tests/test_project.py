@@ -150,7 +150,7 @@ def test_workflows_test_every_version_that_the_package_names():
     assert matrix["linux"]["strategy"]["matrix"]["python"] == named
 
 
-def test_every_page_of_benchmarks_opens_with_the_answer_of_its_tables():
+def test_pages_of_benchmarks_are_as_their_tables_are():
     done = subprocess.run(
         [sys.executable, "benchmarks/openings.py", "--check"],
         cwd=ROOT,

@@ -198,7 +198,16 @@ def test_a_panic_of_polars_is_an_error_and_leaves_other_messages(capfd):
 
 
 def test_a_run_of_mutations_finds_nothing():
-    command = [sys.executable, "benchmarks/mutations.py", "--files", "400", "--seed", "3"]
+    command = [
+        sys.executable,
+        "benchmarks/run.py",
+        "robustness",
+        "mutations",
+        "--files",
+        "400",
+        "--seed",
+        "3",
+    ]
     home = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -461,7 +461,7 @@ SETS = (
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_is_written_is_read_again_or_announced(name, tmp_path):
-    """`benchmarks/round_trips.py` does the same with all data sets."""
+    """`benchmarks/robustness/round_trips.py` does the same with all data sets."""
     trips = benchmark("round_trips")
     there = examine(shared_path(name) / "answers.csv.gz")
     for target, kind in trips.WAYS:

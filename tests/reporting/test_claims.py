@@ -18,7 +18,8 @@ pytest.importorskip("sklearn")
 @pytest.fixture(scope="module")
 def claims():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+        for folder in ("benchmarks", "benchmarks/trust"):
+            patch.syspath_prepend(str(Path(__file__).parents[2] / folder))
         import claim_people
         import claims
 
