@@ -384,7 +384,7 @@ def test_identify_and_aggregate_write_the_same_kind_of_difficulty(tmp_path):
 
 
 def test_commands_of_the_page_are_those_of_peerannot_with_the_word_replaced(tmp_path):
-    page = Path(__file__).parents[2] / "docs" / "peerannot.md"
+    page = Path(__file__).parents[2] / "docs" / "coming_from" / "peerannot.md"
     pairs = re.findall(r"^\| `(peerannot .*?)` \| `(dissensus .*?)` \|$", page.read_text(), re.M)
     assert len(pairs) >= 10
     for there, here in pairs:
