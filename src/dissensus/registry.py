@@ -20,13 +20,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
+from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from warnings import warn
 
 from .errors import MethodError
 from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from .aggregation import Aggregator
     from .aggregation.consensus_init import ConsensusMethod
     from .aggregation.numbers import Estimator
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from .deep.tendency import TendencyMethod
     from .planning.policies import Policy
 
+METHODS = "dissensus.methods"  # the group of entry points
+
 Kind = TypeVar("Kind", bound=Settings)
 Found = TypeVar("Found")
 
@@ -44,21 +50,57 @@ _COMMA = re.compile(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _SPEC = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 
 
+@cache
+def plug_ins(group: str) -> Mapping[str, EntryPoint]:
+    """Return what other packages offer in a group, by name; read on first need."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
 @dataclass(frozen=True)
 class Registry(Generic[Kind]):
-    """The methods of one family."""
+    """The methods of one family: those that come with the package, and plug-ins.
+
+    A plug-in is an entry point of the group `dissensus.methods`: its name, and `module:Class` of a
+    subclass of `base`. It never hides a name that comes with the package. What other packages offer
+    is looked up where a name is not known, and where all methods are listed.
+    """
 
     family: str
     table: Mapping[str, str]  # name → module:Class
     aliases: Mapping[str, str]  # other name → specification
+    base: str = ""  # module:Class that plug-ins of this family are subclasses of
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.table)
+        return iter((*self.table, *self.others))
+
+    @cached_property
+    def others(self) -> Mapping[str, str]:
+        """Plug-ins of this family: name → module:Class."""
+        if not self.base:
+            return {}
+        base, targets = _class_of(self.base), {}
+        for name, entry in plug_ins(METHODS).items():
+            if name in self.table or name in self.aliases:
+                continue
+            try:
+                cls = entry.load()
+            except Exception as problem:
+                warn(f"plug-in {name} ({entry.value}) does not load: {problem!r}", stacklevel=2)
+                continue
+            if issubclass(cls, base) and self.takes(cls):
+                targets[name] = f"{cls.__module__}:{cls.__qualname__}"
+        return targets
+
+    def takes(self, cls: type[Any]) -> bool:  # noqa: ARG002
+        """Return whether a plug-in that is a subclass of the base belongs to this family."""
+        return True
 
     def find(self, name: str) -> type[Kind]:
         """Return the class of a method."""
-        module, _, attribute = self.table[name].partition(":")
-        return cast("type[Kind]", getattr(import_module(module), attribute))
+        target = self.table.get(name) or self.others[name]
+        return cast("type[Kind]", _class_of(target))
 
     def load(self, cls: str) -> type[Kind]:
         """Return a class by its own name, for packages that import methods on first use."""
@@ -71,6 +113,8 @@ class Registry(Generic[Kind]):
         """Return a method's own name and the settings of a specification."""
         name, settings = split_spec(spec)
         specs = dict(self.aliases) | {known: known for known in self.table}
+        if _plain(name) not in map(_plain, specs):
+            specs |= {known: known for known in self.others}
         known, preset = split_spec(find_by_name("method", name, specs, self.table))
         return known, preset | settings
 
@@ -93,7 +137,8 @@ class Registry(Generic[Kind]):
         """Return the shortest specification of this method."""
         cls = type(method)
         target = f"{cls.__module__}:{cls.__name__}"
-        name = next(name for name, known in self.table.items() if known == target)
+        name = next((name for name, known in self.table.items() if known == target), "")
+        name = name or next(name for name, known in self.others.items() if known == target)
         settings = [
             f"{field.name}={format_value(getattr(method, field.name))}"
             for field in describe_fields(cls)
@@ -117,12 +162,19 @@ class KindRegistry(Registry["ConsensusMethod"]):
     """
 
     reduction: str | None = None
+    kind: str = ""
+
+    def takes(self, cls: type[Any]) -> bool:
+        """Return whether a plug-in is for this kind of answers: its class lists its `kinds`."""
+        return self.kind in getattr(cls, "kinds", ())
 
     def create(self, spec: str) -> ConsensusMethod:
         """Return the method that a specification describes."""
         name, _ = split_spec(spec)
         own = {_plain(known) for known in (*self.table, *self.aliases)}
         if self.reduction is None or _plain(name) in own:
+            return super().create(spec)
+        if _plain(name) in map(_plain, self.others):
             return super().create(spec)
         names = [*self.table, *aggregators]
         known = dict.fromkeys([*names, *self.aliases, *aggregators.aliases])
@@ -137,6 +189,11 @@ class KindRegistry(Registry["ConsensusMethod"]):
         if name == self.reduction and settings.keys() == {"aggregator"}:
             return str(settings["aggregator"])
         return spec
+
+
+def _class_of(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
@@ -260,6 +317,7 @@ aggregators: Registry[Aggregator] = Registry(
         "CUBAM": "multidimensional",
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
+    base="dissensus.method:Aggregator",
 )
 
 # The method that reduces a kind to classes, and takes any aggregator.
@@ -294,7 +352,9 @@ registries: Mapping[str, KindRegistry] = {
         f"aggregate {kind}",
         {name: consensus_methods.table[name] for name in names.split()},
         {} if "auto" in names.split() else {"auto": names.split()[0]},
+        base="dissensus.consensus_base:ConsensusMethod",
         reduction=_REDUCTIONS.get(kind),
+        kind=kind,
     )
     for kind, names in _CONSENSUS.items()
     if names
@@ -315,6 +375,7 @@ estimators: Registry[Estimator] = Registry(
         # The first model of Piech et al. (2013): reliability does not depend on the own grade.
         "PG1": "peer-grading[tied=False]",
     },
+    base="dissensus.aggregation.numbers:Estimator",
 )
 
 simulators: Registry[Strategy] = Registry(

@@ -347,3 +347,11 @@ def test_times_of_no_calendar_are_refused_when_written(ending, tmp_path, capfd):
 def test_corners_that_are_no_numbers_are_refused(points):
     with pytest.raises(DataError, match="a polygon with a corner that is no number"):
         from_polygon(points, (4, 4))
+
+
+def test_a_long_label_is_shortened_in_a_message(tmp_path):
+    label = "x" * 5000
+    (tmp_path / "a.csv").write_text(f"item,annotator,start,end,label\na,x,1,2,y\nb,x,,,{label}\n")
+    with pytest.raises(DataError, match=r"line 3: the label 'x{60}…' without") as caught:
+        examine_any(tmp_path / "a.csv")
+    assert len(str(caught.value)) < 400

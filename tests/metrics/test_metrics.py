@@ -281,7 +281,7 @@ def test_ranks_of_equal_numbers_are_shared(pairs):
 
 @pytest.mark.parametrize("cells", [1, 137, 10**6])
 def test_intervals_of_numbers_are_those_of_a_bootstrap_with_loops(cells, monkeypatch):
-    monkeypatch.setattr(_numbers, "_NUMBERS_CELLS", cells)
+    monkeypatch.setattr(_numbers, "_CELLS_OF_NUMBERS", cells)
     value, true = numbers_and_truth(40, step=1.0)
     found = number_scores(value, true, resamples=3000, confidence=0.9).scores
     rng, drawn = np.random.default_rng(3), []

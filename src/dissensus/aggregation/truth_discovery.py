@@ -328,7 +328,7 @@ class NumberCatd(CatdWeights, DiscoveryMean):
     --------
     >>> from dissensus import Numbers
     >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> Catd().fit(annotations).value.round(1).tolist()
+    >>> NumberCatd().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
     """
 
@@ -390,7 +390,7 @@ class NumberCrh(CrhWeights, CrhLosses):
     --------
     >>> from dissensus import Numbers
     >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> Crh(loss="absolute").fit(annotations).value.tolist()
+    >>> NumberCrh(loss="absolute").fit(annotations).value.tolist()
     [1.0, 2.0, 5.1]
     """
 
@@ -467,7 +467,7 @@ class NumberPm(PmWeights, CrhLosses):
     --------
     >>> from dissensus import Numbers
     >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> Pm().fit(annotations).value.round(1).tolist()
+    >>> NumberPm().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
     """
 

@@ -17,7 +17,6 @@ import click
 
 from .. import __version__
 from ..base.progress import progress_bar
-from ..pages.terminal import flags_of
 
 __all__ = ["cli", "main"]
 
@@ -38,6 +37,8 @@ class Group(click.Group):
         except DissensusError as problem:
             verb = self.get_command(ctx, ctx.invoked_subcommand or "")
             if verb is not None and not isinstance(verb, click.Group):
+                from ..pages.terminal import flags_of
+
                 raise SpelledError(problem.message.text(flags_of(verb))) from problem
             raise
 

@@ -29,6 +29,7 @@ from .sources import Source, open_source, ragged_line
 from .spellings import Joined, join_columns
 from .tables import blank_lines, line_of_row, read_columns
 
+_LONGEST = 60  # characters of a label in a message
 _LABEL = ["label", "class", "category", "type", "tag"]  # names of the label of a mark
 _CORNERS = {"xmin": "x", "ymin": "y", "xtl": "x", "ytl": "y"}
 _SIZE = {
@@ -257,7 +258,9 @@ def _marks(rows: pl.DataFrame, kind: str, place: dict[str, Floats], **more: Any)
         if stray.any():
             row = int(stray.argmax())
             names = " and ".join(place)
-            raise DataError(f"row {row + 1}: the label {rows['label'][row]!r} without {names}")
+            label = str(rows["label"][row])
+            short = label if len(label) <= _LONGEST else f"{label[:_LONGEST]}…"
+            raise DataError(f"row {row + 1}: the label {short!r} without {names}")
         more["label"] = rows["label"].to_list()
     cls: Any = kind_class(kind)
     return cls.from_columns(*_who(rows), *place.values(), **more)

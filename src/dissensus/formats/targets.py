@@ -296,7 +296,7 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
 def _lost_scale(content: Content, annotations: Annotations, target: Target) -> Iterator[str]:
     """Yield that labels will look like those of another scale, if they will."""
     typed = content.kind == "ordinal" and all(map(is_id, annotations.classes.tolist()))
-    typed |= content.kind == "numeric" or target.home == "folders"
+    typed |= content.kind == "numeric" or target.home == "tools.peerannot"
     if len(annotations) == 0 or (typed and annotations.scale in target.holds):
         return
     found = scale_of_labels(annotations).scale

@@ -1,0 +1,83 @@
+"""Methods of another package, installed into a folder: found by name, run, and held to promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dissensus
+
+PLUGIN = Path(__file__).parent / "plugin"
+SOURCE = Path(dissensus.__file__).parents[1]
+TABLE = "item,annotator,label\na,x,0\na,y,0\na,z,1\nb,x,1\nb,y,1\nb,z,1\n"
+BOXES = "item,annotator,x,y,w,h\na,u,0,0,4,4\na,v,2,2,4,4\nb,u,1,1,2,2\n"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", folder, PLUGIN]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+def python(installed, *arguments, cwd):
+    path = os.pathsep.join((str(installed), str(SOURCE)))
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True
+    )
+
+
+def test_a_method_of_another_package_is_found_by_its_name(installed, tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    command = ("-m", "dissensus", "aggregate", "a.csv", "-s", "lenient-vote[pseudo=0.5]")
+    done = python(installed, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line[:3] for line in done.stdout.splitlines()] == ["ite", "a,0", "b,1"]
+    code = "import dissensus as ds; print(ds.aggregate('a.csv', 'Lenient_Vote').method)"
+    assert python(installed, "-c", code, cwd=tmp_path).stdout == "lenient-vote\n"
+
+
+def test_a_method_of_another_package_takes_another_kind_of_answers(installed, tmp_path):
+    (tmp_path / "b.csv").write_text(BOXES)
+    code = "import dissensus as ds; print(ds.aggregate('b.csv', 'mean-box').to_polars().rows())"
+    done = python(installed, "-c", code, cwd=tmp_path)
+    assert "('a', 1.0, 1.0, 4.0, 4.0" in done.stdout, done.stderr
+    assert "'b'" not in done.stdout
+
+
+def test_a_plug_in_never_hides_a_name_and_one_that_fails_is_said(installed, tmp_path):
+    code = (
+        "import dissensus as ds; m = ds.aggregators.create('majority'); "
+        "print(type(m).__module__); print('lenient-vote' in list(ds.aggregators))"
+    )
+    done = python(installed, "-c", code, cwd=tmp_path)
+    assert done.stdout.splitlines() == ["dissensus.aggregation.votes", "True"], done.stderr
+    assert "plug-in broken (dissensus_extra.nowhere:Nothing) does not load" in done.stderr
+
+
+def test_known_names_need_no_look_at_other_packages(installed, tmp_path):
+    code = (
+        "import sys, dissensus as ds; ds.aggregators.create('majority'); "
+        "print('importlib.metadata' in sys.modules and 'dissensus_extra.methods' in sys.modules)"
+    )
+    assert python(installed, "-c", code, cwd=tmp_path).stdout == "False\n"
+
+
+def test_promises_run_on_a_method_of_another_package(installed, tmp_path):
+    plugin = () if _is_plugin() else ("-p", "dissensus.conformance")
+    command = ("-m", "pytest", "-q", *plugin, "-p", "no:cacheprovider", "--pyargs")
+    command += ("dissensus.conformance", "--method", "lenient-vote")
+    done = python(installed, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert " passed" in done.stdout
+
+
+def _is_plugin():
+    from importlib.metadata import entry_points
+
+    return "dissensus.conformance" in {entry.name for entry in entry_points(group="pytest11")}
