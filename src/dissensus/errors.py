@@ -2,6 +2,7 @@
 
     DissensusError
     ├── DataError       a file or table cannot be read as what it should be
+    │   └── KindError   a verb does not take answers of this kind
     ├── MethodError     no method of that name, or invalid settings
     ├── OptionError     invalid options, or options that exclude each other
     └── OutputError     a file or folder cannot be written
@@ -152,6 +153,28 @@ def _again(cls: type[DissensusError], message: Message) -> DissensusError:
 
 class DataError(DissensusError, ValueError):
     """A file or table cannot be read as what it should be."""
+
+
+class KindError(DataError):
+    """A verb does not take answers of a kind.
+
+    Parameters
+    ----------
+    verb, kind
+        The verb, and the kind of the answers.
+    word
+        `notimpl`, it could be done; `notyet`, not with today's parts; `never`, it makes no sense.
+    reason
+        Why not.
+    """
+
+    def __init__(self, verb: str, kind: str, word: str, reason: str) -> None:
+        super().__init__(f"{verb} does not take {kind}: {reason}")
+        self.verb, self.kind, self.word, self.reason = verb, kind, word, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes it again, for another process."""
+        return type(self), (self.verb, self.kind, self.word, self.reason)
 
 
 class MethodError(DissensusError, ValueError):

@@ -214,7 +214,7 @@ def test_repr_says_what_is_inside():
         ((["a", "b"], ["x", ""], ["1", "2"]), "row 2: no annotator"),
         (
             (["a", "b", "c"], "xyz", ["1", float("nan"), None]),
-            "row 2: no label; 1 more rows like this",
+            "row 2: no label; 1 more row like this",
         ),
         ((["a\ud800"], ["x"], ["1"]), "is not valid text"),
     ],

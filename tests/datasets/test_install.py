@@ -69,7 +69,7 @@ def test_what_is_neither_a_path_nor_a_name_is_refused(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "mine.txt").write_text("keep")
-    with pytest.raises(DataError, match="demo: is there already; name another --folder"):
+    with pytest.raises(DataError, match="demo: is there already; name another folder="):
         install("demo")
     with pytest.raises(OptionError, match="it is there already"):  # the folder of that name
         install("./demo")
@@ -357,7 +357,7 @@ class Other:
 def test_a_script_does_not_run_unless_it_is_trusted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("birds.py").write_text(SCRIPT)
-    with pytest.raises(OptionError, match="read it, then --trust-code"):
+    with pytest.raises(OptionError, match="read it, then trust_code=True"):
         install("birds.py")
     done = run("install", "birds.py", cwd=tmp_path)
     assert done.returncode == 2

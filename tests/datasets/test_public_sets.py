@@ -231,7 +231,7 @@ def test_another_archive_is_refused_with_what_is_missing(tmp_path):
         install("labelme", tmp_path / "set", archives=[tmp_path / "any.tar.gz"])
     with pytest.raises(OptionError, match=r"not a file of cifar10h, which has cifar10h-raw.zip"):
         install("cifar10h", tmp_path / "set", archives=[labelme(tmp_path), music(tmp_path)])
-    with pytest.raises(OptionError, match="--archive is for labelme, music"):
+    with pytest.raises(OptionError, match="archives=… is for labelme, music"):
         install("demo", tmp_path / "set", archives=[tmp_path / "any.tar.gz"])
     assert not (tmp_path / "set").exists()
 
@@ -343,7 +343,7 @@ def test_without_a_network_the_message_names_the_archive_to_get(served_music, tm
     with served_music() as (url, _):
         pass  # nobody listens any more
     with pytest.raises(
-        DataError, match=r"cannot be fetched .*then --archive mturk-datasets.tar.gz"
+        DataError, match=r"cannot be fetched .*then archives=\['mturk-datasets.tar.gz'\]"
     ):
         install("music", tmp_path / "set")
     with served({}) as (address, _):

@@ -172,7 +172,7 @@ def test_langfuse_sources_are_kinds_and_api_must_be_decided():
     assert rows(helpful)[2] == ("o1", "api", "true")
     assert column(helpful, "trace") == ["t1"] * 3
     assert found.notes[0] == (
-        "scores by api: 1, of unknown kind; --models api or --people api decides"
+        "scores by api: 1, of unknown kind; models='api' or people='api' decides"
     )
     assert helpful.left_out.rows == {"that are texts or corrections": 1}
 

@@ -449,10 +449,10 @@ def test_answers_the_other_way_round(tmp_path):
         ("q1", "worker2", "1"),
         ("q2", "worker1", "1"),
     ]
-    assert "--format peerannot-inverted" in examine(path).notes[0]
+    assert "format='peerannot-inverted'" in examine(path).notes[0]
     (tmp_path / "answers.json").write_text('{"0": {"0": 1, "1": 0, "2": 1}, "1": {"2": 0}}')
     (tmp_path / "metadata.json").write_text('{"n_classes": 2, "n_workers": 2, "n_task": 3}')
-    assert "--format peerannot-inverted" in examine(tmp_path).notes[0]
+    assert "format='peerannot-inverted'" in examine(tmp_path).notes[0]
     turned = examine(tmp_path, format="peerannot-inverted")
     assert turned.notes == ()
     assert rows_in(turned) == [("0", "0", "1"), ("1", "0", "0"), ("2", "0", "1"), ("2", "1", "0")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,8 @@ class Annotations(Relation):
     ...                                "a": {"z": "cat", "y": "dog", "x": "cat"}})
     True
     """
+
+    kind: ClassVar[str] = "classes"
 
     label: Codes  # (annotation)
     classes: Names

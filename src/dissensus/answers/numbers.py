@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ class Numbers(Relation):
     >>> Numbers.from_columns(["a", "a", "b"], ["x", "y", "x"], [1.5, 2, 7])
     <Numbers: 3 answers by 2 annotators on 2 items; 1.5 to 7>
     """
+
+    kind: ClassVar[str] = "numbers"
 
     value: Floats  # (answer)
 

@@ -70,15 +70,15 @@ def sort(
     bits = [max(size - 1, 1).bit_length() for size in sizes]
     if keep_order or sum(bits) > 64:
         order = np.lexsort(codes[::-1])
-        return [given[order] for given in codes], order
+        return [column[order] for column in codes], order
     key = codes[0].astype(np.uint64)
-    for given, width in zip(codes[1:], bits[1:], strict=True):
+    for column, width in zip(codes[1:], bits[1:], strict=True):
         key <<= np.uint64(width)
-        key |= given
+        key |= column
     key.sort()
     out: list[Codes] = []
-    for given, width in zip(codes[::-1], bits[::-1], strict=True):
-        part = np.empty(len(key), dtype=given.dtype)  # filled piece by piece, without a wide copy
+    for column, width in zip(codes[::-1], bits[::-1], strict=True):
+        part = np.empty(len(key), dtype=column.dtype)  # filled piece by piece, without a wide copy
         np.bitwise_and(key, np.uint64(2**width - 1), out=part, casting="unsafe")
         out.insert(0, part)
         if len(out) < len(codes):
@@ -95,8 +95,8 @@ def ragged_take(starts: Integers, rows: Integers) -> tuple[Integers, Integers]:
     (array([0, 3, 5]), array([3, 4, 5, 0, 1]))
     """
     size = starts[rows + 1] - starts[rows]
-    taken = np.concatenate([[0], np.cumsum(size)])
-    return taken, np.repeat(starts[rows], size) + count_up(size)
+    new_starts = np.concatenate([[0], np.cumsum(size)])
+    return new_starts, np.repeat(starts[rows], size) + count_up(size)
 
 
 def count_up(sizes: Integers) -> Integers:
@@ -117,9 +117,9 @@ def tally(codes: Codes, size: int) -> Integers:
     return total
 
 
-def renumber(kept: npt.NDArray[np.bool_]) -> Integers:
+def renumber(mask: npt.NDArray[np.bool_]) -> Integers:
     """Return the new codes of what is kept."""
-    return np.cumsum(kept) - 1
+    return np.cumsum(mask) - 1
 
 
 def smallest_dtype(count: int) -> np.dtype[np.unsignedinteger[Any]]:

@@ -4,9 +4,8 @@ A method describes work on one part of the items; an engine runs it over all of 
 the results. Anything that fulfils the `Engine` protocol can run every additive method. A part is a
 `Part`, or what the engine has instead: a file, or something on another machine.
 
-Threads of linear algebra: one, where matrices are small.
-
-Threads of one machine: SciPy's sparse products release the global interpreter lock.
+On one machine parts go to threads, for SciPy's sparse products release the global interpreter
+lock; linear algebra gets one thread where matrices are small.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Engine", "Local", "add"]
 
 
+Result = TypeVar("Result")
 Split = Callable[[Any], Sequence[Any]]  # a chunk of rows → its piece for every shard
 Join = Callable[[Sequence[Any]], Any]  # the pieces of a shard → the shard
 Count = Callable[[int], None]  # called with the number of chunks that are done
@@ -38,6 +38,22 @@ Count = Callable[[int], None]  # called with the number of chunks that are done
 _SMALL = 150_000
 # More annotations in one part cost memory and save no time.
 _LARGE = 8_000_000
+
+
+class Engine(Protocol):
+    """Something that runs work over parts of the items."""
+
+    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
+        """Return the ranges of items to work on, one after the other."""
+        ...
+
+    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:
+        """Yield the result of the work for every part, in the order of the parts."""
+        ...
+
+    def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
+        """Return the results of the work for all parts, added up field by field."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -105,38 +121,19 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="dissensus")
 
 
-def add(total: Any, more: Any) -> Any:
+def add(total: Any, addend: Any) -> Any:
     """Add numbers, arrays or tuples of them, field by field; arrays in `total` are overwritten.
 
     >>> add((1, np.ones(2)), (2, np.ones(2)))
     (3, array([2., 2.]))
     """
     if isinstance(total, tuple):
-        fields = [add(one, other) for one, other in zip(total, more, strict=True)]
+        fields = [add(part, added) for part, added in zip(total, addend, strict=True)]
         return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
     if isinstance(total, np.ndarray):
-        total += more
+        total += addend
         return total
-    return total + more
-
-
-Result = TypeVar("Result")
-
-
-class Engine(Protocol):
-    """Something that runs work over parts of the items."""
-
-    def cut(self, annotations: Relation) -> list[tuple[int, int]]:
-        """Return the ranges of items to work on, one after the other."""
-        ...
-
-    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:
-        """Yield the result of the work for every part, in the order of the parts."""
-        ...
-
-    def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
-        """Return the results of the work for all parts, added up field by field."""
-        ...
+    return total + addend
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -51,13 +51,13 @@ class StoredRows:
     """Rows of some items, padded with zeros to the longest: (item, row, …), read when indexed."""
 
     def __init__(self, shards: list[_Shard], shard: Integers, position: Integers) -> None:
-        self.values = [each.values for each in shards]
+        self.values = [part.values for part in shards]
         self.shard = shard  # (item)
         self.start, self.size = np.zeros((2, len(shard)), np.int64)
-        for index, each in enumerate(shards):
-            here = shard == index
-            self.start[here], self.size[here] = (
-                column[position[here]] for column in (each.start, each.size)
+        for index, part in enumerate(shards):
+            in_shard = shard == index
+            self.start[in_shard], self.size[in_shard] = (
+                column[position[in_shard]] for column in (part.start, part.size)
             )
         # Other shards may hold other shapes: images have patches, videos frames of patches.
         inner = shards[int(shard[0])].values.shape[1:] if len(shard) else (0,)
@@ -69,8 +69,8 @@ class StoredRows:
 
     def __getitem__(self, items: Any, /) -> Rows:
         """Return the rows of items, or with a second index, `[items, :n]`, the first of them."""
-        items, first = items if isinstance(items, tuple) else (items, slice(None))
-        rows, n_rows = np.arange(len(self))[items], np.arange(self.shape[1])[first].size
+        items, row_slice = items if isinstance(items, tuple) else (items, slice(None))
+        rows, n_rows = np.arange(len(self))[items], np.arange(self.shape[1])[row_slice].size
         shape = n_rows, *self.shape[2:]
         out = np.zeros((rows.size, *shape), np.float32)
         for index, item in enumerate(rows.ravel().tolist()):
@@ -84,9 +84,9 @@ class StoredRows:
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
         """Whether a row is no padding: the same axes without the last."""
-        there = np.arange(self.shape[1]) < self.size[:, None]
+        filled = np.arange(self.shape[1]) < self.size[:, None]
         inner = (1,) * (self.ndim - 3)
-        return np.broadcast_to(there.reshape(*there.shape, *inner), self.shape[:-1])
+        return np.broadcast_to(filled.reshape(*filled.shape, *inner), self.shape[:-1])
 
 
 class FeatureStore:
@@ -98,25 +98,25 @@ class FeatureStore:
     def shards(self) -> list[_Shard]:
         """Return what is there; in the order of names."""
         folders = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
-        return [shard for each in folders if (shard := _open(each)) is not None]
+        return [shard for folder in folders if (shard := _open(folder)) is not None]
 
     def missing(self, keys: Array) -> Integers:
         """Return the first item of every content that is not there."""
-        unique, first = np.unique(keys, return_index=True)
-        known = [shard.keys for shard in self.shards()]
-        return first[~np.isin(unique, np.concatenate(known))] if known else first
+        unique, positions = np.unique(keys, return_index=True)
+        stored = [shard.keys for shard in self.shards()]
+        return positions[~np.isin(unique, np.concatenate(stored))] if stored else positions
 
     def find(self, keys: Array) -> StoredRows:
         """Return the rows of items, all of which are there."""
         shards = self.shards()
         if not len(keys):
             return StoredRows(shards, *np.zeros((2, 0), np.int64))
-        every = np.concatenate([shard.keys for shard in shards])
+        all_keys = np.concatenate([shard.keys for shard in shards])
         size = np.array([len(shard.keys) for shard in shards])
-        order = np.argsort(every, kind="stable")
-        found = order[np.searchsorted(every, keys, sorter=order)]
-        shard = np.repeat(np.arange(len(shards)), size)[found]
-        return StoredRows(shards, shard, found - (np.cumsum(size) - size)[shard])
+        order = np.argsort(all_keys, kind="stable")
+        positions = order[np.searchsorted(all_keys, keys, sorter=order)]
+        shard = np.repeat(np.arange(len(shards)), size)[positions]
+        return StoredRows(shards, shard, positions - (np.cumsum(size) - size)[shard])
 
     @contextmanager
     def writing(self, encoder: str, kind: str) -> Iterator[_Writer]:
@@ -143,10 +143,10 @@ class _Writer:
     def add(self, keys: Array, rows: list[Rows]) -> None:
         """Add items: the rows of each, (row, …)."""
         self.keys.append(keys)
-        for each in rows:
-            self.sizes.append(len(each))
-            self.inner = each.shape[1:]
-            self.file.write(np.ascontiguousarray(each, dtype="<f4").data)
+        for item_rows in rows:
+            self.sizes.append(len(item_rows))
+            self.inner = item_rows.shape[1:]
+            self.file.write(np.ascontiguousarray(item_rows, dtype="<f4").data)
 
     def end(self, notes: dict[str, Any]) -> None:
         """Write everything but the values."""

@@ -2,8 +2,7 @@
 
 A file is written under a name of its own beside its target and renamed. A link is followed, a
 device or pipe is written through and never replaced. Errors of the system are `OutputError`s.
-
-Names on a terminal: control characters are shown and not obeyed.
+Whatever is printed has its control characters shown, so that no name rules a terminal.
 """
 
 from __future__ import annotations
@@ -27,6 +26,10 @@ from typing import TypeVar
 from ..errors import OutputError
 from .progress import hide_bar
 
+T = TypeVar("T")
+_ATTEMPTS = 50  # for a folder that others replace all the time
+_PATIENCE = 0.02  # seconds between two looks at a lock
+
 _UNPRINTABLE = [code for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"]
 _UNPRINTABLE += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]  # they reorder what is shown
 _VISIBLE = {code: f"\\u{code:04x}" for code in _UNPRINTABLE}
@@ -39,11 +42,6 @@ def printable(text: str) -> str:
     'ann\\u001b[31m'
     """
     return text.translate(_VISIBLE)
-
-
-T = TypeVar("T")
-_ATTEMPTS = 50  # for a folder that others replace all the time
-_PATIENCE = 0.02  # seconds between two looks at a lock
 
 
 def cache_folder() -> Path:
@@ -148,14 +146,14 @@ def check_folder(path: str | Path, replaces: Sequence[str]) -> None:
 def read_folder_whole(folder: Path, read: Callable[[], T]) -> T:
     """Return what is read from a folder that may be replaced meanwhile: all of it from one."""
     for _ in range(_ATTEMPTS):
-        before = _identity(folder)
+        identity = _identity(folder)
         try:
             content = read()
         except Exception:
-            if before == _identity(folder):
+            if identity == _identity(folder):
                 raise
             continue
-        if before == _identity(folder):
+        if identity == _identity(folder):
             return content
     raise OSError(f"{folder} is replaced again and again")
 
@@ -165,7 +163,7 @@ def is_input(output: str, source: str) -> bool:
     if not Path(output).is_file():
         return False
     if not Path(source).exists():  # perhaps a pattern
-        return any(is_input(output, one) for one in glob.glob(source))  # noqa: PTH207
+        return any(is_input(output, path) for path in glob.glob(source))  # noqa: PTH207
     if Path(source).is_dir():
         part = Path(output).suffix in (".parquet", ".pq", ".parq")
         part |= Path(output).name in ("answers.json", "metadata.json")
@@ -205,8 +203,8 @@ def reason(problem: Exception) -> str:
     words = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     if " requested and " in words:  # NumPy's words for it
         words = os.strerror(errno.ENOSPC)
-    found = re.search(r"([^:]+) \(os error \d+\)", words)
-    return " ".join((found[1] if found else words).split()).lower()
+    match = re.search(r"([^:]+) \(os error \d+\)", words)
+    return " ".join((match[1] if match else words).split()).lower()
 
 
 def _of_system(problem: Exception) -> bool:
@@ -320,13 +318,13 @@ def _exchange(draft: Path, target: Path) -> None:
                 raise
 
 
-def _swap(one: Path, other: Path) -> bool:
+def _swap(draft: Path, target: Path) -> bool:
     """Exchange the names of two folders in one step, where the system can (Linux)."""
     if sys.platform != "linux":
         return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    cwd, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     rename = getattr(ctypes.CDLL(None), "renameat2", lambda *_: -1)
-    return rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+    return rename(cwd, os.fsencode(draft), cwd, os.fsencode(target), exchange) == 0
 
 
 def _identity(folder: Path) -> tuple[int, int, int] | None:

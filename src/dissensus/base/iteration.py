@@ -3,11 +3,10 @@
 A method provides the first state, the update from one state to the next, and a test of
 convergence. The loop owns the trace, the number of iterations, progress and checkpoints.
 
-Newton steps of many independent parameters, or small groups of them.
-
-The log-likelihood of annotations depends on parameters of annotators or items, and is a sum over
-these, so each takes a step of its own, and only those whose step would lower it have to try a
-shorter one. In a logistic model, parameters change the log-odds x of annotations.
+Within an update, Newton steps improve many independent parameters, or small groups of them, at
+once. The log-likelihood of annotations is a sum over annotators or items, so the parameters of each
+take a step of their own, and only those whose step would lower it have to try a shorter one. In a
+logistic model, parameters change the log-odds x of annotations.
 """
 
 from __future__ import annotations
@@ -18,6 +17,10 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from .arrays import Floats, Integers
+
+_LONGEST = 2.0  # the longest step
+_HALVINGS = 30
+_SLACK = 1e-12  # relative losses below this are rounding errors
 
 
 class _HasObjective(Protocol):
@@ -75,11 +78,6 @@ def relative_change_below(values: list[float], tol: float) -> bool:
     return len(values) > 1 and abs(values[-1] - values[-2]) <= tol * max(1.0, abs(values[-1]))
 
 
-_LONGEST = 2.0  # the longest step
-_HALVINGS = 30
-_SLACK = 1e-12  # relative losses below this are rounding errors
-
-
 class Derivatives(NamedTuple):
     """An expected log-likelihood, its gradient and its curvature (minus the second derivative).
 
@@ -116,9 +114,9 @@ def add_normal_prior(
 ) -> Derivatives:
     """Return derivatives with those of a normal prior of the deviation from its mean added."""
     value, gradient, curvature = likelihood
-    several = deviation.ndim == 2
-    square = (deviation**2).sum(axis=1) if several else deviation**2
-    diagonal: Floats = np.eye(deviation.shape[1]) if several else np.ones(1)
+    in_groups = deviation.ndim == 2
+    square = (deviation**2).sum(axis=1) if in_groups else deviation**2
+    diagonal: Floats = np.eye(deviation.shape[1]) if in_groups else np.ones(1)
     return Derivatives(
         value - 0.5 * precision * square,
         gradient - precision * deviation,
@@ -130,14 +128,14 @@ def newton_step(
     start: Floats, evaluate: Callable[[Floats, bool], Derivatives]
 ) -> tuple[Floats, Floats]:
     """Return better parameters and their values: one step of each, halved until it gains."""
-    now = evaluate(start, True)
+    current = evaluate(start, True)
     step: Floats = (
-        now.gradient / now.curvature
-        if now.curvature.ndim == 1
-        else np.linalg.solve(now.curvature, now.gradient[:, :, None])[:, :, 0].astype(float)
+        current.gradient / current.curvature
+        if current.curvature.ndim == 1
+        else np.linalg.solve(current.curvature, current.gradient[:, :, None])[:, :, 0].astype(float)
     )
     step = np.clip(step, -_LONGEST, _LONGEST)
-    least = now.value - _SLACK * np.abs(now.value)
+    least = current.value - _SLACK * np.abs(current.value)
     for _ in range(_HALVINGS):
         value = evaluate(start + step, False).value
         worse = value < least
@@ -145,7 +143,7 @@ def newton_step(
             return start + step, value
         step[worse] /= 2
     step[worse] = 0
-    return start + step, np.where(worse, now.value, value)
+    return start + step, np.where(worse, current.value, value)
 
 
 def logistic(x: Floats) -> tuple[Floats, Floats]:

@@ -85,12 +85,12 @@ def code(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Codes, Names]:
     texts = values.tolist() if isinstance(values, np.ndarray) else values
     if not (texts and all(type(value) is str for value in texts)):
         texts = [text(value) for value in texts]
-    known = sorted(set(texts))
-    if all(re.match(NUMBER, name) and math.isfinite(float(name)) for name in known):
-        known.sort(key=float)
-    lookup = {name: position for position, name in enumerate(known)}
-    dtype = smallest_dtype(len(known))
-    return np.fromiter(map(lookup.__getitem__, texts), dtype, len(texts)), as_names(known)
+    names = sorted(set(texts))
+    if all(re.match(NUMBER, name) and math.isfinite(float(name)) for name in names):
+        names.sort(key=float)
+    lookup = {name: position for position, name in enumerate(names)}
+    dtype = smallest_dtype(len(names))
+    return np.fromiter(map(lookup.__getitem__, texts), dtype, len(texts)), as_names(names)
 
 
 def as_values(names: Names) -> npt.NDArray[np.float64] | None:
@@ -111,28 +111,29 @@ Selection = Iterable[Any] | None  # names, or one truth value for each
 
 
 def coded(
-    values: Sequence[Any] | Array, declared: Iterable[Any] | None, what: str
+    values: Sequence[Any] | Array, declared: Iterable[Any] | None, role: str
 ) -> tuple[Codes, Names]:
     """Return codes and names; where names are declared, every value has to be one of them."""
     if not isinstance(values, np.ndarray):
         values = list(values)
     gaps = np.flatnonzero(absent(as_array(values)))
     if len(gaps):
-        more = f"; {len(gaps) - 1} more rows like this" if len(gaps) > 1 else ""
-        raise DataError(f"row {gaps[0] + 1}: no {what}{more}")
-    codes, found = code(values)
+        raise DataError(f"row {gaps[0] + 1}: no {role}", rows=len(gaps))
+    codes, used_names = code(values)
     if declared is None:
-        return codes, found
+        return codes, used_names
     names = as_names(declared)
     positions = {name: position for position, name in enumerate(names.tolist())}
     if len(positions) < len(names):
-        raise DataError(f"the {what} names that were declared are not all different")
-    for name in found.tolist():
+        raise DataError(f"the {role} names that were declared are not all different")
+    for name in used_names.tolist():
         if name not in positions:
-            word = "classes" if what == "label" else f"{what}s"
-            raise DataError(f"{what} {name!r} is not among the {word} {abbreviate(names)}")
-    table = np.array([positions[name] for name in found.tolist()], dtype=smallest_dtype(len(names)))
-    return (table[codes] if len(found) else codes), names
+            word = "classes" if role == "label" else f"{role}s"
+            raise DataError(f"{role} {name!r} is not among the {word} {abbreviate(names)}")
+    table = np.array(
+        [positions[name] for name in used_names.tolist()], dtype=smallest_dtype(len(names))
+    )
+    return (table[codes] if len(used_names) else codes), names
 
 
 class Distinct(NamedTuple):
@@ -141,31 +142,31 @@ class Distinct(NamedTuple):
     names: Names
 
 
-def declared(names: Iterable[Any] | int, what: str) -> Names:
+def declared(names: Iterable[Any] | int, role: str) -> Names:
     """Return names, or the numbers up to a count; refuse a name that appears twice."""
     if isinstance(names, int):
         return numbered(names)
     if isinstance(names, Distinct):
         return names.names
-    given = as_names(names)
-    if len(set(given.tolist())) < len(given):
-        twice = Counter(given.tolist()).most_common(1)[0][0]
-        raise DataError(f"the {what} {twice!r} appears twice among the names")
-    return given
+    texts = as_names(names)
+    if len(set(texts.tolist())) < len(texts):
+        twice = Counter(texts.tolist()).most_common(1)[0][0]
+        raise DataError(f"the {role} {twice!r} appears twice among the names")
+    return texts
 
 
-def checked_codes(codes: Any, size: int, what: str) -> Codes:
+def checked_codes(codes: Any, size: int, role: str) -> Codes:
     """Return codes in the smallest type; refuse those that are no whole numbers below `size`."""
-    given = np.asarray(codes)
-    if not given.size:
-        return given.astype(smallest_dtype(size))
-    if given.dtype.kind not in "iub":
-        raise DataError(f"{what} codes are whole numbers, but these are {given.dtype}")
-    low, high = int(given.min()), int(given.max())
+    numbers = np.asarray(codes)
+    if not numbers.size:
+        return numbers.astype(smallest_dtype(size))
+    if numbers.dtype.kind not in "iub":
+        raise DataError(f"{role} codes are whole numbers, but these are {numbers.dtype}")
+    low, high = int(numbers.min()), int(numbers.max())
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
-        raise DataError(f"the {what} code {wrong} is out of range: there are {size} names")
-    return given.astype(smallest_dtype(size), copy=False)
+        raise DataError(f"the {role} code {wrong} is out of range: there are {size} names")
+    return numbers.astype(smallest_dtype(size), copy=False)
 
 
 def as_array(values: Any) -> Array:
@@ -193,34 +194,34 @@ def indices_of(names: Names, among: Names) -> Integers:
     return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
 
 
-def union(names: Names, more: Names) -> Names:
+def union(names: Names, extra: Names) -> Names:
     """Return all names of both, in natural order where the first are in it."""
-    new = more[indices_of(more, names) < 0]
+    new = extra[indices_of(extra, names) < 0]
     if len(new) == 0:
         return names
-    together = [*names.tolist(), *new.tolist()]
+    all_names = [*names.tolist(), *new.tolist()]
     natural = np.array_equal(code(names.tolist())[1], names)
-    return code(together)[1] if natural else as_names(together)
+    return code(all_names)[1] if natural else as_names(all_names)
 
 
-def chosen(selection: Selection, names: Names, what: str) -> npt.NDArray[np.bool_]:
+def chosen(selection: Selection, names: Names, role: str) -> npt.NDArray[np.bool_]:
     """Return a mask of the selected names."""
     if selection is None:
         return np.ones(len(names), dtype=bool)
-    given = selection if isinstance(selection, np.ndarray) else list(selection)
-    if isinstance(given, np.ndarray) and given.dtype == bool:
-        if len(given) != len(names):
-            raise DataError(f"{len(given)} truth values for {len(names)} {what} names")
-        return given
-    selected = {text(name) for name in given}
+    choice = selection if isinstance(selection, np.ndarray) else list(selection)
+    if isinstance(choice, np.ndarray) and choice.dtype == bool:
+        if len(choice) != len(names):
+            raise DataError(f"{len(choice)} truth values for {len(names)} {role} names")
+        return choice
+    selected = {text(name) for name in choice}
     unknown = selected - set(names.tolist())
     if unknown:
-        raise DataError(f"no {what} {sorted(unknown)[0]!r}; there are {abbreviate(names)}")
+        raise DataError(f"no {role} {sorted(unknown)[0]!r}; there are {abbreviate(names)}")
     return np.array([name in selected for name in names.tolist()], dtype=bool)
 
 
 def abbreviate(names: Names, most: int = 8) -> str:
     """Return the first names, and how many there are when that is not all."""
-    shown = [name if len(name) <= 30 else f"{name[:29]}…" for name in names[:most].tolist()]
-    shown = [name if name.isprintable() else repr(name) for name in shown]
-    return ", ".join(shown) + (f" … ({len(names)} in all)" if len(names) > most else "")
+    short = [name if len(name) <= 30 else f"{name[:29]}…" for name in names[:most].tolist()]
+    short = [name if name.isprintable() else repr(name) for name in short]
+    return ", ".join(short) + (f" … ({len(names)} in all)" if len(names) > most else "")

@@ -1,22 +1,22 @@
-"""Probabilities in arrays: normalizing, safe logarithms, the most probable class.
+"""Probabilities in arrays: normalized, pooled, calibrated, and counted as proportions.
 
-Dirichlet distributions by their counts, for variational Bayes.
+Any method has rows of probabilities over classes to normalize, to take logarithms of without
+underflow, and to take the most probable class from. Variational Bayes has Dirichlet distributions,
+which are given by their counts.
 
-Linear opinion pool: the weighted mean of several models' probabilities.
-
-Weights maximize the likelihood of held-out annotations, with a pseudo-count of one annotation per
-model. This is a convex problem; EM would take hundreds of iterations, an interior-point method
-takes about twelve. Models with little weight are dropped.
+**Pooling.** A linear opinion pool is the weighted mean of several models' probabilities. Weights
+maximize the likelihood of held-out annotations, with a pseudo-count of one annotation per model.
+This is a convex problem; EM would take hundreds of iterations, an interior-point method takes about
+twelve. Models with little weight are dropped.
 
     Y. Kim, P. Carbonetto, M. Stephens, M. Anitescu. A fast algorithm for maximum likelihood
     estimation of mixture proportions using sequential quadratic programming. Journal of
     Computational and Graphical Statistics 29(2), 2020. doi:10.1080/10618600.2019.1689985
 
-Calibration: probabilities that are right as often as they claim to be.
-
-A model with a latent true class treats the labels of an item as independent given its class. Real
-annotators share errors, so its posterior is too sure, the more labels the more. Dividing the log
-posterior by a temperature mends this and leaves the most probable class as it is:
+**Calibration.** Probabilities should be right as often as they claim to be. A model with a latent
+true class treats the labels of an item as independent given its class. Real annotators share
+errors, so its posterior is too sure, the more labels the more. Dividing the log posterior by a
+temperature mends this and leaves the most probable class as it is:
 
     probabilities[i, k] ∝ posterior[i, k] ** (1 / temperature[i])
     temperature[i] = SCALE * (n_labels[i] / 5) ** EXPONENT
@@ -27,12 +27,12 @@ Both constants are measured on public sets with known truth (benchmarks/CALIBRAT
     C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger. On calibration of modern neural networks.
     International Conference on Machine Learning, 2017.
 
-Proportions: confidence intervals, and a test for the difference of two.
+**Proportions** have confidence intervals, and a test for the difference of two.
 
-E. B. Wilson. Probable inference, the law of succession, and statistical inference. Journal of
-the American Statistical Association 22(158), 1927. doi:10.1080/01621459.1927.10502953
-A. Agresti, B. Caffo. Simple and effective confidence intervals for proportions. The American
-Statistician 54(4), 2000. doi:10.1080/00031305.2000.10474560
+    E. B. Wilson. Probable inference, the law of succession, and statistical inference. Journal of
+    the American Statistical Association 22(158), 1927. doi:10.1080/01621459.1927.10502953
+    A. Agresti, B. Caffo. Simple and effective confidence intervals for proportions. The American
+    Statistician 54(4), 2000. doi:10.1080/00031305.2000.10474560
 """
 
 from __future__ import annotations
@@ -49,6 +49,18 @@ TIE = 1e-12  # probabilities closer than this are equal
 _SAFE = -700.0  # exp() of anything above this is not zero
 _TINY = 1e-300
 _LEVEL = 1e-10  # relative difference below which log probabilities are equal
+
+# Pooling
+_MAX_ITER = 100
+_TOL = 1e-9  # of slopes, per annotation
+_CENTRE = 0.1  # of the mean of weight * price, which is zero at the optimum, aimed at by a step
+_INSIDE = 0.95  # of the way to a limit, at most
+
+# Calibration
+SCALE, EXPONENT = 4.0, 0.45
+ENOUGH_GOLD = 50  # known items that a factor is fitted to
+_LEAST, _MOST = 0.1, 20.0  # of the factor
+_FLOOR = 1e-6  # least probability of a known label
 
 
 def normalize(counts: Floats, axis: int = -1) -> Floats:
@@ -122,11 +134,11 @@ def pick(probabilities: Floats, rng: np.random.Generator) -> Integers:
     >>> pick(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0)).tolist()
     [1, 0]
     """
-    upto = probabilities.cumsum(axis=1)
-    upto /= upto[:, -1:]
-    level = rng.random(len(upto))
-    label = np.zeros(len(upto), dtype=np.int64)
-    for column in upto[:, :-1].T:
+    cumulative = probabilities.cumsum(axis=1)
+    cumulative /= cumulative[:, -1:]
+    level = rng.random(len(cumulative))
+    label = np.zeros(len(cumulative), dtype=np.int64)
+    for column in cumulative[:, :-1].T:
         label += column <= level
     return label
 
@@ -156,12 +168,6 @@ def negative_kl(counts: Floats, base: Floats, axis: int = -1) -> float:
     return float(log_beta(counts, axis).sum() - log_beta(base, axis).sum() - difference)
 
 
-_MAX_ITER = 100
-_TOL = 1e-9  # of slopes, per annotation
-_CENTRE = 0.1  # of the mean of weight * price, which is zero at the optimum, aimed at by a step
-_INSIDE = 0.95  # of the way to a limit, at most
-
-
 def pool(log_probability: Floats, weight: Floats) -> Floats:
     """Return the log of the weighted mean: (annotation, class) from (model, annotation, class)."""
     with np.errstate(divide="ignore"):
@@ -177,8 +183,8 @@ def pool_weights(log_probability: Floats, label: Integers, least: float = 0.0) -
 
     Weights below `least` become zero, except the largest.
     """
-    given = log_probability[:, np.arange(len(label)), label]  # (model, annotation)
-    likelihood = np.exp(given - given.max(axis=0))
+    log_likelihood = log_probability[:, np.arange(len(label)), label]  # (model, annotation)
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=0))
     members = np.ones(len(likelihood), dtype=bool)
     while True:
         weight = np.zeros(len(likelihood))
@@ -232,12 +238,6 @@ def added_weight(likelihood: Floats) -> float:
     weight = mixture_weights(likelihood)
     gain = np.log(weight @ likelihood) - np.log(likelihood[0])  # (annotation)
     return float(weight[1]) if gain.sum() > 0 else 0.0
-
-
-SCALE, EXPONENT = 4.0, 0.45
-ENOUGH_GOLD = 50  # known items that a factor is fitted to
-_LEAST, _MOST = 0.1, 20.0  # of the factor
-_FLOOR = 1e-6  # least probability of a known label
 
 
 def label_temperature(n_labels: Array, scale: float = SCALE) -> Floats:

@@ -1,10 +1,10 @@
 """Progress of long work: a bar on a terminal, a line now and then elsewhere.
 
-A limit of time for everything that learns: whoever searches or trains asks whether it is over.
+Long work can also have a limit of time: whoever searches or trains asks whether it is over.
 
-with time_limit(60) as limit:
-    estimator.fit(X, annotations)  # ends with the best found
-limit.reached
+    with time_limit(60) as limit:
+        estimator.fit(X, annotations)  # ends with the best found
+    limit.reached
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PATIENCE = 1.5  # seconds before a bar appears on a terminal; importing rich takes some more
 _PERIOD = 10.0  # seconds between two lines elsewhere
 wait = Event.wait  # until an event, or some seconds
+clock = monotonic
 
 
 class Progress(Protocol):
@@ -113,12 +114,12 @@ def progress_bar(title: str) -> Iterator[Progress]:
     if os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0":
         yield lambda *_, **__: None
     elif outer is not None:  # a part of other work has its title
-        before = outer.title
+        outer_title = outer.title
         outer.begin(title)
         try:
             yield outer
         finally:
-            outer.begin(before)
+            outer.begin(outer_title)
     else:
         _Reporter.current = reporter = _Reporter(title)
         reporter.thread.start()
@@ -157,9 +158,6 @@ def _bar() -> rich.progress.Progress:
     return bar
 
 
-clock = monotonic
-
-
 @dataclass
 class TimeLimit:
     """Start and end of some work, and whether something was left out because of the end."""
@@ -180,8 +178,8 @@ _current: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
 @contextmanager
 def time_limit(seconds: float) -> Iterator[TimeLimit]:
     """Let what learns in this context stop after some seconds, with the best found."""
-    now = clock()
-    limit = TimeLimit(now, now + seconds)
+    start = clock()
+    limit = TimeLimit(start, start + seconds)
     token = _current.set(limit)
     try:
         yield limit

@@ -1,6 +1,7 @@
 """Results in folders: plain arrays and JSON, written atomically, read without running code.
 
-Values as JSON has them.
+A folder that another program wrote, or that was damaged, is refused in one line; and any value
+can be had as JSON has it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers.base import Relation
 from ..errors import DataError, DissensusError
+from .arrays import FrozenArrays
 from .files import atomic_folder, read_folder_whole
 from .names import as_names
 
 _FORMAT = 2
 FILES = ("result.json", "arrays.npz")
+_PLAIN = {str, int, bool, type(None)}
 
 
 class State(NamedTuple):
@@ -54,7 +56,7 @@ class State(NamedTuple):
 def save_state(
     folder: str | Path,
     kind: str,
-    annotations: Relation,
+    annotations: FrozenArrays,
     notes: dict[str, Any],
     arrays: dict[str, Any],
 ) -> None:
@@ -67,7 +69,7 @@ def save_state(
         (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
-def relation_state(annotations: Relation) -> State:
+def relation_state(annotations: FrozenArrays) -> State:
     """Return the fields of annotations or answers, which `relation_of` reads."""
     fields = vars(annotations)
     columns: dict[str, Any] = {
@@ -92,8 +94,8 @@ def _load(folder: Path, kind: str) -> State:
     if notes["format"] != _FORMAT:
         raise DataError(f"{folder}: written by another version; update dissensus to read it")
     if notes["kind"] != kind:
-        other = str(notes["kind"])[:40]
-        raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
+        saved_kind = str(notes["kind"])[:40]
+        raise DataError(f"{folder}: a saved {saved_kind}; {saved_kind.capitalize()}.load reads it")
     digest = notes.pop("digest", None)  # folders of earlier versions have none
     if digest not in (None, digest_of(folder / "arrays.npz", notes)):
         raise DataError(f"{folder}: damaged after it was saved; save it again")
@@ -107,15 +109,20 @@ def load_arrays(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def damage(summary: str, remedy: str = "") -> Iterator[None]:
-    """Turn any error while stored state is read into one line; none of it can be trusted."""
+def damage(summary: str, remedy: str = "", **instead: Any) -> Iterator[None]:
+    """Turn any error while stored state is read into one line; none of it can be trusted.
+
+    With keywords the remedy is theirs, as an error has it; without, it ends the line.
+    """
     try:
         yield
     except DissensusError:
         raise
     except Exception as problem:
-        first = " ".join(str(problem).split())[:200] or type(problem).__name__
-        raise DataError(f"{summary} ({first}){remedy}") from None
+        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+        if instead:
+            raise DataError(f"{summary} ({reason})", remedy=remedy, **instead) from None
+        raise DataError(f"{summary} ({reason}){remedy}") from None
 
 
 def digest_of(arrays: Path, notes: dict[str, Any]) -> str:
@@ -139,9 +146,6 @@ def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
     return {
         name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)
     }
-
-
-_PLAIN = {str, int, bool, type(None)}
 
 
 def as_plain(value: Any) -> Any:

@@ -32,11 +32,11 @@ def entropy_threshold(
         return answers.copy(deep=False)
     entropy: Any = uncertainty(compared, workers_skills, compute_by="worker", aggregate=False)
     removed = entropy.index[entropy <= np.percentile(entropy, percentile)]
-    kept = answers[~answers["worker"].isin(removed)]
-    if len(kept) <= len(answers) // 2:
+    remaining = answers[~answers["worker"].isin(removed)]
+    if len(remaining) <= len(answers) // 2:
         warnings.warn(
             "Removed >= 1/2 of answers with entropy_threshold. This might lead to poor annotation "
             "quality. Try a lower percentile, or more min_answers.",
             stacklevel=2,
         )
-    return kept
+    return remaining

@@ -1,10 +1,8 @@
-"""Comparisons: which of two things is better, with ties, a side, and careless annotators.
+"""Simulated crowds whose answers are sets, rankings, boxes or masks.
 
-Masks: ellipses with uncertain borders, and annotators who are far off.
-
-Objects: boxes in images, some missed, some spurious, with imprecise corners.
-
-Sets: options that go together, and annotators who miss or add options.
+A strategy draws the parameters of its annotators, the truth of every item, and what those who are
+asked then answer. What people are like is in the class of each: they overlook or add things, are
+imprecise or careless, or prefer a side.
 """
 
 from __future__ import annotations
@@ -23,6 +21,8 @@ from ..base.arrays import Floats
 from ..base.names import numbered
 from ..params import Count, NonNegative, Positive, Probability
 from .strategy import AnswerStrategy, Assigned, Drawn
+
+_SIZE = (640.0, 480.0)  # width and height of images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,27 +62,29 @@ class Comparisons(AnswerStrategy):
     careless: Probability = 0.1
     side: float = 0.0
 
-    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
+    def draw(self, assignment: Assigned, rng: np.random.Generator) -> Drawn:
         n = max(self.things, 2)
         score = rng.normal(0, self.spread, n)
-        left = rng.integers(n, size=asked.n_items)
-        right = (left + rng.integers(1, n, size=asked.n_items)) % n
-        careless = rng.random(asked.n_annotators) < self.careless
-        apart = (score[left] - score[right] + self.side)[asked.item]
-        odds = np.stack([np.exp(apart / 2), np.exp(-apart / 2), np.full(len(apart), self.tie)], 1)
-        odds[careless[asked.annotator]] = 1.0
-        upto = np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)
-        outcome = (rng.random(len(apart))[:, None] > upto[:, :2]).sum(axis=1)
-        names, things = asked.names, numbered(n)
+        left = rng.integers(n, size=assignment.n_items)
+        right = (left + rng.integers(1, n, size=assignment.n_items)) % n
+        careless = rng.random(assignment.n_annotators) < self.careless
+        difference = (score[left] - score[right] + self.side)[assignment.item]
+        odds = np.stack(
+            [np.exp(difference / 2), np.exp(-difference / 2), np.full(len(difference), self.tie)], 1
+        )
+        odds[careless[assignment.annotator]] = 1.0
+        cumulative = np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)
+        outcome = (rng.random(len(difference))[:, None] > cumulative[:, :2]).sum(axis=1)
+        names, thing_names = assignment.names, numbered(n)
         answers = Rankings.from_comparisons(
-            names["items"][asked.item],
-            names["annotators"][asked.annotator],
-            things[left[asked.item]],
-            things[right[asked.item]],
-            np.array(["left", "right", "tie"])[outcome],
+            names["items"][assignment.item],
+            names["annotators"][assignment.annotator],
+            left=thing_names[left[assignment.item]],
+            right=thing_names[right[assignment.item]],
+            winner=np.array(["left", "right", "tie"])[outcome],
             **names,
         )
-        truth = dict(zip(things.tolist(), score.round(6).tolist(), strict=True))
+        truth = dict(zip(thing_names.tolist(), score.round(6).tolist(), strict=True))
         return Drawn(answers, truth, {"careless": careless})
 
 
@@ -121,12 +123,14 @@ class Masks(AnswerStrategy):
     shift: NonNegative = 1.0
     bad: Probability = 0.1
 
-    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
-        shift = rng.normal(0, self.shift, asked.n_annotators)
-        bad = rng.random(asked.n_annotators) < self.bad
-        border = [self._border(rng) for _ in range(asked.n_items)]
+    def draw(self, assignment: Assigned, rng: np.random.Generator) -> Drawn:
+        shift = rng.normal(0, self.shift, assignment.n_annotators)
+        bad = rng.random(assignment.n_annotators) < self.bad
+        border = [self._border(rng) for _ in range(assignment.n_items)]
         counts = []
-        for item, annotator in zip(asked.item.tolist(), asked.annotator.tolist(), strict=True):
+        for item, annotator in zip(
+            assignment.item.tolist(), assignment.annotator.tolist(), strict=True
+        ):
             noise = gaussian_filter(rng.normal(size=(self.size, self.size)), 4)
             noise *= self.noise / max(float(noise.std()), 1e-9)
             inside = border[item] + noise + shift[annotator] > 0
@@ -134,15 +138,15 @@ class Masks(AnswerStrategy):
                 far = rng.integers(-self.size // 3, self.size // 3 + 1, 2)
                 inside = np.roll(inside, far, axis=(0, 1))
             counts.append(_runs(inside))
-        names = asked.names
+        names = assignment.names
         size = dict.fromkeys(names["items"].tolist(), (self.size, self.size))
         answers = MaskAnswers.from_columns(
-            names["items"][asked.item], names["annotators"][asked.annotator], counts,
+            names["items"][assignment.item], names["annotators"][assignment.annotator], counts,
             size=size, **names,
         )  # fmt: skip
-        known = [_runs(one > 0) for one in border]
+        true_counts = [_runs(depth > 0) for depth in border]
         items = names["items"]
-        truth = MaskAnswers.from_columns(items, ["truth"] * len(items), known, size=size)
+        truth = MaskAnswers.from_columns(items, ["truth"] * len(items), true_counts, size=size)
         return Drawn(answers, truth, {"shift": shift, "bad": bad})
 
     def _border(self, rng: np.random.Generator) -> Floats:
@@ -161,9 +165,6 @@ def _runs(inside: npt.NDArray[np.bool_]) -> list[int]:
     flat = inside.T.ravel()
     change = np.flatnonzero(np.diff(flat, prepend=False))
     return np.diff(np.concatenate([[0], change, [len(flat)]])).tolist()
-
-
-_SIZE = (640.0, 480.0)  # width and height of images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,17 +203,17 @@ class Objects(AnswerStrategy):
     clutter: NonNegative = 0.3
     spread: NonNegative = 0.05
 
-    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
-        n = rng.poisson(self.objects, asked.n_items)
-        true_item = np.repeat(np.arange(asked.n_items), n)
+    def draw(self, assignment: Assigned, rng: np.random.Generator) -> Drawn:
+        n = rng.poisson(self.objects, assignment.n_items)
+        true_item = np.repeat(np.arange(assignment.n_items), n)
         true = _boxes(len(true_item), rng)
-        found = rng.beta(self.yes, self.no, asked.n_annotators)
-        first = np.cumsum(n) - n
-        seen = n[asked.item]
-        row = np.repeat(np.arange(len(asked.item)), seen)
-        at = np.arange(len(row)) - np.repeat(np.cumsum(seen) - seen, seen)
-        at += np.repeat(first[asked.item], seen)
-        hit = rng.random(len(row)) < found[asked.annotator[row]]
+        sensitivity = rng.beta(self.yes, self.no, assignment.n_annotators)
+        start = np.cumsum(n) - n
+        n_objects = n[assignment.item]
+        row = np.repeat(np.arange(len(assignment.item)), n_objects)
+        at = np.arange(len(row)) - np.repeat(np.cumsum(n_objects) - n_objects, n_objects)
+        at += np.repeat(start[assignment.item], n_objects)
+        hit = rng.random(len(row)) < sensitivity[assignment.annotator[row]]
         row, at = row[hit], at[hit]
         extent = np.tile(true[at, 2:], 2)
         corners = np.hstack([true[at, :2], true[at, :2] + true[at, 2:]])
@@ -221,24 +222,28 @@ class Objects(AnswerStrategy):
             np.minimum(corners[:, :2], corners[:, 2:]),
             np.maximum(corners[:, :2], corners[:, 2:]),
         )
-        extra = np.repeat(np.arange(len(asked.item)), rng.poisson(self.clutter, len(asked.item)))
+        extra = np.repeat(
+            np.arange(len(assignment.item)), rng.poisson(self.clutter, len(assignment.item))
+        )
         place = np.vstack([np.hstack([low, high - low]), _boxes(len(extra), rng)])
         rows = np.concatenate([row, extra])
-        bare = np.setdiff1d(np.arange(len(asked.item)), rows)
+        bare = np.setdiff1d(np.arange(len(assignment.item)), rows)
         rows = np.concatenate([rows, bare])
         place = np.vstack([place, np.full((len(bare), 4), np.nan)]).round(1)
-        names = asked.names
+        names = assignment.names
         answers = Boxes.from_columns(
-            names["items"][asked.item[rows]],
-            names["annotators"][asked.annotator[rows]],
+            names["items"][assignment.item[rows]],
+            names["annotators"][assignment.annotator[rows]],
             *place.T,
             **names,
         )
         empty = np.flatnonzero(n == 0)
-        known = np.vstack([true, np.full((len(empty), 4), np.nan)]).round(1)
+        true_place = np.vstack([true, np.full((len(empty), 4), np.nan)]).round(1)
         items = names["items"][np.concatenate([true_item, empty])]
-        truth = Boxes.from_columns(items, ["truth"] * len(items), *known.T, items=names["items"])
-        return Drawn(answers, truth, {"found": found})
+        truth = Boxes.from_columns(
+            items, ["truth"] * len(items), *true_place.T, items=names["items"]
+        )
+        return Drawn(answers, truth, {"found": sensitivity})
 
 
 def _boxes(count: int, rng: np.random.Generator) -> Floats:
@@ -282,26 +287,29 @@ class Sets(AnswerStrategy):
     yes: Positive = 6.0
     no: Positive = 4.0
 
-    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
+    def draw(self, assignment: Assigned, rng: np.random.Generator) -> Drawn:
         member = rng.random((self.profiles, self.options)) < 2.5 / self.options
-        profile = rng.integers(self.profiles, size=asked.n_items)
+        profile = rng.integers(self.profiles, size=assignment.n_items)
         likely = np.where(member[profile], self.inside, self.outside)
-        true = rng.random((asked.n_items, self.options)) < likely
-        sensitivity = rng.beta(self.yes, self.no, asked.n_annotators)
-        specificity = rng.beta(3 * self.yes, self.no / 2, asked.n_annotators)
-        shape = (len(asked.item), self.options)
-        yes = sensitivity[asked.annotator][:, None], 1 - specificity[asked.annotator][:, None]
-        chosen = rng.random(shape) < np.where(true[asked.item], *yes)
-        names, options = asked.names, numbered(self.options)
+        true = rng.random((assignment.n_items, self.options)) < likely
+        sensitivity = rng.beta(self.yes, self.no, assignment.n_annotators)
+        specificity = rng.beta(3 * self.yes, self.no / 2, assignment.n_annotators)
+        shape = (len(assignment.item), self.options)
+        yes = (
+            sensitivity[assignment.annotator][:, None],
+            1 - specificity[assignment.annotator][:, None],
+        )
+        choices = rng.random(shape) < np.where(true[assignment.item], *yes)
+        names, options = assignment.names, numbered(self.options)
         answers = SetAnswers.from_values(
-            names["items"][asked.item],
-            names["annotators"][asked.annotator],
-            [options[row].tolist() for row in chosen],
+            names["items"][assignment.item],
+            names["annotators"][assignment.annotator],
+            [options[row].tolist() for row in choices],
             options=options,
             **names,
         )
         truth = SetAnswers.from_values(
-            names["items"], ["truth"] * asked.n_items, [options[row].tolist() for row in true],
+            names["items"], ["truth"] * assignment.n_items, [options[row].tolist() for row in true],
             options=options,
         )  # fmt: skip
         return Drawn(answers, truth, {"sensitivity": sensitivity, "specificity": specificity})

@@ -78,11 +78,11 @@ def _checked(path: Path, members: list[_Member]) -> list[_Member]:
 
 def _inside(path: Path, name: str) -> PurePosixPath:
     """Return a name as a path below the folder, or say that it leads elsewhere."""
-    given = PurePosixPath(name.replace("\\", "/"))
-    outside = given.is_absolute() or ".." in given.parts or ":" in given.parts[0]
-    if outside or not given.parts or "\0" in name:
+    member = PurePosixPath(name.replace("\\", "/"))
+    outside = member.is_absolute() or ".." in member.parts or ":" in member.parts[0]
+    if outside or not member.parts or "\0" in name:
         raise DataError(f"{path}: {name!r} leads outside; nothing was unpacked")
-    return given
+    return member
 
 
 @contextmanager
@@ -91,23 +91,23 @@ def _members(path: Path) -> Iterator[list[_Member]]:
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                files = [one for one in archive.infolist() if not one.is_dir()]
-                yield _checked(path, [_of_zip(archive, one) for one in files])
+                files = [entry for entry in archive.infolist() if not entry.is_dir()]
+                yield _checked(path, [_of_zip(archive, entry) for entry in files])
         else:
             with tarfile.open(path) as tar:
-                yield _checked(path, [_of_tar(tar, one) for one in tar if not one.isdir()])
+                yield _checked(path, [_of_tar(tar, entry) for entry in tar if not entry.isdir()])
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, OSError) as problem:
         raise DataError(f"{path}: damaged archive ({problem})") from None
 
 
-def _of_zip(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> _Member:
-    mode = one.external_attr >> 16
+def _of_zip(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> _Member:
+    mode = entry.external_attr >> 16
     plain = not mode or stat.S_ISREG(mode) or not stat.S_IFMT(mode)
-    return _Member(one.filename, one.file_size, plain, lambda: archive.open(one))
+    return _Member(entry.filename, entry.file_size, plain, lambda: archive.open(entry))
 
 
-def _of_tar(archive: tarfile.TarFile, one: tarfile.TarInfo) -> _Member:
-    return _Member(one.name, one.size, one.isreg(), lambda: archive.extractfile(one))
+def _of_tar(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> _Member:
+    return _Member(entry.name, entry.size, entry.isreg(), lambda: archive.extractfile(entry))
 
 
 class _Limited:

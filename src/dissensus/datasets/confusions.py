@@ -1,22 +1,7 @@
-"""Communities: annotators of one community make similar mistakes.
+"""Simulated crowds who choose classes, each by a model of how annotators come to be wrong.
 
-Discrete difficulty: items are easy, hard or random; annotators are good or bad.
-
-Given matrices: the confusion matrix of every annotator is known beforehand.
-
-GLAD: able annotators are right, and easy items are labelled right.
-
-Hammers and spammers: some annotators are always right, the others guess.
-
-Independent confusion: every annotator has a random confusion matrix, and is mostly right.
-
-MACE: annotators either know the answer or guess with a response bias.
-
-One coin: every annotator is right with a probability of their own, for all classes.
-
-Ordinal: classes stand in an order, and near classes are confused more often than far ones.
-
-Students and teachers: some annotators have learned from others, with all their mistakes.
+Most models are a confusion matrix for every annotator, drawn as the class says. Some also give
+items a difficulty, or let annotators copy each other; these override how answers are drawn.
 """
 
 from __future__ import annotations
@@ -32,6 +17,8 @@ from ..base.arrays import Array, Floats
 from ..errors import DataError, MethodError, OptionError
 from ..params import Count, NonNegative, Positive, Probability
 from .strategy import Asked, CrowdParameters, Design, Strategy, dominant, one_coin
+
+_CLOSE = 1e-6  # rows whose sum is this near to one are taken as they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,19 +164,16 @@ class DiscreteDifficulty(Strategy):
         confusion = np.concatenate([dominant(good), bad])
         return CrowdParameters(n_classes, confusion, {"difficulties": difficulty})
 
-    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
-        difficulty = crowd.extras["difficulties"][asked.item]
-        label = asked.truth.copy()
+    def answers(self, crowd: CrowdParameters, pairs: Asked, rng: np.random.Generator) -> Array:
+        difficulty = crowd.extras["difficulties"][pairs.item]
+        label = pairs.truth.copy()
         hard = np.flatnonzero(difficulty == "hard")
         if len(hard):
-            label[hard] = super().answers(crowd, Asked(*(part[hard] for part in asked)), rng)
+            label[hard] = super().answers(crowd, Asked(*(part[hard] for part in pairs)), rng)
         guessed = np.flatnonzero(difficulty == "random")
         if len(guessed):
             label[guessed] = rng.choice(crowd.n_classes, size=len(guessed))
         return label
-
-
-_CLOSE = 1e-6  # rows whose sum is this near to one are taken as they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,8 +212,8 @@ class GivenMatrices(Strategy):
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         if (self.file is None) == (design.matrices is None):
             raise OptionError("given-matrices needs its matrices: give either file or matrices")
-        given: Any = design.matrices if self.file is None else _load(self.file)
-        return CrowdParameters(design.n_classes, _checked(given, design), {})
+        matrices: Any = design.matrices if self.file is None else _load(self.file)
+        return CrowdParameters(design.n_classes, _checked(matrices, design), {})
 
 
 def _load(file: str) -> Array:
@@ -244,10 +228,10 @@ def _load(file: str) -> Array:
         ) from None
 
 
-def _checked(given: Any, design: Design) -> Floats:
+def _checked(values: Any, design: Design) -> Floats:
     """Return the matrices, if that is what they are."""
     try:
-        matrices = np.array(given, dtype=np.float64)
+        matrices = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise OptionError("matrices must be numbers (annotator, true class, given class)") from None
     requested = (design.n_annotators, design.n_classes, design.n_classes)
@@ -300,10 +284,10 @@ class Glad(Strategy):
         extras = {"ability": ability, "log_easiness": log_easiness}
         return CrowdParameters(design.n_classes, None, extras)
 
-    def probabilities(self, crowd: CrowdParameters, asked: Asked) -> Floats:
-        easiness = np.exp(crowd.extras["log_easiness"][asked.item])
-        correct = expit(crowd.extras["ability"][asked.annotator] * easiness)  # (answer)
-        return one_coin(correct[:, None], asked.truth[:, None] == np.arange(crowd.n_classes))
+    def probabilities(self, crowd: CrowdParameters, pairs: Asked) -> Floats:
+        easiness = np.exp(crowd.extras["log_easiness"][pairs.item])
+        correct = expit(crowd.extras["ability"][pairs.annotator] * easiness)  # (answer)
+        return one_coin(correct[:, None], pairs.truth[:, None] == np.arange(crowd.n_classes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,8 +463,8 @@ class Ordinal(Strategy):
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         sharpness = rng.gamma(4, self.sharpness / 4, size=design.n_annotators)
         shift = rng.normal(0, self.bias, size=design.n_annotators)
-        true, given = np.ogrid[: design.n_classes, : design.n_classes]
-        distance = abs(true + shift[:, None, None] - given)  # (annotator, true, given)
+        true, label = np.ogrid[: design.n_classes, : design.n_classes]
+        distance = abs(true + shift[:, None, None] - label)  # (annotator, true, given)
         confusion = softmax(-sharpness[:, None, None] * distance, axis=2)
         return CrowdParameters(
             design.n_classes, confusion, {"sharpness": sharpness, "shift": shift}
@@ -540,8 +524,8 @@ class StudentTeacher(Strategy):
         confusion = np.concatenate([matrices, matrices[teacher]])
         return CrowdParameters(design.n_classes, confusion, {"student_teacher_association": pairs})
 
-    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
-        label, item, annotator = super().answers(crowd, asked, rng), asked.item, asked.annotator
+    def answers(self, crowd: CrowdParameters, pairs: Asked, rng: np.random.Generator) -> Array:
+        label, item, annotator = super().answers(crowd, pairs, rng), pairs.item, pairs.annotator
         student, teacher = crowd.extras["student_teacher_association"].T
         if self.copy_prob == 0 or len(student) == 0:
             return label
@@ -553,8 +537,8 @@ class StudentTeacher(Strategy):
         taught = np.flatnonzero(learned[annotator] >= 0)
         requested = key[taught] - annotator[taught] + learned[annotator[taught]]
         position = by_key[np.searchsorted(key, requested, sorter=by_key)]  # nobody is past the end
-        together = key[position] == requested
-        taught, position = taught[together], position[together]
+        shared = key[position] == requested
+        taught, position = taught[shared], position[shared]
         copied = rng.random(len(taught)) < self.copy_prob
         label[taught[copied]] = label[position[copied]]
         return label

@@ -1,9 +1,8 @@
 """One data set as a folder: annotations, metadata, truth and pictures.
 
-Pictures of the items, linked as peerannot expects them: `train/<class>/<name>-<item>`.
-
-The number after the last dash is the item. Training pictures get it from their position in a
-list of file names, those for validation and test get the numbers that follow.
+Pictures of the items are linked as peerannot expects them: `train/<class>/<name>-<item>`. The
+number after the last dash is the item. Training pictures get it from their position in a list of
+file names, those for validation and test get the numbers that follow.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from ..formats.tools.peerannot import read_metadata, write_answers, write_folder
 from ..formats.writing import write_json
 
 _VALIDATION = 0.2  # share of the training pictures, where no others are given
+
+Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def link_all(links: list[Link], folder: Path, *, test: bool) -> None:
         if position.is_symlink() and position.readlink() == link.file:
             continue
         if position.is_symlink() or position.exists():
-            raise DataError(f"{position}: is there already; name a new --folder")
+            where = str(position)
+            raise DataError("is there already", where=where, remedy="name a new {}", folder=...)
         position.symlink_to(link.file)
 
 
@@ -115,9 +117,6 @@ def _files(folder: Path) -> list[Path]:
     if not files:
         raise DataError(f"{folder}: no pictures in folders named after classes")
     return files
-
-
-Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items
 
 
 @dataclass(frozen=True)
@@ -162,10 +161,10 @@ def write_data_set(
         write_answers(folder, annotations)
         return Installed(folder, annotations, notes=notes)
     counted = {"nb_workers": int((annotations.labels_per_annotator > 0).sum())}
-    more = {"label_names": names, "name": name}
+    optional = {"label_names": names, "name": name}
     own = {key: value for key, value in own.items() if key not in ("n_task", "names")}
-    given = {key: value for key, value in more.items() if value}
-    write_folder(folder, annotations, metadata={**counted, **given, **own})
+    stated = {key: value for key, value in optional.items() if value}
+    write_folder(folder, annotations, metadata={**counted, **stated, **own})
     if truth is not None:
         write_json(folder / "test_groundTruth.json", truth)
     if pictures:
@@ -199,12 +198,12 @@ def _up_to(names: Names, least: int = 0) -> Names:
 
 def _by_folder(links: list[Link], names: list[str] | None) -> dict[str, dict[str, int]]:
     """Return the class of every test picture, which is the folder it is in."""
-    known = names or sorted({link.label for link in links if link.part != "test"})
-    codes = {name: code for code, name in enumerate(known)}
+    class_names = names or sorted({link.label for link in links if link.part != "test"})
+    codes = {name: code for code, name in enumerate(class_names)}
     tested = [link for link in links if link.part == "test"]
     for link in tested:
         if link.label not in codes:
-            raise DataError(f"{link.file.parent}: not among the classes {', '.join(known)}")
+            raise DataError(f"{link.file.parent}: not among the classes {', '.join(class_names)}")
     return {str(link.item): {"0": codes[link.label]} for link in tested}
 
 
@@ -227,7 +226,9 @@ def _matrix(path: Path) -> np.ndarray[Any, Any]:
             raise ValueError("not all of them are whole numbers")
     except (OSError, ValueError, OverflowError) as problem:
         raise DataError(
-            f"{path}: no matrix of class numbers with items in rows ({problem}); "
-            "--answers-format 1 and 2 are JSON"
+            f"no matrix of class numbers with items in rows ({problem})",
+            where=str(path),
+            remedy="and 2 are JSON",
+            answers_format=1,
         ) from None
     return whole

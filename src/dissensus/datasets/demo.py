@@ -66,8 +66,8 @@ def demo() -> tuple[Annotations, dict[str, str]]:
         annotators=people,
         classes=_CLASSES,
     )
-    known = zip(annotations.items.tolist(), annotations.classes[truth].tolist(), strict=True)
-    return annotations, dict(known)
+    pairs = zip(annotations.items.tolist(), annotations.classes[truth].tolist(), strict=True)
+    return annotations, dict(pairs)
 
 
 def _crowd(rng: np.random.Generator) -> tuple[list[str], Floats]:

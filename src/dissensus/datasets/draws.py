@@ -1,12 +1,12 @@
-"""All items at once: chunks of items on all cores, each with a random stream of its own.
+"""The two ways to draw who answers what: item by item, or all at once.
 
-The chunks depend on the plan alone, so the answers do not depend on the number of threads. Truth
-and crowd are those of the draws one by one; the assignment and the answers are not.
+All at once, chunks of items are drawn on all cores, each with a random stream of its own. The
+chunks depend on the plan alone, so the answers do not depend on the number of threads. Truth and
+crowd are those of the draws one by one; the assignment and the answers are not.
 
-One item after the other: the order of draws that peerannot's published tables come from.
-
-For every item: the free annotators, how many and which of them, and their answers. With the same
-seed this gives the same answers as the generators of
+One by one is the order of draws that peerannot's published tables come from. For every item: the
+free annotators, how many and which of them, and their answers. With the same seed this gives the
+same answers as the generators of
 
     T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
     datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
@@ -60,31 +60,31 @@ def all_at_once(
     kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
     answers = np.empty(starts[-1], dtype=kind)
 
-    def work(first: int, seed: np.random.SeedSequence) -> int:
-        stop = min(first + chunk, n_items)
+    def work(start: int, seed: np.random.SeedSequence) -> int:
+        stop = min(start + chunk, n_items)
         rng = np.random.default_rng(seed)
         if assigned is None:
-            rows = drawn(stop - first, most, design.n_annotators, rng)
+            rows = drawn(stop - start, most, design.n_annotators, rng)
         else:
-            rows = assigned[first:stop]
+            rows = assigned[start:stop]
         if design.imbalance:
             rng.permuted(rows, axis=1, out=rows)
-            dropped = np.arange(most) >= size[first:stop, None]
+            dropped = np.arange(most) >= size[start:stop, None]
             rows = rows.astype(np.int64)
             rows[dropped] = design.n_annotators
             rows.sort(axis=1)
             annotator = rows[rows < design.n_annotators]
         else:
             annotator = rows.ravel()
-        item = np.repeat(np.arange(first, stop), size[first:stop])
-        here = slice(starts[first], starts[stop])
-        annotators[here] = annotator
-        answers[here] = strategy.answers(crowd, Asked(item, annotator, truth[item]), rng)
+        item = np.repeat(np.arange(start, stop), size[start:stop])
+        span = slice(starts[start], starts[stop])
+        annotators[span] = annotator
+        answers[span] = strategy.answers(crowd, Asked(item, annotator, truth[item]), rng)
         return stop
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        for done in pool.map(work, firsts, seeds):
-            progress(done, n_items)
+        for n_done in pool.map(work, firsts, seeds):
+            progress(n_done, n_items)
     return Labels(starts, annotators, answers)
 
 
@@ -111,8 +111,8 @@ def one_by_one(
         if design.imbalance:
             size = int(rng.choice(size)) + 1
         annotator = rng.choice(free, replace=False, size=size)
-        asked = Asked(np.full(size, item), annotator, np.full(size, truth[item]))
-        answer = strategy.answers(crowd, asked, rng)
+        pairs = Asked(np.full(size, item), annotator, np.full(size, truth[item]))
+        answer = strategy.answers(crowd, pairs, rng)
         load[annotator] += 1
         starts[item + 1] = starts[item] + size
         order = annotator.argsort()

@@ -1,9 +1,7 @@
 """Data sets prepared as a folder: by name, or from annotations, folders, archives and scripts.
 
 The folder has `answers.json` and `metadata.json` as peerannot expects them, and links to pictures
-if there are any. A data set's own code runs only on request.
-
-A data set's own script, run as peerannot runs it, only for `install --trust-code`.
+if there are any. A data set's own script is run as peerannot runs it, and only on request.
 """
 
 from __future__ import annotations
@@ -19,12 +17,17 @@ from typing import Any
 from ..answers.annotations import Annotations
 from ..base.files import atomic_folder
 from ..base.progress import Progress
-from ..errors import DataError, OptionError
+from ..errors import DataError, MethodError, OptionError
 from ..formats.reading import examine
-from ..formats.tools.peerannot import read_folder, write_folder
+from ..formats.tools.peerannot import read_folder, write_folder, write_simulation
+from ..formats.writing import write_truth
+from ..registry import simulators
 from .archives import is_archive, names_in, unpack
 from .data_set import ImageFolders, Installed, Layout, read_answers, write_data_set
+from .demo import demo
+from .fetching import install_public
 from .recipes import RECIPES, find_recipe
+from .simulation import simulate
 
 __all__ = ["SIMULATED", "Installed", "install"]
 
@@ -32,6 +35,7 @@ __all__ = ["SIMULATED", "Installed", "install"]
 # The size of a simulated data set.
 SIMULATED: dict[str, Any] = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10}
 _SEED = 12345  # peerannot's, for the validation split of training pictures
+_NAME = "dataset"  # the name under which scripts are imported
 _PARTS = ("train", "val", "test")
 
 
@@ -92,16 +96,15 @@ def install(
         return _run(path, Path(folder or "."), trust_code)
     recipe = None if _is_path(source) else find_recipe(str(source))
     if recipe:
-        from .fetching import install_public
-
         target = Path(folder or recipe)
         _refuse_full(target)
         return install_public(recipe, target, archives, images=not answers_only, progress=progress)
     if archives:
-        raise OptionError(f"--archive is for {', '.join(RECIPES)}, and this is {source}")
+        sets = ", ".join(RECIPES)
+        raise OptionError(remedy=f"{{}} is for {sets}, and this is {source}", archives=...)
     if not script and (_is_name(source) or not path.exists()):
         return _by_name(str(source), Path(folder or str(source)), seed)
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "metadata": metadata,
         "label_names": label_names,
         "pictures": pictures,
@@ -111,11 +114,11 @@ def install(
         "seed": seed,
     }
     if not script and answers is None and is_archive(path):
-        return _from_archive(path, Path(folder or path.name.split(".")[0]), given)
+        return _from_archive(path, Path(folder or path.name.split(".")[0]), settings)
     if not script and answers is None and path.is_dir():
-        return _from_folder(path, Path(folder or path.resolve().name), given)
+        return _from_folder(path, Path(folder or path.resolve().name), settings)
     annotations, notes = read_answers(Path(answers or path), answers_format)
-    return write_data_set(Path(folder or "."), annotations, notes, **given)
+    return write_data_set(Path(folder or "."), annotations, notes, **settings)
 
 
 def _is_path(source: str | Path) -> bool:
@@ -125,9 +128,6 @@ def _is_path(source: str | Path) -> bool:
 
 def _is_name(source: str | Path) -> bool:
     """Return whether a source is a known name that needs no file."""
-    from ..errors import MethodError
-    from ..registry import simulators
-
     if _is_path(source):
         return False
     try:
@@ -138,13 +138,6 @@ def _is_name(source: str | Path) -> bool:
 
 def _by_name(name: str, folder: Path, seed: int) -> Installed:
     """Prepare a data set that needs no file."""
-    from ..errors import MethodError
-    from ..formats.tools.peerannot import write_simulation
-    from ..formats.writing import write_truth
-    from ..registry import simulators
-    from .demo import demo
-    from .simulation import simulate
-
     _refuse_full(folder)
     if name == "demo":
         annotations, truth = demo()
@@ -160,55 +153,59 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
         ) from None
     simulation = simulate(strategy, **SIMULATED, seed=0 if seed == _SEED else seed)
     if not isinstance(simulation.annotations, Annotations):
-        raise OptionError(f"{name} draws numbers; use dissensus simulate --format table")
+        raise OptionError(f"{name} draws numbers; use dissensus simulate with the format table")
     write_simulation(simulation, folder)
     return Installed(folder, simulation.annotations)
 
 
-def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
+def _from_folder(path: Path, folder: Path, settings: Mapping[str, Any]) -> Installed:
     """Read the annotations of a folder; copy or link its other files."""
     if folder.resolve() == path.resolve():
-        raise OptionError(f"{path}: it is there already; name another --folder, or --answers")
+        remedy = "name another {}"
+        where = str(path)
+        raise OptionError(
+            "it is there already", where=where, remedy=remedy, folder=..., answers=...
+        )
     _refuse_full(folder)
-    done = _write_read(path, folder, given)
+    installed = _write_read(path, folder, settings)
     for name in ("ground_truth.npy", "test_groundTruth.json"):
         if (path / name).is_file() and not (folder / name).exists():
             shutil.copyfile(path / name, folder / name)
     linked = 0
-    for part in _PARTS if given["pictures"] is None else ():
+    for part in _PARTS if settings["pictures"] is None else ():
         if (path / part).is_dir():
             (folder / part).symlink_to((path / part).resolve(), target_is_directory=True)
             linked += sum(1 for _ in (path / part).glob("*/*"))
-    return Installed(folder, done.annotations, done.n_links + linked, done.notes)
+    return Installed(folder, installed.annotations, installed.n_links + linked, installed.notes)
 
 
-def _from_archive(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
+def _from_archive(path: Path, folder: Path, settings: Mapping[str, Any]) -> Installed:
     """Unpack a data set, or read an export that comes as an archive."""
     if not any(_holds_answers(name.name) for name in names_in(path)):
         reading = examine(path)
-        return write_data_set(folder, reading.annotations, reading.notes, **given)
+        return write_data_set(folder, reading.annotations, reading.notes, **settings)
     _refuse_full(folder)
     with atomic_folder(folder) as draft:
         unpack(path, draft)
         inside = list(draft.iterdir())
         if len(inside) == 1 and inside[0].is_dir():  # all of it in one folder of its own
-            for one in list(inside[0].iterdir()):
-                if one.name == inside[0].name:
+            for entry in list(inside[0].iterdir()):
+                if entry.name == inside[0].name:
                     raise DataError(f"{path}: a folder in a folder of the same name; unpack it")
-                one.rename(draft / one.name)
+                entry.rename(draft / entry.name)
             inside[0].rmdir()
-        done = _write_read(draft, draft, {**given, "name": folder.name})
-    return Installed(folder, done.annotations, done.n_links, done.notes)
+        installed = _write_read(draft, draft, {**settings, "name": folder.name})
+    return Installed(folder, installed.annotations, installed.n_links, installed.notes)
 
 
-def _write_read(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
+def _write_read(path: Path, folder: Path, settings: Mapping[str, Any]) -> Installed:
     """Write annotations and metadata of one folder to another, unless other metadata are given."""
     annotations, notes = (
         (read_folder(path), ()) if _is_ready(path) else read_answers(_answers_in(path), None)
     )
     own = path / "metadata.json"
-    metadata = given["metadata"] or (own if own.is_file() else None)
-    return write_data_set(folder, annotations, notes, **{**given, "metadata": metadata})
+    metadata = settings["metadata"] or (own if own.is_file() else None)
+    return write_data_set(folder, annotations, notes, **{**settings, "metadata": metadata})
 
 
 def _is_ready(folder: Path) -> bool:
@@ -221,18 +218,20 @@ def _holds_answers(name: str) -> bool:
 
 def _answers_in(folder: Path) -> Path:
     """Return the file in a folder that holds the annotations."""
-    files = sorted(one for one in folder.iterdir() if one.is_file())
-    named = [one for one in files if _holds_answers(one.name)]
-    if len(named) == 1:
-        return named[0]
-    if not named and len(files) == 1:
+    files = sorted(file for file in folder.iterdir() if file.is_file())
+    answer_files = [file for file in files if _holds_answers(file.name)]
+    if len(answer_files) == 1:
+        return answer_files[0]
+    if not answer_files and len(files) == 1:
         return files[0]
-    raise DataError(f"{folder}: no answers.json, nor any one file answers.…; say --answers FILE")
+    problem = "no answers.json, nor any one file answers.…"
+    raise DataError(problem, where=str(folder), remedy="say {}", answers="FILE")
 
 
 def _refuse_full(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DataError(f"{folder}: is there already; name another --folder")
+        where = str(folder)
+        raise DataError("is there already", where=where, remedy="name another {}", folder=...)
 
 
 def _run(path: Path, folder: Path, trusted: bool) -> Installed:
@@ -240,19 +239,14 @@ def _run(path: Path, folder: Path, trusted: bool) -> Installed:
     if not path.is_file():
         raise DataError(f"{path}: no such file or directory")
     if not trusted:
-        raise OptionError(
-            f"{path}: a script, which could do anything you can; read it, then --trust-code"
-        )
-
+        problem = "a script, which could do anything you can"
+        raise OptionError(problem, where=str(path), remedy="read it, then {}", trust_code=True)
     folder.mkdir(parents=True, exist_ok=True)
     set_folders(path.resolve(), folder)
     for position in (folder, path.resolve().parent):
         if _is_ready(position):
             return Installed(position, read_folder(position))
     return Installed(folder, None, notes=("the script ran, but left no answers.json",))
-
-
-_NAME = "dataset"  # the name under which scripts are imported
 
 
 def set_folders(script: Path, folder: Path) -> None:
@@ -266,9 +260,11 @@ def set_folders(script: Path, folder: Path) -> None:
         try:
             spec.loader.exec_module(module)
             makers = [
-                one
-                for one in vars(module).values()
-                if isinstance(one, type) and one.__module__ == _NAME and hasattr(one, "setfolders")
+                member
+                for member in vars(module).values()
+                if isinstance(member, type)
+                and member.__module__ == _NAME
+                and hasattr(member, "setfolders")
             ]
             if not makers:
                 raise DataError(f"{script}: no class with setfolders() in it")

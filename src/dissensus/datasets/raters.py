@@ -79,10 +79,10 @@ class Numeric(Strategy):
         precision = rng.gamma(self.evenness, scale, size=design.n_annotators)
         return CrowdParameters(0, None, {"bias": bias, "precision": precision})
 
-    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+    def answers(self, crowd: CrowdParameters, pairs: Asked, rng: np.random.Generator) -> Array:
         bias, precision = crowd.extras["bias"], crowd.extras["precision"]
-        error = rng.standard_normal(len(asked.item)) / np.sqrt(precision[asked.annotator])
-        return asked.truth + bias[asked.annotator] + error
+        error = rng.standard_normal(len(pairs.item)) / np.sqrt(precision[pairs.annotator])
+        return pairs.truth + bias[pairs.annotator] + error
 
 
 class JudgedItems(NamedTuple):
@@ -129,29 +129,29 @@ def simulate_judges(
         common = rng.random(n_items) < shared
         own = np.where(common, luck, rng.random(n_items))
         for _ in range(repeats):
-            again = (
+            chance = (
                 own
                 if repeats == 1
                 else np.where(rng.random(n_items) < 0.8, own, rng.random(n_items))
             )
-            right = again < accuracy
+            right = chance < accuracy
             wrong = np.where(common, trap, _other(truth, n_classes, rng))
             logit = rng.normal(np.where(right, 2.0, 0.5), 1.0)
-            every = np.arange(n_items)
+            items = np.arange(n_items)
             rows.append(
                 (
-                    every,
+                    items,
                     np.full(n_items, judge),
                     np.where(right, truth, wrong),
                     1 / (1 + np.exp(-logit)),
                 )
             )
     labelled = np.sort(rng.permutation(n_items)[: n_items if n_labelled is None else n_labelled])
-    who = rng.permuted(np.tile(np.arange(n_people), (len(labelled), 1)), axis=1)
+    people = rng.permuted(np.tile(np.arange(n_people), (len(labelled), 1)), axis=1)
     for number in range(min(per_item, n_people)):
         right = rng.random(len(labelled)) < person_accuracy
         label = np.where(right, truth[labelled], _other(truth[labelled], n_classes, rng))
-        rows.append((labelled, n_judges + who[:, number], label, np.full(len(label), np.nan)))
+        rows.append((labelled, n_judges + people[:, number], label, np.full(len(label), np.nan)))
     item, annotator, label, confidence = (np.concatenate(part) for part in zip(*rows, strict=True))
     annotators = [f"model:m{judge + 1}" for judge in range(n_judges)]
     annotators += [f"p{person + 1}" for person in range(n_people)]
@@ -239,11 +239,11 @@ class PeerGrading(Strategy):
         precision = rng.gamma(self.evenness, level)
         return CrowdParameters(0, None, {"bias": bias, "precision": precision, "authors": author})
 
-    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+    def answers(self, crowd: CrowdParameters, pairs: Asked, rng: np.random.Generator) -> Array:
         bias, precision = crowd.extras["bias"], crowd.extras["precision"]
-        error = rng.standard_normal(len(asked.item)) / np.sqrt(precision[asked.annotator])
-        own = crowd.extras["authors"][asked.item] == asked.annotator
-        return asked.truth + bias[asked.annotator] + error + self.inflation * own
+        error = rng.standard_normal(len(pairs.item)) / np.sqrt(precision[pairs.annotator])
+        own = crowd.extras["authors"][pairs.item] == pairs.annotator
+        return pairs.truth + bias[pairs.annotator] + error + self.inflation * own
 
 
 def _merit(design: Design) -> Floats:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import csv
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -47,7 +49,9 @@ class Source:
     def reads(self, name: PurePosixPath, *, images: bool) -> bool:
         """Return whether a file of the archive is read."""
         patterns = [self.files, self.images if images else ""]
-        return any(one and re.fullmatch(rf"(.*/)?({one})", str(name)) for one in patterns)
+        return any(
+            pattern and re.fullmatch(rf"(.*/)?({pattern})", str(name)) for pattern in patterns
+        )
 
 
 class Prepared(NamedTuple):
@@ -72,10 +76,10 @@ class Recipe:
 def find_recipe(name: str) -> str | None:
     """Return the name of a recipe, whatever its case, dashes and underscores."""
 
-    def plain(given: str) -> str:
-        return re.sub(r"[-_]", "", given.casefold())
+    def plain(text: str) -> str:
+        return re.sub(r"[-_]", "", text.casefold())
 
-    return next((one for one in RECIPES if plain(one) == plain(name)), None)
+    return next((recipe for recipe in RECIPES if plain(recipe) == plain(name)), None)
 
 
 _SCENES = (  # in the order of the published class numbers
@@ -89,26 +93,27 @@ def _labelme(folders: Mapping[str, Path]) -> Prepared:
     folder = folders["deep_LabelMe.tar.gz"]
     names = tuple(sorted(_SCENES))
     renumbered = np.array([names.index(scene) for scene in _SCENES])
-    given, _ = read_answers(_one(folder, "answers.txt"), 0)
-    label = renumbered[_codes(given.classes, len(names), "answers.txt")[given.label]]
-    annotations = _numbered(
-        given.item, given.annotator, label, given.n_items, given.n_annotators, len(names)
-    )
-    truth = _codes(read_words(_one(folder, "labels_train.txt")), len(names), "labels_train.txt")
-    items = read_words(_one(folder, "filenames_train.txt"))
+    answers, _ = read_answers(_file_of(folder, "answers.txt"), 0)
+    label = renumbered[_codes(answers.classes, len(names), "answers.txt")[answers.label]]
+    sizes = answers.n_items, answers.n_annotators, len(names)
+    annotations = _numbered(answers.item, answers.annotator, label, sizes)
+    truth = _codes(read_words(_file_of(folder, "labels_train.txt")), len(names), "labels_train.txt")
+    items = read_words(_file_of(folder, "filenames_train.txt"))
     if not len(items) == len(truth) == annotations.n_items:
         raise DataError("deep_LabelMe.tar.gz: answers, labels and names of images do not match")
 
     def pictures() -> Iterator[tuple[Path, bytes]]:
         number = 0
         for part, target in (("train", "train"), ("valid", "val"), ("test", "test")):
-            files = {one.name: one for one in sorted(folder.glob(f"**/{part}/*/*.jpg"))}
+            files = {file.name: file for file in sorted(folder.glob(f"**/{part}/*/*.jpg"))}
             for name in items if part == "train" else files:
                 if name in files:
                     yield _picture(target, files[name], number)
                 number += 1
 
-    return Prepared(annotations, names, tuple(items), renumbered[truth], pictures())
+    return Prepared(
+        annotations, names, item_names=tuple(items), truth=renumbered[truth], pictures=pictures()
+    )
 
 
 _GENRES = (
@@ -123,29 +128,29 @@ def _music(folders: Mapping[str, Path]) -> Prepared:
     gold, test = (
         {
             row["id"]: row["class"]
-            for row in _rows(_one(folder, f"{inside}/{file}"), ("id", "class"))
+            for row in _rows(_file_of(folder, f"{inside}/{file}"), ("id", "class"))
         }
         for file in ("music_genre_gold.csv", "music_genre_test.csv")
     )
     columns = ("WorkerID", "Input.song", "Answer.pred_label")
-    rows = list(_rows(_one(folder, f"{inside}/mturk_answers.csv"), columns))
+    rows = list(_rows(_file_of(folder, f"{inside}/mturk_answers.csv"), columns))
     item = _positions((row["Input.song"] for row in rows), gold, "mturk_answers.csv")
     people = list(dict.fromkeys(row["WorkerID"] for row in rows))
     annotator = _positions((row["WorkerID"] for row in rows), people, "mturk_answers.csv")
     label = _positions((row["Answer.pred_label"] for row in rows), _GENRES, "mturk_answers.csv")
     truth = _positions(gold.values(), _GENRES, "music_genre_gold.csv")
-    annotations = _numbered(item, annotator, label, len(gold), len(people), len(_GENRES))
+    annotations = _numbered(item, annotator, label, (len(gold), len(people), len(_GENRES)))
     spectra = folders.get("kaggle_dataset.zip")
 
     def pictures() -> Iterator[tuple[Path, bytes]]:
-        files = {one.name: one for one in sorted(spectra.glob("**/*.png"))} if spectra else {}
-        for part, songs, first in (("train", gold, 0), ("test", test, len(gold))):
-            for number, song in enumerate(songs, first):
+        files = {file.name: file for file in sorted(spectra.glob("**/*.png"))} if spectra else {}
+        for part, songs, start in (("train", gold, 0), ("test", test, len(gold))):
+            for number, song in enumerate(songs, start):
                 file = files.get(song.replace(".", "", 1).replace("mp3", "png"))
                 if file is not None:
                     yield _picture(part, file, number)
 
-    return Prepared(annotations, _GENRES, tuple(gold), truth, pictures())
+    return Prepared(annotations, _GENRES, item_names=tuple(gold), truth=truth, pictures=pictures())
 
 
 _CIFAR = (
@@ -162,7 +167,7 @@ def _cifar10h(folders: Mapping[str, Path]) -> Prepared:
         *("annotator_id", "is_attn_check", "true_label", "chosen_label"),
         "cifar10_test_test_idx",
     )
-    table = _one(folders["cifar10h-raw.zip"], "cifar10h-raw.csv")
+    table = _file_of(folders["cifar10h-raw.zip"], "cifar10h-raw.csv")
     rows = [row for row in _rows(table, columns) if row["is_attn_check"] in ("0", "0.0", "False")]
     read = {
         name: _codes([row[name] for row in rows], most, table.name)
@@ -188,19 +193,19 @@ def _cifar10h(folders: Mapping[str, Path]) -> Prepared:
                     yield Path(part) / name / f"{name}-{number}.png", _png(pixels)
                     number += 1
 
-    return Prepared(
-        _numbered(item, annotator, read["chosen_label"], *sizes), _CIFAR, (), truth, pictures()
-    )
+    annotations = _numbered(item, annotator, read["chosen_label"], sizes)
+    return Prepared(annotations, _CIFAR, truth=truth, pictures=pictures())
 
 
 def _bird_audio(folders: Mapping[str, Path]) -> Prepared:
     """Take the answers of experts for the truth, where they agree; they stay annotators."""
     folder = folders["bird_sound_training_data.zip"]
-    table = _one(folder, "letters/annotations.tsv")
+    table = _file_of(folder, "letters/annotations.tsv")
     rows = list(_rows(table, ("candidate_id", "user_id", "annotation"), "\t"))
     columns = ("user_id", "birdwatching_activity_level")
     levels = {
-        row[columns[0]]: row[columns[1]] for row in _rows(_one(folder, "users.tsv"), columns, "\t")
+        row[columns[0]]: row[columns[1]]
+        for row in _rows(_file_of(folder, "users.tsv"), columns, "\t")
     }
     clips, people = (
         list(dict.fromkeys(row[name] for row in rows)) for name in ("candidate_id", "user_id")
@@ -209,9 +214,11 @@ def _bird_audio(folders: Mapping[str, Path]) -> Prepared:
     annotator = _positions((row["user_id"] for row in rows), people, table.name)
     label = _codes([row["annotation"] for row in rows], 2, table.name)
     expert = np.array([levels.get(row["user_id"], "").removesuffix(".0") == "4" for row in rows])
-    votes = [np.bincount(item[expert & (label == one)], minlength=len(clips)) for one in (0, 1)]
+    votes = [
+        np.bincount(item[expert & (label == answer)], minlength=len(clips)) for answer in (0, 1)
+    ]
     truth = np.where(votes[0] == 0, np.where(votes[1] == 0, -1, 1), np.where(votes[1] == 0, 0, -1))
-    annotations = _numbered(item, annotator, label, len(clips), len(people), 2)
+    annotations = _numbered(item, annotator, label, (len(clips), len(people), 2))
     return Prepared(annotations, ("absent", "present"), tuple(clips), truth)
 
 
@@ -299,9 +306,9 @@ RECIPES = {
 }
 
 
-def _numbered(
-    item: Any, annotator: Any, label: Any, n_items: int, n_annotators: int, n_classes: int
-) -> Annotations:
+def _numbered(item: Any, annotator: Any, label: Any, sizes: tuple[int, int, int]) -> Annotations:
+    """Return annotations on numbers; `sizes` are how many items, annotators and classes."""
+    n_items, n_annotators, n_classes = sizes
     return Annotations.from_codes(
         item,
         annotator,
@@ -312,12 +319,12 @@ def _numbered(
     )
 
 
-def _one(folder: Path, name: str) -> Path:
+def _file_of(folder: Path, name: str) -> Path:
     """Return the file of that name in an unpacked archive."""
-    found = sorted(one for one in folder.glob(f"**/{name}") if one.is_file())
-    if not found:
+    files = sorted(file for file in folder.glob(f"**/{name}") if file.is_file())
+    if not files:
         raise DataError(f"{name} is not in the archive; it is not the one that was published")
-    return found[0]
+    return files[0]
 
 
 def _rows(path: Path, columns: tuple[str, ...], separator: str = ",") -> Iterator[dict[str, str]]:
@@ -336,18 +343,18 @@ def _rows(path: Path, columns: tuple[str, ...], separator: str = ",") -> Iterato
         raise DataError(f"{path.name}: cannot be read as a table ({problem})") from None
 
 
-def _positions(given: Iterable[str], names: Iterable[str], file: str) -> Integers:
-    known = {name: code for code, name in enumerate(names)}
+def _positions(values: Iterable[str], names: Iterable[str], file: str) -> Integers:
+    codes = {name: code for code, name in enumerate(names)}
     try:
-        return np.array([known[one] for one in given], dtype=np.int64)
+        return np.array([codes[value] for value in values], dtype=np.int64)
     except KeyError as problem:
         raise DataError(f"{file}: {problem} is not among the published names") from None
 
 
-def _codes(given: Iterable[str], most: int, file: str) -> Integers:
+def _codes(values: Iterable[str], most: int, file: str) -> Integers:
     """Return numbers below a limit."""
     try:
-        codes = np.array([float(one) for one in given])
+        codes = np.array([float(value) for value in values])
     except ValueError as problem:
         raise DataError(f"{file}: {problem}") from None
     if len(codes) == 0 or not ((codes >= 0) & (codes < most) & (codes == np.floor(codes))).all():
@@ -371,8 +378,6 @@ def _records(file: Path) -> Iterator[tuple[int, Any]]:
 
 def _png(pixels: Any) -> bytes:
     """Return an image (row, column, colour) as PNG."""
-    import struct
-    import zlib
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return (
@@ -381,6 +386,6 @@ def _png(pixels: Any) -> bytes:
 
     height, width, _ = pixels.shape
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # no filter
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    head = struct.pack(">II", width, height) + bytes([8, 2, 0, 0, 0])
     body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + body

@@ -1,4 +1,4 @@
-"""Simulated annotators with known truth, one file per strategy."""
+"""Simulated annotators and their answers, with known truth: what strategies are drawn with."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def simulate_answers(
     seed
         Random seed.
     """
-    chosen = answer_simulators.create(strategy) if isinstance(strategy, str) else strategy
+    model = answer_simulators.create(strategy) if isinstance(strategy, str) else strategy
     rng = np.random.default_rng(seed)
-    drawn = chosen.draw(assign(n_items, n_annotators, feedback, rng), rng)
-    spec = answer_simulators.describe(chosen)
-    options: dict[str, Any] = {"strategy": spec, "settings": asdict(chosen)}
+    drawn = model.draw(assign(n_items, n_annotators, feedback, rng), rng)
+    spec = answer_simulators.describe(model)
+    options: dict[str, Any] = {"strategy": spec, "settings": asdict(model)}
     options |= {"n_items": n_items, "n_annotators": n_annotators, "feedback": feedback}
     return AnswerSimulation(drawn.answers, drawn.truth, drawn.crowd, options | {"seed": seed})
 
@@ -184,9 +184,9 @@ def simulate_labels(
     >>> drawn.crowd.confusion[0, 0].round(4).tolist()
     [0.3902, 0.0576, 0.3646, 0.086, 0.1015]
     """
-    chosen = simulators.create(strategy) if isinstance(strategy, str) else strategy
-    spec = simulators.describe(chosen)
-    if matrices is not None and not isinstance(chosen, GivenMatrices):
+    model = simulators.create(strategy) if isinstance(strategy, str) else strategy
+    spec = simulators.describe(model)
+    if matrices is not None and not isinstance(model, GivenMatrices):
         raise OptionError(f"matrices are for given-matrices, but the strategy is {spec}")
     design = Design(
         n_items=n_items,
@@ -199,14 +199,18 @@ def simulate_labels(
         fast=fast,
         matrices=matrices,
     )
-    progress = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _n_items, _total: None)
     rng = np.random.default_rng(seed)
-    truth = chosen.truth(design, rng)
-    crowd = chosen.crowd(design, rng)
+    truth = model.truth(design, rng)
+    crowd = model.crowd(design, rng)
     if fast:
-        starts, annotator, answer = all_at_once(chosen, design, crowd, truth, progress)
+        starts, annotator, answer = all_at_once(
+            model, design, crowd=crowd, truth=truth, progress=progress
+        )
     else:
-        starts, annotator, answer = one_by_one(chosen, design, crowd, truth, rng, progress)
+        starts, annotator, answer = one_by_one(
+            model, design, crowd=crowd, truth=truth, rng=rng, progress=progress
+        )
     # Rows are sorted already; `from_codes` would need memory to check it.
     columns: dict[str, Any] = {
         "index": starts,
@@ -215,11 +219,11 @@ def simulate_labels(
         "annotators": numbered(n_annotators),
     }
     annotations: Annotations | Numbers
-    if chosen.numeric:
+    if model.numeric:
         annotations = Numbers(value=answer, **columns)
     else:
         annotations = Annotations(label=answer, classes=numbered(n_classes), **columns)
     options = {name: getattr(design, name) for name in vars(design) if name != "matrices"}
     return Simulation(
-        annotations, truth, crowd, {"strategy": spec, "settings": asdict(chosen), **options}
+        annotations, truth, crowd, {"strategy": spec, "settings": asdict(model), **options}
     )

@@ -3,12 +3,10 @@
 Both ways to simulate, item by item and all at once, call the same hooks. So a strategy defines its
 model once, for any number of pairs of item and annotator.
 
-Which annotators label which item, for all items at once.
-
-Rows are items, each with distinct annotators in ascending order. Where more than half of all
-annotators label an item, those who do not are drawn instead.
-
-The interface of strategies whose answers are sets, rankings, marks or masks.
+Which annotators label which item is drawn for all items at once: rows are items, each with distinct
+annotators in ascending order. Where more than half of all annotators label an item, those who do
+not are drawn instead. Strategies whose answers are sets, rankings, marks or masks have one hook,
+which draws all of it.
 """
 
 from __future__ import annotations
@@ -103,31 +101,31 @@ class Strategy(Settings, ABC):
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         """Return the parameters of the annotators."""
 
-    def probabilities(self, crowd: CrowdParameters, asked: Asked) -> Floats:
+    def probabilities(self, crowd: CrowdParameters, pairs: Asked) -> Floats:
         """Return the probability of every class for every answer: (answer, class)."""
         assert crowd.confusion is not None  # or the strategy overrides this
-        return crowd.confusion[asked.annotator, asked.truth]
+        return crowd.confusion[pairs.annotator, pairs.truth]
 
-    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+    def answers(self, crowd: CrowdParameters, pairs: Asked, rng: np.random.Generator) -> Array:
         """Return what annotators answer about items."""
-        return pick(self.probabilities(crowd, asked), rng)
+        return pick(self.probabilities(crowd, pairs), rng)
 
 
 def dominant(matrices: Floats) -> Floats:
     """Return matrices in which every diagonal entry is swapped with its row's maximum."""
     rows = matrices.reshape(-1, matrices.shape[-1]).copy()
-    every = np.arange(len(rows))
-    true = every % matrices.shape[-1]
+    index = np.arange(len(rows))
+    true = index % matrices.shape[-1]
     best = rows.argmax(axis=1)
-    rows[every, true], rows[every, best] = rows[every, best], rows[every, true]
+    rows[index, true], rows[index, best] = rows[index, best], rows[index, true]
     return rows.reshape(matrices.shape)
 
 
 def one_coin(correct: Floats, is_true: Any) -> Floats:
     """Return `correct` for the true class; the other classes share the rest evenly."""
-    others = is_true.shape[-1] - 1
-    wrong = (1 - correct) / max(others, 1)
-    return np.where(is_true, 1 - wrong * others, wrong)
+    n_wrong = is_true.shape[-1] - 1
+    wrong = (1 - correct) / max(n_wrong, 1)
+    return np.where(is_true, 1 - wrong * n_wrong, wrong)
 
 
 def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) -> Codes:
@@ -143,23 +141,23 @@ def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) 
     dtype: Any = smallest_dtype(n_annotators)
     rows = rng.integers(n_annotators, size=(n_items, most), dtype=dtype)
     rows.sort(axis=1)
-    again = np.flatnonzero(repeated(rows).any(axis=1))
-    while len(again):
-        some = rows[again]
-        twice = repeated(some)
-        some[twice] = rng.integers(n_annotators, size=int(twice.sum()), dtype=dtype)
-        some.sort(axis=1)
-        rows[again] = some
-        again = again[repeated(some).any(axis=1)]
+    pending = np.flatnonzero(repeated(rows).any(axis=1))
+    while len(pending):
+        redrawn = rows[pending]
+        twice = repeated(redrawn)
+        redrawn[twice] = rng.integers(n_annotators, size=int(twice.sum()), dtype=dtype)
+        redrawn.sort(axis=1)
+        rows[pending] = redrawn
+        pending = pending[repeated(redrawn).any(axis=1)]
     return rows
 
 
 def loads(total: int, cap: int, n_annotators: int, rng: np.random.Generator) -> Integers:
     """Return how many labels every annotator gives, none more than `cap`."""
     load = np.zeros(n_annotators, dtype=np.int64)
-    while left := total - int(load.sum()):
+    while remaining := total - int(load.sum()):
         free = np.flatnonzero(load < cap)
-        load[free] += rng.multinomial(left, np.full(len(free), 1 / len(free)))
+        load[free] += rng.multinomial(remaining, np.full(len(free), 1 / len(free)))
         np.minimum(load, cap, out=load)
     return load
 
@@ -179,25 +177,28 @@ def assign_loads(n_items: int, load: Integers, rng: np.random.Generator) -> Code
     rng.shuffle(slots)
     rows = slots.reshape(n_items, most)
     rows.sort(axis=1)
-    again = np.flatnonzero(repeated(rows).any(axis=1))
+    pending = np.flatnonzero(repeated(rows).any(axis=1))
     owner = np.empty(n_items, dtype=np.int64)
-    while len(again):
-        turn = np.arange(len(again))
-        position = repeated(rows[again]).argmax(axis=1)
-        other, spot = rng.integers(n_items, size=len(again)), rng.integers(most, size=len(again))
-        owner[again] = turn
-        owner[other] = turn
-        mine, theirs = rows[again], rows[other]  # (pair, slot)
-        give, take = mine[turn, position][:, None], theirs[turn, spot][:, None]
-        fits = (owner[again] == turn) & (owner[other] == turn)  # no row in two swaps
-        fits &= ~(theirs == give).any(axis=1)
-        fits &= ~(mine == take).any(axis=1) | ((theirs == take).sum(axis=1) > 1)
-        rows[again[fits], position[fits]] = take[fits, 0]
-        rows[other[fits], spot[fits]] = give[fits, 0]
-        touched = np.concatenate([again, other[fits]])
+    while len(pending):
+        turn = np.arange(len(pending))
+        position = repeated(rows[pending]).argmax(axis=1)
+        partner, spot = (
+            rng.integers(n_items, size=len(pending)),
+            rng.integers(most, size=len(pending)),
+        )
+        owner[pending] = turn
+        owner[partner] = turn
+        own_rows, partner_rows = rows[pending], rows[partner]  # (pair, slot)
+        give, take = own_rows[turn, position][:, None], partner_rows[turn, spot][:, None]
+        fits = (owner[pending] == turn) & (owner[partner] == turn)  # no row in two swaps
+        fits &= ~(partner_rows == give).any(axis=1)
+        fits &= ~(own_rows == take).any(axis=1) | ((partner_rows == take).sum(axis=1) > 1)
+        rows[pending[fits], position[fits]] = take[fits, 0]
+        rows[partner[fits], spot[fits]] = give[fits, 0]
+        touched = np.concatenate([pending, partner[fits]])
         rows[touched] = np.sort(rows[touched], axis=1)
-        again = np.unique(touched)
-        again = again[repeated(rows[again]).any(axis=1)]
+        pending = np.unique(touched)
+        pending = pending[repeated(rows[pending]).any(axis=1)]
     return rows
 
 
@@ -215,9 +216,9 @@ def others(absent: Codes, n_annotators: int) -> Codes:
 
 def repeated(rows: Codes) -> npt.NDArray[np.bool_]:
     """Return where a sorted row has the same annotator as before."""
-    same = np.zeros(rows.shape, dtype=bool)
-    np.equal(rows[:, 1:], rows[:, :-1], out=same[:, 1:])
-    return same
+    equal = np.zeros(rows.shape, dtype=bool)
+    np.equal(rows[:, 1:], rows[:, :-1], out=equal[:, 1:])
+    return equal
 
 
 class Drawn(NamedTuple):
@@ -247,7 +248,7 @@ class AnswerStrategy(Settings, ABC):
     """A crowd that answers questions of some kind."""
 
     @abstractmethod
-    def draw(self, asked: Assigned, rng: np.random.Generator) -> Drawn:
+    def draw(self, assignment: Assigned, rng: np.random.Generator) -> Drawn:
         """Return answers of all who are asked, and the truth."""
 
 
@@ -258,7 +259,7 @@ def assign(
     for name, value in (("n_items", n_items), ("n_annotators", n_annotators)):
         if value < 1:
             raise OptionError(f"{name} = {value}, but it must be at least 1")
-    each = n_annotators if feedback is None else min(feedback, n_annotators)
-    order = rng.random((n_items, n_annotators)).argsort(axis=1)[:, :each]
+    n_each = n_annotators if feedback is None else min(feedback, n_annotators)
+    order = rng.random((n_items, n_annotators)).argsort(axis=1)[:, :n_each]
     annotator = np.sort(order, axis=1).ravel()
-    return Assigned(np.repeat(np.arange(n_items), each), annotator, n_items, n_annotators)
+    return Assigned(np.repeat(np.arange(n_items), n_each), annotator, n_items, n_annotators)

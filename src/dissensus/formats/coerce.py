@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..answers.annotations import Annotations
+from ..answers.base import Relation
 from ..answers.numbers import Numbers
 from ..errors import DataError
 
@@ -57,3 +58,19 @@ def as_truth(source: Any) -> dict[str, str] | None:
     from .side_tables import read_truth
 
     return read_truth(source)
+
+
+def as_answers(source: Any) -> Any:
+    """Return answers of any kind from a path, a table, or what a file was read as.
+
+    >>> as_answers({"item": ["a", "a"], "annotator": ["x", "y"], "label": ["cat", "dog"]}).kind
+    'classes'
+    """
+    if isinstance(source, Relation):
+        return source
+    from .any_kind import AnswerReading, read
+    from .reading import Reading
+
+    if isinstance(source, Reading):
+        return source.annotations
+    return source.answers if isinstance(source, AnswerReading) else read(source)

@@ -13,11 +13,14 @@ fewer than two do not count.
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ..answers import Answers
-from ..errors import OptionError
+from ..answers import KINDS
+from ..formats.coerce import as_answers
+from ..registry import by_kind
 from .agreement import (
+    By,
     agree_on_labels,
     brennan_prediger,
     conger_kappa,
@@ -40,8 +43,10 @@ from .agreement_result import (
 from .coefficients import Measure, find_measure, measures
 from .distances import AnswerAgreement, agree_on_answers
 from .evaluation import Evaluation, Score, evaluate, evaluate_answers
+from .joint import IntervalKind
 from .pairs import KindAgreement, Pairs, agreement_by_kind, cohen_kappa, pairwise, scott_pi
 from .scores import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
+from .statistics import WeightsLike
 
 __all__ = [
     "Agreement",
@@ -83,19 +88,27 @@ __all__ = [
 ]
 
 
-@overload
-def agree(annotations: Answers, **settings: Any) -> AnswerAgreement: ...
-
-
-@overload
-def agree(annotations: Any, measures: Any = ..., **settings: Any) -> Agreement: ...
-
-
-def agree(annotations: Any, measures: Any = None, **settings: Any) -> Agreement | AnswerAgreement:
+@by_kind(read=as_answers)
+def agree(
+    answers: Any,
+    measures: Sequence[str] | str | None = None,
+    *,
+    scale: WeightsLike = "auto",
+    weights: WeightsLike | None = None,
+    by: By | None = None,
+    multiple: bool = False,
+    mark: str = "|",
+    min_overlap: int = 1,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    interval: IntervalKind = "percentile",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:
     """Return how much annotators agree.
 
-    Answers of other kinds than classes and numbers go to `agree_on_answers`, everything else to
-    `agree_on_labels`; both take `resamples`, `confidence`, `seed` and `progress`.
+    Settings are those of `agree_on_labels`. Answers of other kinds than classes and numbers have
+    the measures of their kind; they take `resamples`, `confidence`, `seed` and `progress`.
 
     Examples
     --------
@@ -104,8 +117,8 @@ def agree(annotations: Any, measures: Any = None, **settings: Any) -> Agreement 
     >>> round(agree(annotations, "alpha", resamples=0)["alpha"].value, 3)
     0.371
     """
-    if not isinstance(annotations, Answers):
-        return agree_on_labels(annotations, measures, **settings)
-    if measures is not None:
-        raise OptionError(f"measures are those of the kind: {annotations.kind}")
-    return agree_on_answers(annotations, **settings)
+    raise NotImplementedError
+
+
+agree.for_kind("classes", "numbers")(agree_on_labels)
+agree.for_kind(*KINDS)(agree_on_answers)

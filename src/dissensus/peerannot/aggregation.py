@@ -1,12 +1,8 @@
-"""The base of peerannot's aggregations on our methods.
+"""peerannot's models that need no network, on our methods.
 
-Models of workers and tasks, as peerannot calls them.
-
-Scores of tasks, workers and the crowd, written as files as peerannot does.
-
-The base of peerannot's models: the answers of workers to tasks.
-
-Votes, plain and weighted, as peerannot calls them.
+`CrowdModel` holds the answers of workers to tasks. Below it are votes and models of workers and
+tasks, which are fitted by one of our methods, and scores of tasks, workers and the crowd. Files are
+written where peerannot writes them.
 """
 
 from __future__ import annotations
@@ -91,14 +87,14 @@ class CrowdModel:
     def __init__(
         self, answers: Mapping[Any, Mapping[Any, Any]], path_remove: str | Path | None = None
     ) -> None:
-        named = {text(task): given for task, given in answers.items()}
+        by_name = {text(task): labels for task, labels in answers.items()}
         removed = read_removed(path_remove) if path_remove else ()
         self.answers: dict[Any, dict[Any, Any]] = {
             _number(task): {
                 _number(text(worker)): int(label) if isinstance(label, Integral) else label
-                for worker, label in named[task].items()
+                for worker, label in by_name[task].items()
             }
-            for task in code(list(named))[1].tolist()
+            for task in code(list(by_name))[1].tolist()
             if task not in removed
         }
         self.n_task = len(self.answers)
@@ -108,7 +104,7 @@ class CrowdModel:
         """The answers as annotations, in the order of tasks."""
         counts = {"n_annotators": self.n_workers, "n_classes": self.n_classes}
         if not all(
-            isinstance(label, int) for one in self.answers.values() for label in one.values()
+            isinstance(label, int) for labels in self.answers.values() for label in labels.values()
         ):
             del counts["n_classes"]  # classes have names
         return from_answers(self.answers, **counts)
@@ -198,8 +194,8 @@ class DawidSkene(AggregationModel):
     `pi` holds the matrices (worker, true, given) and `rho` the prevalence of classes.
     """
 
-    def __init__(self, answers: Any, n_workers: int, n_classes: int, **given: Any) -> None:
-        super().__init__(answers, n_classes, n_workers=n_workers, **given)
+    def __init__(self, answers: Any, n_workers: int, n_classes: int, **further: Any) -> None:
+        super().__init__(answers, n_classes, n_workers=n_workers, **further)
 
     def run(
         self, epsilon: float = 1e-6, maxiter: int = 50, **_unused: Any
@@ -224,8 +220,8 @@ class DawidSkene(AggregationModel):
 class Dawid_Skene(DawidSkene):
     """The same with its former order of arguments."""
 
-    def __init__(self, answers: Any, n_classes: int, *, n_workers: int, **given: Any) -> None:
-        super().__init__(answers, n_workers, n_classes, **given)
+    def __init__(self, answers: Any, n_classes: int, *, n_workers: int, **further: Any) -> None:
+        super().__init__(answers, n_workers, n_classes, **further)
 
 
 class WDS(AggregationModel):
@@ -247,8 +243,8 @@ class DawidSkeneClust(AggregationModel):
         Number of clusters.
     """
 
-    def __init__(self, answers: Any, n_classes: int, L: int = 2, **given: Any) -> None:
-        super().__init__(answers, n_classes, **given)
+    def __init__(self, answers: Any, n_classes: int, L: int = 2, **further: Any) -> None:
+        super().__init__(answers, n_classes, **further)
         self.L = L
 
     def run(self, **_unused: Any) -> tuple[Array, list[Array], int]:
@@ -377,11 +373,13 @@ class IWMV(AggregationModel):
     def run(self, nb_iter: int = 10, **_unused: Any) -> None:
         """Vote with weights `nb_iter` times."""
         result = self.fit(Iwmv(weights="accuracy", max_iter=nb_iter))
-        given = self.annotations
+        annotations = self.annotations
         right = np.bincount(
-            given.annotator, given.label == result.label[given.item], given.n_annotators
+            annotations.annotator,
+            annotations.label == result.label[annotations.item],
+            annotations.n_annotators,
         )
-        self.worker_score = right / np.maximum(given.labels_per_annotator, 1)
+        self.worker_score = right / np.maximum(annotations.labels_per_annotator, 1)
 
     def get_probas(self) -> Array:
         """Return hard labels."""
@@ -445,12 +443,12 @@ class PlantNet(AggregationModel):
         threshold_scores: float | None = None,
         *,
         output_unvalidated: bool = False,
-        **given: Any,
+        **further: Any,
     ) -> None:
-        super().__init__(answers, n_classes, **given)
+        super().__init__(answers, n_classes, **further)
         if AI == "ignored":
-            for one in self.answers.values():
-                one.pop("AI", None)
+            for labels in self.answers.values():
+                labels.pop("AI", None)
         self._settings: dict[str, Any] = {
             "alpha": alpha,
             "beta": beta,

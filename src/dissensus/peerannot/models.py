@@ -10,9 +10,8 @@ Keyword arguments that a class does not use are accepted and have no effect, as 
 
 Results differ from peerannot where it has errors: its Dawid-Skene and GLAD underflow with many
 votes on a task, and its Pl@ntNet vote learns from the first vote alone. Ties are broken by a fixed
-seed instead of `np.random`, so a run repeats. Networks are trained by our loop.
-
-Tables of peerannot's strategies, by all names they have had.
+seed instead of `np.random`, so a run repeats. Networks are trained by our loop. The tables of
+strategies have all names that these have had.
 """
 
 from __future__ import annotations

@@ -81,20 +81,22 @@ class AUM:
         label = Annotations.from_labels([int(row[2]) for row in rows], self.n_classes)
         scores = aum(_stacked(rows), label, alpha=alpha, **self._settings)
         self._cut(scores.pruned)
-        named = {"sample_id": np.arange(len(rows)), "filename": self.filenames}
+        columns = {"sample_id": np.arange(len(rows)), "filename": self.filenames}
         areas = {"AUM_yang": scores.top2, "AUM_pleiss": scores.pleiss}
-        self.aums = pd.DataFrame(named | areas)
+        self.aums = pd.DataFrame(columns | areas)
 
     def _rows(self, samples: Any, index: int) -> list[Any]:
         """Return the first row of every task, by the index that is in a column of the rows."""
         self.filenames = np.array([Path(str(sample[0])).name for sample in samples])
-        first: dict[int, Any] = {}
+        first_rows: dict[int, Any] = {}
         for number in range(len(self.tasks.dataset)):
             row = self.tasks.dataset[number]
-            first.setdefault(int(row[index]), row)
-        if sorted(first) != list(range(len(self.filenames))):
-            raise DataError(f"{len(first)} tasks in the loader, but {len(self.filenames)} files")
-        return [first[number] for number in range(len(first))]
+            first_rows.setdefault(int(row[index]), row)
+        if sorted(first_rows) != list(range(len(self.filenames))):
+            raise DataError(
+                f"{len(first_rows)} tasks in the loader, but {len(self.filenames)} files"
+            )
+        return [first_rows[number] for number in range(len(first_rows))]
 
     def _cut(self, pruned: Any) -> None:
         """Keep the tasks that are too hard, by index and by number."""
@@ -140,12 +142,18 @@ class WAUM(AUM):
         **_unused: Any,
     ) -> None:
         super().__init__(
-            *(tasks, n_classes, model, criterion, optimizer, n_epoch, topk, verbose, use_pleiss)
+            tasks=tasks,
+            n_classes=n_classes,
+            model=model,
+            criterion=criterion,
+            optimizer=optimizer,
+            n_epoch=n_epoch,
+            topk=topk,
+            verbose=verbose,
+            use_pleiss=use_pleiss,
         )
-        self.answers, self.n_workers = (
-            {int(task): given for task, given in answers.items()},
-            n_workers,
-        )
+        self.answers = {int(task): labels for task, labels in answers.items()}
+        self.n_workers = n_workers
         own = {"rounds": maxiterDS, "smoothing": 0.0, "per_annotator": self.per_annotator}
         self._settings |= own
 
@@ -157,18 +165,18 @@ class WAUM(AUM):
 
         rows = self._rows(self.tasks.dataset.dataset.base_samples, 3)
         self._numbers = [_task(file) for file in self.filenames]
-        given = [
+        labelled = [
             (row, int(worker), int(label))
             for row, task in enumerate(self._numbers)
             for worker, label in self.answers[task].items()
         ]
-        item, annotator, label = np.array(given).T
+        item, annotator, label = np.array(labelled).T
         names: Any = {"annotators": self.n_workers, "classes": self.n_classes}
         crowd = Annotations.from_codes(item, annotator, label, items=len(rows), **names)
         self.scores = waum(_stacked(rows), crowd, alpha=alpha, **self._settings)
         self._cut(self.scores.pruned)
-        named = {"index": np.arange(len(rows)), "task": self.filenames}
-        self.waum = pd.DataFrame(named | {"waum": self.scores.waum})
+        columns = {"index": np.arange(len(rows)), "task": self.filenames}
+        self.waum = pd.DataFrame(columns | {"waum": self.scores.waum})
         self.pi = self.scores.confusion
 
     def get_probas(self) -> Floats:
@@ -243,8 +251,8 @@ class Crowdlayer:
         self._read: dict[str, Any] = {"answers": Path(answers).resolve(), "n_classes": n_classes}
         self._encoder: dict[str, Any] = {"size": img_size, "pretrained": pretrained}
         self._model, self._frozen, self._augment = model, freeze, data_augmentation
-        known = ("lr", "momentum", "decay", "scheduler", "milestones", "lr_decay", "seed")
-        self._training = {name: training[name] for name in known if name in training}
+        accepted = ("lr", "momentum", "decay", "scheduler", "milestones", "lr_decay", "seed")
+        self._training = {name: training[name] for name in accepted if name in training}
         self._training |= {"epochs": n_epochs, "optimizer": optimizer.lower()}
         self._training["batch"] = training.get("batch_size", 64)
 
@@ -278,8 +286,8 @@ class CoNAL(Crowdlayer):
 
     method = "conal"
 
-    def __init__(self, *given: Any, scale: float = 1e-5, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, scale: float = 1e-5, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.method = f"conal[scale={scale}]"  # type: ignore[misc]
 
 
@@ -290,7 +298,7 @@ def _stacked(rows: list[Any]) -> Any:
 
 def _task(file: str) -> int:
     """Return the number of the task at the end of a file's name."""
-    found = re.search(r"(\d+)$", Path(file).stem)
-    if found is None:
+    match = re.search(r"(\d+)$", Path(file).stem)
+    if match is None:
         raise DataError(f"{file}: no number of a task at the end of its name")
-    return int(found[1])
+    return int(match[1])

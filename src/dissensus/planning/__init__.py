@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..answers import Answers
+from ..answers import KINDS
+from ..formats.coerce import as_answers
+from ..registry import by_kind
 from .answers import AnswerPlan, plan_on_answers
 from .curve import Curve, Point
 from .label_errors import DRAWN_EVERY, Review, errors_left, plan_review, random_order
 from .planner import Plan, plan_labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..result import Aggregation
+    from .policies import Policy
 
 __all__ = [
     "DRAWN_EVERY",
@@ -26,20 +35,34 @@ __all__ = [
 ]
 
 
-@overload
-def plan(annotations: Answers, **settings: Any) -> AnswerPlan: ...
-
-
-@overload
-def plan(annotations: Any, result: Any = ..., **settings: Any) -> Plan: ...
-
-
-def plan(annotations: Any, result: Any = None, **settings: Any) -> Plan | AnswerPlan:
+@by_kind(read=as_answers)
+def plan(
+    answers: Any,
+    result: Aggregation | None = None,
+    *,
+    budget: float,
+    policy: str | Policy = "joint",
+    cost: float | Mapping[Any, float] | None = None,
+    limit: int | Mapping[Any, int] | None = None,
+    per_item: int | None = None,
+    batch: int | None = None,
+    annotators: Iterable[Any] | None = None,
+    truth: Any = None,
+    available: Any = None,
+    probabilities: npt.ArrayLike | None = None,
+    target: float = 0.95,
+    min_gain: float | None = None,
+    draws: int = 10,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:
     """Return which labels to request next, of which annotators, and whether to stop.
 
-    Answers of other kinds than classes and numbers go to `plan_on_answers`, which chooses items;
-    everything else to `plan_labels`. Both take `budget` and `per_item`.
+    Settings are those of `plan_labels`; of answers of other kinds than classes, items are chosen,
+    by `budget` and `per_item` alone.
     """
-    if isinstance(annotations, Answers):
-        return plan_on_answers(annotations, **settings)
-    return plan_labels(annotations, result, **settings)
+    raise NotImplementedError
+
+
+plan.for_kind("classes", "numbers")(plan_labels)
+plan.for_kind(*KINDS)(plan_on_answers)

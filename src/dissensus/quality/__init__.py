@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Callable
+from typing import Any
 
-from ..answers import Answers
+from ..answers import KINDS
+from ..formats.coerce import as_answers
+from ..registry import by_kind
 from .annotators import AnnotatorScores, identify_on_labels
 from .answers import AnswerScores, identify_on_answers
 from .camps import Camps, camps
@@ -42,22 +45,28 @@ __all__ = [
 ]
 
 
-@overload
-def identify(annotations: Answers, result: Any = ..., **settings: Any) -> AnswerScores: ...
-
-
-@overload
-def identify(annotations: Any, result: Any = ..., **settings: Any) -> AnnotatorScores: ...
-
-
+@by_kind(read=as_answers)
 def identify(
-    annotations: Any, result: Any = None, **settings: Any
-) -> AnnotatorScores | AnswerScores:
+    answers: Any,
+    result: Any = None,
+    *,
+    scale: str | None = None,
+    method: str = "auto",
+    gold: Any = None,
+    models: bool = False,
+    communities: int = 0,
+    copying: bool = True,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:
     """Score every annotator against the others.
 
-    Answers of other kinds than classes and numbers go to `identify_on_answers`, everything else to
-    `identify_on_labels`; both take `gold`, `confidence`, `seed` and `progress`.
+    `scale`, `models`, `communities` and `copying` are for classes and numbers, see
+    `identify_on_labels`; `method` is for other kinds, see `identify_on_answers`.
     """
-    if isinstance(annotations, Answers):
-        return identify_on_answers(annotations, result, **settings)
-    return identify_on_labels(annotations, result, **settings)
+    raise NotImplementedError
+
+
+identify.for_kind("classes", "numbers")(identify_on_labels)
+identify.for_kind(*KINDS)(identify_on_answers)

@@ -1,9 +1,8 @@
 """The base of crowd-kit's classifiers on our methods.
 
 Where crowd-kit is installed, its own base class is a base of ours, too, so that crowd-kit accepts
-our classes wherever it asks for its own, as in its `BinaryRelevance`.
-
-Tables of task, worker and label as annotations, and results as Series and tables again.
+our classes wherever it asks for its own, as in its `BinaryRelevance`. Tables of task, worker and
+label become annotations, and results become Series and tables again.
 """
 
 from __future__ import annotations
@@ -41,10 +40,6 @@ class TableError(DataError, KeyError, AssertionError):
     crowd-kit raises a `KeyError` or an `AssertionError` there; this is all three.
     """
 
-    def __str__(self) -> str:
-        """Return the message without the quotes of a `KeyError`."""
-        return " ".join(str(self.args[0]).splitlines())
-
 
 @dataclass
 class Names:
@@ -58,8 +53,8 @@ class Names:
         """Return labels by task, and probabilities by task and label."""
         import pandas as pd
 
-        chosen = [None if code < 0 else self.labels[code] for code in result.label.tolist()]
-        labels = pd.Series(chosen, index=self.by_task(result.label).index, name="agg_label")
+        values = [None if code < 0 else self.labels[code] for code in result.label.tolist()]
+        labels = pd.Series(values, index=self.by_task(result.label).index, name="agg_label")
         return labels, self.by_task_and_label(result.posterior)
 
     def by_task(self, values: Any, name: str | None = None) -> pd.Series:
@@ -131,10 +126,10 @@ def coded(
     data = complete(data)
     tasks = in_order(data["task"].unique().tolist())
     labels = labels or in_order(data["label"].unique().tolist())
-    known = workers or []
-    seen = set(known)
-    new = [one for one in in_order(data["worker"].unique().tolist()) if one not in seen]
-    names = Names(tasks, [*known, *new], labels)
+    fitted_workers = workers or []
+    fitted = set(fitted_workers)
+    new = [worker for worker in in_order(data["worker"].unique().tolist()) if worker not in fitted]
+    names = Names(tasks, [*fitted_workers, *new], labels)
     annotations = Annotations.from_codes(
         _codes(data["task"], names.tasks),
         _codes(data["worker"], names.workers),
@@ -163,11 +158,11 @@ def _sort_key(value: Any) -> tuple[str, str]:
 
 def _codes(column: pd.Series, values: list[Any]) -> Any:
     position = {value: code for code, value in enumerate(values)}
-    found = column.map(position)
-    if found.isna().any():
-        what = column[found.isna()].iloc[0]
-        raise DataError(f"{column.name} {what!r} is not known from the fit")
-    return found.to_numpy(dtype=np.int64)
+    codes = column.map(position)
+    if codes.isna().any():
+        value = column[codes.isna()].iloc[0]
+        raise DataError(f"{column.name} {value!r} is not known from the fit")
+    return codes.to_numpy(dtype=np.int64)
 
 
 class _NoBase:
@@ -211,13 +206,15 @@ class BaseClassificationAggregator(_Theirs, ABC):  # type: ignore[misc]
         """Fit to a table of task, worker and label."""
         return self._fit(data)
 
-    def fit_predict(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.Series:
+    def fit_predict(self, data: pd.DataFrame, *arguments: Any, **options: Any) -> pd.Series:
         """Return the label of every task."""
-        return self.fit(data, *given, **named).labels_
+        return self.fit(data, *arguments, **options).labels_
 
-    def fit_predict_proba(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.DataFrame:
+    def fit_predict_proba(
+        self, data: pd.DataFrame, *arguments: Any, **options: Any
+    ) -> pd.DataFrame:
         """Return the posterior of every task."""
-        return self.fit(data, *given, **named).probas_
+        return self.fit(data, *arguments, **options).probas_
 
     def predict(self, data: pd.DataFrame) -> pd.Series:
         """Return the label of other tasks, by the same workers."""
@@ -257,10 +254,10 @@ class BaseClassificationAggregator(_Theirs, ABC):  # type: ignore[misc]
             )
 
     def _has_no_iterations(self) -> bool:
-        wanted = getattr(self, "n_iter", 1)
-        if wanted < 0:
-            raise OptionError(f"n_iter = {wanted}, but it must be at least 0")
-        return wanted == 0
+        n_iter = getattr(self, "n_iter", 1)
+        if n_iter < 0:
+            raise OptionError(f"n_iter = {n_iter}, but it must be at least 0")
+        return n_iter == 0
 
     def _set(self, result: Aggregation, annotations: Annotations, names: Names) -> Self:
         self.result_, self._names = result, names

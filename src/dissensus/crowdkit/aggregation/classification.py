@@ -1,9 +1,8 @@
 """Labels from votes and from models, under crowd-kit's module path.
 
-Votes, plain and weighted, as crowd-kit calls them.
-
-Skills are shares of agreement, as in crowd-kit: with the vote, whose ties go to the first label in
-sorted order, or with known labels. Where skills weigh votes, workers without one count as the mean.
+Models are in `models`; here are votes, plain and weighted, as crowd-kit calls them. Skills are
+shares of agreement, as in crowd-kit: with the vote, whose ties go to the first label in sorted
+order, or with known labels. Where skills weigh votes, workers without one count as the mean.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ class MajorityVote(BaseClassificationAggregator):
         """Fit to a table of task, worker and label, with skills by worker if given."""
         if skills is None:
             return self._fit(data)
-        given = self.on_missing_skill, self.default_skill
-        data = answers_that_count(complete(data), skills, *given)
+        rule = self.on_missing_skill, self.default_skill
+        data = answers_that_count(complete(data), skills, *rule)
         if data.empty:
             return self._fit_nothing()
         annotations, names = coded(data)
@@ -78,8 +77,8 @@ def answers_that_count(
     """Return the answers of workers with a skill, as `on_missing_skill` has it."""
     choices = ("error", "ignore", "value")
     if on_missing_skill not in choices:
-        found = f"on_missing_skill = {on_missing_skill!r}"
-        raise OptionError(f"{found}, but it must be {' or '.join(choices)}")
+        setting = f"on_missing_skill = {on_missing_skill!r}"
+        raise OptionError(f"{setting}, but it must be {' or '.join(choices)}")
     if (on_missing_skill == "value") != (default_skill is not None):
         raise OptionError("default_skill and on_missing_skill='value' need each other")
     unknown = ~data["worker"].isin(skills.dropna().index)
@@ -204,9 +203,9 @@ def _agreement(annotations: Annotations, label: Integers) -> Floats:
 
 def _by_code(skills: pd.Series, names: Names) -> dict[str, float]:
     """Return the skills of workers under our names."""
-    known = skills.dropna().to_dict()
+    skill_of = skills.dropna().to_dict()
     return {
-        str(code): float(known[worker])
+        str(code): float(skill_of[worker])
         for code, worker in enumerate(names.workers)
-        if worker in known
+        if worker in skill_of
     }

@@ -46,10 +46,10 @@ def gleu(one: str, other: str) -> float:
     return (first & second).total() / longer if longer else 1.0
 
 
-def cosine_distance(one: Floats, other: Floats) -> float:
+def cosine_distance(vector: Floats, mean: Floats) -> float:
     """Return one minus the cosine; infinity where a vector is zero."""
-    product = np.linalg.norm(one) * np.linalg.norm(other)
-    return float(1 - one @ other / product) if product else float("inf")
+    product = np.linalg.norm(vector) * np.linalg.norm(mean)
+    return float(1 - vector @ mean / product) if product else float("inf")
 
 
 @dataclass
@@ -69,14 +69,14 @@ class ClosestToAverage:
         Means are replaced by aggregated embeddings, or by true ones where they are known.
         """
         answers = _Answers(data, ["task", "worker", "output", "embedding"])
-        known = _unique(true_embeddings)
+        true_centers = _unique(true_embeddings)
         if aggregated_embeddings is None:
-            center = answers.centers(np.ones(len(answers.task)), known)
+            center = answers.centers(np.ones(len(answers.task)), true_centers)
         else:
             center = answers.by_task(aggregated_embeddings)
         table = answers.table[["task", "output"]].copy()
         pairs = zip(answers.embedding, center[answers.task], strict=True)
-        table["score"] = [float(self.distance(one, mean)) for one, mean in pairs]
+        table["score"] = [float(self.distance(embedding, mean)) for embedding, mean in pairs]
         table["embedding"] = answers.table["embedding"]
         self.scores_ = table.set_index("task")
         order = np.lexsort((np.arange(len(table)), table["score"], answers.task))
@@ -129,7 +129,7 @@ class RASA:
         self.embeddings_and_outputs_ = closest.embeddings_and_outputs_
         return self
 
-    def _learn(self, answers: _Answers, local: Floats, known: pd.Series | None) -> Floats:
+    def _learn(self, answers: _Answers, local: Floats, true_centers: pd.Series | None) -> Floats:
         """Keep reliabilities of workers and centers of tasks; return the weights of answers.
 
         `local` is the reliability of an answer within its task, NaN where it is alone.
@@ -139,20 +139,20 @@ class RASA:
 
         if self.n_iter < 0:
             raise OptionError(f"n_iter = {self.n_iter}, but it must be at least 0")
-        used = np.isfinite(local)
-        local = np.where(used, np.maximum(local, _LEAST), 1.0)
-        n_answers = np.bincount(answers.worker[used], minlength=len(answers.workers))
+        counted = np.isfinite(local)
+        local = np.where(counted, np.maximum(local, _LEAST), 1.0)
+        n_answers = np.bincount(answers.worker[counted], minlength=len(answers.workers))
         prior = np.where(n_answers > 0, chi2.isf(self.alpha / 2, np.maximum(n_answers, 1)), np.nan)
         skill = np.where(n_answers > 0, 1.0, np.nan)
-        weight = np.where(used, local, 1.0)
-        center = answers.centers(weight, known)
+        weight = np.where(counted, local, 1.0)
+        center = answers.centers(weight, true_centers)
         self.loss_history_: list[float] = []
         for step in range(self.n_iter):
-            last, center = center, answers.centers(weight, known)
+            last, center = center, answers.centers(weight, true_centers)
             far = ((answers.embedding - center[answers.task]) ** 2).sum(axis=1) / local
-            far = np.bincount(answers.worker, np.where(used, far, 0.0), len(answers.workers))
+            far = np.bincount(answers.worker, np.where(counted, far, 0.0), len(answers.workers))
             skill = prior / np.maximum(far, _LEAST)
-            weight = np.where(used, skill[answers.worker] * local, 1.0)
+            weight = np.where(counted, skill[answers.worker] * local, 1.0)
             if step:
                 change = float(((center - last) ** 2).sum() / max((center**2).sum(), _LEAST))
                 self.loss_history_.append(change)
@@ -163,7 +163,7 @@ class RASA:
         self.skills_ = pd.Series(skill, index=workers, name="skill")
         tasks = pd.Index(answers.tasks, name="task")
         self.aggregated_embeddings_ = pd.Series(list(center), index=tasks)
-        return np.where(used, weight, np.nan)
+        return np.where(counted, weight, np.nan)
 
 
 @dataclass
@@ -204,7 +204,9 @@ class HRRASA(RASA):
         output = answers.table["output"].iloc[rows].tolist()
         alike = self.lambda_emb * _similar(embedding[:, None], embedding[None])
         if self.lambda_out:
-            texts = [[self.output_similarity(one, other) for other in output] for one in output]
+            texts = [
+                [self.output_similarity(text, compared) for compared in output] for text in output
+            ]
             alike = alike + self.lambda_out * np.array(texts)
         return np.where(worker[:, None] != worker, alike, 0.0).sum(axis=1) / (len(rows) - 1)
 
@@ -219,7 +221,9 @@ class _Answers:
         self.task = self._codes("task", self.tasks)  # (answer)
         self.worker = self._codes("worker", self.workers)  # (answer)
         try:
-            self.embedding = np.stack([np.asarray(one, float) for one in self.table["embedding"]])
+            self.embedding = np.stack(
+                [np.asarray(vector, float) for vector in self.table["embedding"]]
+            )
         except ValueError as error:
             raise DataError(f"embeddings must be arrays of one length: {error}") from None
 
@@ -227,15 +231,15 @@ class _Answers:
         code = {value: position for position, value in enumerate(values)}
         return self.table[column].map(code).to_numpy(dtype=np.int64)
 
-    def centers(self, weight: Floats, known: pd.Series | None) -> Floats:
+    def centers(self, weight: Floats, true_centers: pd.Series | None) -> Floats:
         """Return the weighted mean of every task, or its known embedding: (task, feature)."""
         sums = np.zeros((len(self.tasks), self.embedding.shape[1]))
         np.add.at(sums, self.task, weight[:, None] * self.embedding)
         center = sums / np.bincount(self.task, weight, len(self.tasks))[:, None]
-        if known is not None:
+        if true_centers is not None:
             for row, task in enumerate(self.tasks):
-                if task in known.index:
-                    center[row] = known[task]
+                if task in true_centers.index:
+                    center[row] = true_centers[task]
         return center
 
     def by_task(self, embeddings: pd.Series) -> Floats:
@@ -255,10 +259,10 @@ class _Answers:
         return pd.DataFrame(columns, index=index)
 
 
-def _similar(one: Floats, other: Floats) -> Floats:
+def _similar(x: Floats, y: Floats) -> Floats:
     """Return exp(- |x - y|² / (|x|² |y|²)) over the last axis; 1 for equal vectors."""
-    far = ((one - other) ** 2).sum(axis=-1)
-    norms = (one**2).sum(axis=-1) * (other**2).sum(axis=-1)
+    far = ((x - y) ** 2).sum(axis=-1)
+    norms = (x**2).sum(axis=-1) * (y**2).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(far == 0, 1.0, np.exp(-far / norms))
 
@@ -272,8 +276,8 @@ def _runs(words: list[str]) -> Counter[tuple[str, ...]]:
     )
 
 
-def _unique(known: pd.Series | None) -> pd.Series | None:
+def _unique(embeddings: pd.Series | None) -> pd.Series | None:
     """Return known embeddings; refuse several for a task."""
-    if known is not None and not known.index.is_unique:
+    if embeddings is not None and not embeddings.index.is_unique:
         raise DataError("true_embeddings has several embeddings for a task; give one each")
-    return known
+    return embeddings

@@ -43,12 +43,12 @@ class SegmentationMajorityVote:
     def fit(self, data: pd.DataFrame, skills: pd.Series | None = None) -> Self:
         """Fit to a table of task, worker and segmentation, with skills by worker if given."""
         data = require(data, _COLUMNS)
-        known: dict[Any, float] = {}
+        skill_of: dict[Any, float] = {}
         if skills is not None:
             data = answers_that_count(data, skills, self.on_missing_skill, self.default_skill)
-            known = skills.dropna().to_dict()
+            skill_of = skills.dropna().to_dict()
         missing = 1.0 if self.default_skill is None else self.default_skill
-        weight = np.array([known.get(worker, missing) for worker in data["worker"]], dtype=float)
+        weight = np.array([skill_of.get(worker, missing) for worker in data["worker"]], dtype=float)
 
         def decide(masks: Floats, rows: Any) -> Any:
             return 2 * np.tensordot(weight[rows], masks, 1) >= weight[rows].sum()
@@ -97,10 +97,10 @@ class SegmentationRASA(_IteratedMasks):
         share = np.tensordot(weight, masks, 1)
         for step in range(self.n_iter):
             last, share = share, np.tensordot(weight, masks, 1)
-            chosen = share >= 0.5
-            both = (masks * chosen).sum(axis=(1, 2))
-            either = np.maximum(masks, chosen).sum(axis=(1, 2))
-            distance = 1 - np.divide(both, either, out=np.ones(len(masks)), where=either > 0)
+            inside = share >= 0.5
+            overlap = (masks * inside).sum(axis=(1, 2))
+            either = np.maximum(masks, inside).sum(axis=(1, 2))
+            distance = 1 - np.divide(overlap, either, out=np.ones(len(masks)), where=either > 0)
             weight = np.log(1 / (distance + _LEAST) + 1)
             weight = weight / weight.sum()
             change = ((share - last) ** 2).sum() / max((share**2).sum(), _LEAST)
@@ -136,9 +136,9 @@ class SegmentationEM(_IteratedMasks):
             gains.append(float(evidence.sum()) / masks.size)
             if len(gains) > 1 and gains[-1] - gains[-2] < self.tol:
                 break
-        found = np.zeros(marked.shape, dtype=bool)
-        found[marked] = prior > 0.5
-        return found
+        mask = np.zeros(marked.shape, dtype=bool)
+        mask[marked] = prior > 0.5
+        return mask
 
 
 def _log_given(votes: Floats, accuracy: Floats) -> Floats:
@@ -157,12 +157,12 @@ def _each(data: pd.DataFrame, decide: Any) -> pd.Series:
     import pandas as pd
 
     tasks = in_order(data["task"].unique().tolist())
-    given, of_task = data["segmentation"].tolist(), data["task"].to_numpy()
-    found = []
+    masks, of_task = data["segmentation"].tolist(), data["task"].to_numpy()
+    decided = []
     for task in tasks:
         rows = np.flatnonzero(of_task == task)
-        shapes = {np.shape(given[row]) for row in rows}
+        shapes = {np.shape(masks[row]) for row in rows}
         if len(shapes) > 1:
             raise DataError(f"task {task!r} has masks of shapes {shapes}; they must be the same")
-        found.append(decide(np.stack([given[row] for row in rows]).astype(float), rows))
-    return pd.Series(found, index=pd.Index(tasks, name="task"), name="agg_segmentation")
+        decided.append(decide(np.stack([masks[row] for row in rows]).astype(float), rows))
+    return pd.Series(decided, index=pd.Index(tasks, name="task"), name="agg_segmentation")

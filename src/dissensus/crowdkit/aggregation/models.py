@@ -69,8 +69,8 @@ class DawidSkene(BaseClassificationAggregator):
     ) -> Self:
         """Fit to a table of task, worker and label, with known labels and known errors."""
         if self.initial_error_strategy not in (None, "assign", "addition"):
-            found = f"initial_error_strategy = {self.initial_error_strategy!r}"
-            raise OptionError(f"{found}, but it must be assign or addition")
+            setting = f"initial_error_strategy = {self.initial_error_strategy!r}"
+            raise OptionError(f"{setting}, but it must be assign or addition")
         if initial_error is None or len(data) == 0:
             return self._fit(data, true_labels)
         if self.initial_error_strategy is None:
@@ -97,12 +97,12 @@ class DawidSkene(BaseClassificationAggregator):
         part = annotations.part(0, annotations.n_items, codes)
         votes = Majority(ties="first").fit(annotations, gold=gold).posterior
         counts = method.counts(part, votes)
-        known = _known_counts(errors, names)
+        given_true = _known_counts(errors, names)
         if self.initial_error_strategy == "addition":
-            known = known + counts.given_true
+            given_true = given_true + counts.given_true
         else:
             _check_errors(errors, annotations, names)
-        params = method.update(counts._replace(given_true=known), None)
+        params = method.update(counts._replace(given_true=given_true), None)
         objective = method.e_step(part, params).evidence + method.log_prior(params)
         begin = _Begin(Fitted(params, (objective,), converged=False))
         return params, FitContext(annotations, [part], codes, Local(), checkpoints=begin)
@@ -223,8 +223,12 @@ class MACE(BaseClassificationAggregator):
         if len(self.labels_):
             workers = {worker: row for row, worker in enumerate(self._names.workers)}
             labels = {label: column for column, label in enumerate(self._names.labels)}
-            rows = [workers[one] for one in data["worker"].dropna().unique() if one in workers]
-            columns = [labels[one] for one in data["label"].dropna().unique() if one in labels]
+            rows = [
+                workers[worker] for worker in data["worker"].dropna().unique() if worker in workers
+            ]
+            columns = [
+                labels[label] for label in data["label"].dropna().unique() if label in labels
+            ]
             self.spamming_ = self.spamming_[rows]
             self.thetas_ = self.thetas_[rows][:, columns]
         return self
@@ -313,25 +317,29 @@ def _scores(annotations: Annotations, names: Names, skill: Floats) -> pd.DataFra
 def _known_counts(errors: pd.DataFrame, names: Names) -> Floats:
     """Return a table of errors under our codes: (worker and given label, true label)."""
     if list(errors.index.names) != ["worker", "label"]:
-        found = ", ".join(map(str, errors.index.names))
-        raise DataError(f"the index of initial_error is {found}; it must be worker, label")
-    label = {value: code for code, value in enumerate(names.labels)}
-    worker = {value: code for code, value in enumerate(names.workers)}
-    counts = np.zeros((len(worker), len(label), len(label)))
-    known = [value for value in errors.columns if value in label]
-    columns = [label[value] for value in known]
-    for (who, what), row in zip(errors.index, errors[known].to_numpy(float), strict=True):
-        if who in worker and what in label:
-            counts[worker[who], label[what], columns] = row
-    return counts.reshape(-1, len(label))
+        index_names = ", ".join(map(str, errors.index.names))
+        raise DataError(f"the index of initial_error is {index_names}; it must be worker, label")
+    label_code = {value: code for code, value in enumerate(names.labels)}
+    worker_code = {value: code for code, value in enumerate(names.workers)}
+    counts = np.zeros((len(worker_code), len(label_code), len(label_code)))
+    true_labels = [value for value in errors.columns if value in label_code]
+    columns = [label_code[value] for value in true_labels]
+    for (worker, label), row in zip(errors.index, errors[true_labels].to_numpy(float), strict=True):
+        if worker in worker_code and label in label_code:
+            counts[worker_code[worker], label_code[label], columns] = row
+    return counts.reshape(-1, len(label_code))
 
 
 def _check_errors(errors: pd.DataFrame, annotations: Annotations, names: Names) -> None:
     """Refuse errors that cannot replace an estimate: incomplete, or no distributions."""
     pairs = zip(annotations.annotator.tolist(), annotations.label.tolist(), strict=True)
-    known = set(errors.index)
-    for who, what in {(names.workers[a], names.labels[g]) for a, g in set(pairs)} - known:
-        raise DataError(f"initial_error has no row for worker {who!r} and label {what!r}")
+    known_pairs = set(errors.index)
+    for worker_name, label_name in {
+        (names.workers[a], names.labels[g]) for a, g in set(pairs)
+    } - known_pairs:
+        raise DataError(
+            f"initial_error has no row for worker {worker_name!r} and label {label_name!r}"
+        )
     sums = errors[[value for value in errors.columns if value in set(names.labels)]]
     sums = sums.groupby("worker", sort=False).sum()
     if (errors.to_numpy(float) <= 1).all() and not np.allclose(sums, 1):

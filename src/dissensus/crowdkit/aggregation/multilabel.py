@@ -34,14 +34,14 @@ class BinaryRelevance:
         import pandas as pd
 
         data = complete(data)
-        chosen = data["label"].map(frozenset)
-        options = in_order(list(frozenset().union(*chosen)))
+        option_sets = data["label"].map(frozenset)
+        options = in_order(list(frozenset().union(*option_sets)))
         tasks = in_order(data["task"].unique().tolist())
         self.aggregators_: dict[Any, Any] = {}
         labels: dict[Any, list[Any]] = {task: [] for task in tasks}
         for option in options:
             aggregator = self.aggregators_[option] = _unfitted(self.base_aggregator)
-            binary = data.assign(label=[int(option in one) for one in chosen])
+            binary = data.assign(label=[int(option in option_set) for option_set in option_sets])
             for task, answer in aggregator.fit_predict(binary).items():
                 if answer:
                     labels[task].append(option)

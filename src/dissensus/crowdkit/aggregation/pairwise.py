@@ -30,7 +30,7 @@ __all__ = ["BradleyTerry", "NoisyBradleyTerry"]
 class _Comparisons(NamedTuple):
     """Pairs under numbers."""
 
-    things: list[Any]
+    candidates: list[Any]
     left: Integers  # (comparison)
     right: Integers  # (comparison)
     left_won: Integers  # (comparison): 1 or 0
@@ -38,17 +38,18 @@ class _Comparisons(NamedTuple):
     @classmethod
     def of(cls, data: pd.DataFrame) -> _Comparisons:
         table = require(data, ["left", "right", "label"])
-        things = in_order(list(dict.fromkeys([*table["left"], *table["right"]])))
-        code = {thing: position for position, thing in enumerate(things)}
+        candidates = in_order(list(dict.fromkeys([*table["left"], *table["right"]])))
+        code = {candidate: position for position, candidate in enumerate(candidates)}
         left_won = np.array([*(table["label"] == table["left"])], dtype=bool)
         lost = ~left_won & ~np.array([*(table["label"] == table["right"])], dtype=bool)
         if lost.any():
-            found = table["label"].iloc[int(lost.argmax())]
-            raise DataError(f"label {found!r} is neither of the two things compared")
+            label = table["label"].iloc[int(lost.argmax())]
+            raise DataError(f"label {label!r} is neither of the two things compared")
         left, right = (
-            np.array([code[one] for one in table[side]], int) for side in ("left", "right")
+            np.array([code[candidate] for candidate in table[side]], int)
+            for side in ("left", "right")
         )
-        return cls(things, left, right, left_won.astype(np.int64))
+        return cls(candidates, left, right, left_won.astype(np.int64))
 
 
 @dataclass
@@ -68,21 +69,21 @@ class BradleyTerry:
         import pandas as pd
 
         pairs = _Comparisons.of(data)
-        n_things, self.loss_history_ = len(pairs.things), list[float]()
+        n_candidates, self.loss_history_ = len(pairs.candidates), list[float]()
         winner = np.where(pairs.left_won, pairs.left, pairs.right)
-        wins = np.bincount(winner, minlength=n_things)  # (thing)
-        score = np.full(n_things, 1 / max(n_things, 1))
-        for _ in range(_steps(self.n_iter) if n_things else 0):
+        wins = np.bincount(winner, minlength=n_candidates)  # (thing)
+        score = np.full(n_candidates, 1 / max(n_candidates, 1))
+        for _ in range(_steps(self.n_iter) if n_candidates else 0):
             share = 1 / np.maximum(score[pairs.left] + score[pairs.right], 1e-300)
-            met = np.bincount(pairs.left, share, n_things) + np.bincount(
-                pairs.right, share, n_things
+            met = np.bincount(pairs.left, share, n_candidates) + np.bincount(
+                pairs.right, share, n_candidates
             )
             last, score = score, wins / met
             score = score / score.sum()
             self.loss_history_.append(float(np.abs(score - last).sum()))
             if self.loss_history_[-1] < self.tol:
                 break
-        index = pd.Index(pairs.things) if n_things else None
+        index = pd.Index(pairs.candidates) if n_candidates else None
         self.scores_ = pd.Series(score, index=index, dtype=float, name="agg_score")
         return self
 
@@ -113,9 +114,9 @@ class NoisyBradleyTerry:
         pairs = _Comparisons.of(data)
         workers = in_order(require(data, ["worker"])["worker"].unique().tolist())
         code = {worker: position for position, worker in enumerate(workers)}
-        worker = np.array([code[one] for one in data["worker"]], dtype=np.int64)
-        n_things, n_workers = len(pairs.things), len(workers)
-        start = np.random.default_rng(self.random_state).random(n_things + 2 * n_workers)
+        worker = np.array([code[name] for name in data["worker"]], dtype=np.int64)
+        n_candidates, n_workers = len(pairs.candidates), len(workers)
+        start = np.random.default_rng(self.random_state).random(n_candidates + 2 * n_workers)
         best = minimize(
             self._negative,
             start,
@@ -124,11 +125,12 @@ class NoisyBradleyTerry:
             jac=True,
             options={"maxiter": _steps(self.n_iter), "ftol": self.tol},
         )
-        score, bias, skill = np.split(expit(best.x), [n_things, n_things + n_workers])
-        things, who = pd.Index(pairs.things, name="label"), pd.Index(workers, name="worker")
-        self.scores_ = pd.Series(score, index=things, name="agg_score")
-        self.biases_ = pd.Series(bias, index=who, name="bias")
-        self.skills_ = pd.Series(skill, index=who, name="skill")
+        score, bias, skill = np.split(expit(best.x), [n_candidates, n_candidates + n_workers])
+        score_index = pd.Index(pairs.candidates, name="label")
+        worker_index = pd.Index(workers, name="worker")
+        self.scores_ = pd.Series(score, index=score_index, name="agg_score")
+        self.biases_ = pd.Series(bias, index=worker_index, name="bias")
+        self.skills_ = pd.Series(skill, index=worker_index, name="skill")
         return self
 
     def fit_predict(self, data: pd.DataFrame) -> pd.Series:
@@ -141,22 +143,22 @@ class NoisyBradleyTerry:
         """Return minus the penalized log-likelihood, and its gradient."""
         from scipy.special import expit, log_expit
 
-        n_things = len(pairs.things)
-        thing, bias, skill = np.split(point, [n_things, n_things + n_workers])
+        n_candidates = len(pairs.candidates)
+        strength, bias, skill = np.split(point, [n_candidates, n_candidates + n_workers])
         sign = 2.0 * pairs.left_won - 1
         compares = expit(skill)[worker]
-        better = expit(sign * (thing[pairs.left] - thing[pairs.right]))
+        better = expit(sign * (strength[pairs.left] - strength[pairs.right]))
         guessed = expit(sign * bias[worker])
         likelihood = compares * better + (1 - compares) * guessed
         by_thing = compares * better * (1 - better) * sign / likelihood
         by_bias = (1 - compares) * guessed * (1 - guessed) * sign / likelihood
         by_skill = compares * (1 - compares) * (better - guessed) / likelihood
-        penalty = self.regularization_ratio * (log_expit(thing) + log_expit(-thing)).sum()
+        penalty = self.regularization_ratio * (log_expit(strength) + log_expit(-strength)).sum()
         gradient = np.concatenate(
             [
-                np.bincount(pairs.left, by_thing, n_things)
-                - np.bincount(pairs.right, by_thing, n_things)
-                - self.regularization_ratio * np.tanh(thing / 2),
+                np.bincount(pairs.left, by_thing, n_candidates)
+                - np.bincount(pairs.right, by_thing, n_candidates)
+                - self.regularization_ratio * np.tanh(strength / 2),
                 np.bincount(worker, by_bias, n_workers),
                 np.bincount(worker, by_skill, n_workers),
             ]

@@ -45,15 +45,15 @@ class ROVER:
         import pandas as pd
 
         texts = require(data, ["task", "worker", "text"]).groupby("task")["text"]
-        found = {}
+        joined = {}
         with progress_bar("ROVER") as bar:
-            for done, (task, given) in enumerate(texts, 1):
-                words = _most_votes([self.tokenizer(text) for text in given])
-                found[task] = self.detokenizer(words)
+            for n_done, (task, texts_of_task) in enumerate(texts, 1):
+                words = _most_votes([self.tokenizer(text) for text in texts_of_task])
+                joined[task] = self.detokenizer(words)
                 if not self.silent:
-                    bar(done, len(texts))
-        index = pd.Index(list(found), name="task")
-        self.texts_ = pd.Series(list(found.values()), index=index, name="agg_text")
+                    bar(n_done, len(texts))
+        index = pd.Index(list(joined), name="task")
+        self.texts_ = pd.Series(list(joined.values()), index=index, name="agg_text")
         return self
 
     def fit_predict(self, data: pd.DataFrame) -> pd.Series:
@@ -80,11 +80,13 @@ class TextRASA:
         """Fit to a table of task, worker and text, with true texts by task if known."""
         answers = require(data, ["task", "worker", "text"]).rename(columns={"text": "output"})
         answers["embedding"] = answers["output"].map(self.encoder)
-        known = None if true_objects is None else true_objects.map(self.encoder)
-        model = self._model().fit(answers, known)._apply(answers)
-        vars(self).update({name: one for name, one in vars(model).items() if name.endswith("_")})
-        self.scores_, chosen = model.scores_, model.embeddings_and_outputs_
-        self.texts_ = chosen["output"].rename("agg_text")
+        true_embeddings = None if true_objects is None else true_objects.map(self.encoder)
+        model = self._model().fit(answers, true_embeddings)._apply(answers)
+        vars(self).update(
+            {name: value for name, value in vars(model).items() if name.endswith("_")}
+        )
+        self.scores_, closest = model.scores_, model.embeddings_and_outputs_
+        self.texts_ = closest["output"].rename("agg_text")
         return self
 
     def fit_predict(self, data: pd.DataFrame, true_objects: pd.Series | None = None) -> pd.Series:
@@ -113,26 +115,26 @@ class TextHRRASA(TextRASA):
 
     def _model(self) -> RASA:
         return HRRASA(
-            self.n_iter,
-            self.tol,
-            self.lambda_emb,
-            self.lambda_out,
-            self.alpha,
-            self.calculate_ranks,
-            self.output_similarity,
+            n_iter=self.n_iter,
+            tol=self.tol,
+            lambda_emb=self.lambda_emb,
+            lambda_out=self.lambda_out,
+            alpha=self.alpha,
+            calculate_ranks=self.calculate_ranks,
+            output_similarity=self.output_similarity,
         )
 
 
 def _most_votes(texts: list[list[str]]) -> list[str]:
     """Return the words with most votes in the slots that texts are aligned to."""
     slots: _Slots = [Counter([word]) for word in texts[0]]
-    for before, words in enumerate(texts[1:], 1):
-        slots = _align(slots, words, before)
-    chosen = (max(slot, key=lambda word: (slot[word], len(word), word)) for slot in slots)
-    return [word for word in chosen if word]
+    for n_texts, words in enumerate(texts[1:], 1):
+        slots = _align(slots, words, n_texts)
+    most_voted = (max(slot, key=lambda word: (slot[word], len(word), word)) for slot in slots)
+    return [word for word in most_voted if word]
 
 
-def _align(slots: _Slots, words: list[str], before: int) -> _Slots:
+def _align(slots: _Slots, words: list[str], n_texts: int) -> _Slots:
     """Return the slots of `before` texts with those of one more text added."""
     cost = np.zeros((len(words) + 1, len(slots) + 1))
     cost[:, 0] = np.arange(len(words) + 1)
@@ -147,7 +149,7 @@ def _align(slots: _Slots, words: list[str], before: int) -> _Slots:
         if row and column:
             moves = _moves(cost, row, column, words[row - 1], slots[column - 1])
             move = moves.index(min(moves))
-        slot = Counter({"": before}) if move == 2 else slots[column - 1].copy()
+        slot = Counter({"": n_texts}) if move == 2 else slots[column - 1].copy()
         slot["" if move == 1 else words[row - 1]] += 1
         out.append(slot)
         row, column = row - (move != 1), column - (move != 2)

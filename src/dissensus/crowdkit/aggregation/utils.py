@@ -29,17 +29,17 @@ def get_accuracy(
     worker's equal answers to a task count once, `weight` times if there is such a column.
     """
     answers = require(data, [*ANSWERS, *({"weight"} & set(data.columns))])
-    known = answers.merge(true_labels.rename("true_label"), left_on="task", right_index=True)
-    known = known[known["true_label"].notna()].reset_index(drop=True)
-    if "weight" not in known:
-        known["weight"] = 1.0
-    known["score"] = known["weight"] * (known["label"] == known["true_label"])
-    known = known.sort_values("score", kind="stable").drop_duplicates(ANSWERS, keep="last")
+    judged = answers.merge(true_labels.rename("true_label"), left_on="task", right_index=True)
+    judged = judged[judged["true_label"].notna()].reset_index(drop=True)
+    if "weight" not in judged:
+        judged["weight"] = 1.0
+    judged["score"] = judged["weight"] * (judged["label"] == judged["true_label"])
+    judged = judged.sort_values("score", kind="stable").drop_duplicates(ANSWERS, keep="last")
     if by is None:
-        return known["score"].sum() / known["weight"].sum() if len(known) else float("nan")
-    if by not in known:
-        raise TableError(f"no column {by!r}; accuracies are by {', '.join(known.columns[:-1])}")
-    sums = known.groupby(by)[["score", "weight"]].sum()
+        return judged["score"].sum() / judged["weight"].sum() if len(judged) else float("nan")
+    if by not in judged:
+        raise TableError(f"no column {by!r}; accuracies are by {', '.join(judged.columns[:-1])}")
+    sums = judged.groupby(by)[["score", "weight"]].sum()
     return (sums["score"] / sums["weight"]).rename(None)
 
 
@@ -71,7 +71,7 @@ def evaluate(
     evaluate_func: Callable[[pd.Series], Any] = evaluate_in,
 ) -> float:
     """Return the mean over tasks of a function of `label_true` and `label_pred`."""
-    both = df_true.merge(df_pred, on="task", suffixes=("_true", "_pred"))
-    if len(both) != len(df_true):
-        raise TableError(f"{len(df_true)} tasks have a true label, {len(both)} a prediction, too")
-    return float(both.apply(evaluate_func, axis=1).mean())
+    merged = df_true.merge(df_pred, on="task", suffixes=("_true", "_pred"))
+    if len(merged) != len(df_true):
+        raise TableError(f"{len(df_true)} tasks have a true label, {len(merged)} a prediction, too")
+    return float(merged.apply(evaluate_func, axis=1).mean())

@@ -51,9 +51,9 @@ def consistency(
     posterior = np.zeros_like(joint)
     posterior[possible] = log_normalize(joint[possible])[1]
     code = {label: column for column, label in enumerate(names.labels)}
-    chosen = [code[aggregated[task]] for task in names.tasks]
-    found = names.by_task(posterior[np.arange(len(chosen)), chosen])
-    return found if by_task else float(found.mean())
+    columns = [code[aggregated[task]] for task in names.tasks]
+    agreed = names.by_task(posterior[np.arange(len(columns)), columns])
+    return agreed if by_task else float(agreed.mean())
 
 
 def uncertainty(
@@ -75,8 +75,8 @@ def uncertainty(
     else:
         if workers_skills is None:
             aggregator.fit(answers)
-        known = _skills(answers, workers_skills, aggregator)
-        skill = np.array([known[worker] for worker in whole["worker"]])
+        skill_of = _skills(answers, workers_skills, aggregator)
+        skill = np.array([skill_of[worker] for worker in whole["worker"]])
     labels = in_order(whole["label"].unique().tolist())
     code = whole["label"].map({label: column for column, label in enumerate(labels)})
     shares = np.where(
@@ -105,7 +105,12 @@ def alpha_krippendorff(
     annotations, names = coded(answers)
     if len(names.labels) == 1:
         return 1.0
-    table = np.array([[float(distance(one, two)) for two in names.labels] for one in names.labels])
+    table = np.array(
+        [
+            [float(distance(label, other_label)) for other_label in names.labels]
+            for label in names.labels
+        ]
+    )
     return krippendorff_alpha(annotations, scale=table)
 
 
@@ -118,11 +123,11 @@ def _skills(
     if workers_skills is None:
         name = type(aggregator).__name__
         raise TableError(f"{name} estimates no skills; give workers_skills")
-    known = workers_skills.dropna().to_dict()
-    missing = [worker for worker in answers["worker"].dropna().unique() if worker not in known]
+    skill_of = workers_skills.dropna().to_dict()
+    missing = [worker for worker in answers["worker"].dropna().unique() if worker not in skill_of]
     if missing:
         raise TableError(f"no skill for {len(missing)} workers, the first is {missing[0]!r}")
-    return known
+    return skill_of
 
 
 def _entropy(shares: Floats) -> float:

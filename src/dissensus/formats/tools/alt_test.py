@@ -28,7 +28,7 @@ def read(source: Source) -> Export:
     """Return the labels of people and models."""
     if source.format != "folder":
         raise source.fail(f"not a folder with {_PEOPLE} and {_MODELS}")
-    collected = Collected()
+    collection = Collected()
     kinds: list[tuple[str, Any]] = [(_PEOPLE, "person"), (_MODELS, "model")]
     for name, kind in kinds:
         file = open_source(Path(str(source.content)) / name, "json")
@@ -37,5 +37,7 @@ def read(source: Source) -> Export:
             raise file.fail("annotations should be {annotator: {item: label}}")
         for annotator, labels in answers.items():
             for item, label in labels.items():
-                add_score(collected, "label", Scorer(kind, annotator), item, label)
-    return collected.export()
+                add_score(
+                    collection, "label", scorer=Scorer(kind, annotator), item=item, value=label
+                )
+    return collection.export()

@@ -38,6 +38,7 @@ _WHOLE = re.compile(r"(-?\d{1,15})\.0")
 _ABOUT = ("id", "status", "_server_id", "inserted_at", "updated_at", "external_id")
 
 Record = dict[str, Any]
+Response = tuple[str, Any, Any, Any]  # question, value, user, status; or value, agent, score
 
 
 def recognises(head: Head) -> bool:
@@ -50,10 +51,10 @@ def recognises(head: Head) -> bool:
 
 
 def _is_flat(names: Any) -> bool:
-    known = set(names)
+    columns = set(names)
     return any(
-        str(name).endswith(_RESPONSES) and f"{name}.users" in known for name in known
-    ) or any(str(name).endswith(_SUGGESTION) and f"{name}.agent" in known for name in known)
+        str(name).endswith(_RESPONSES) and f"{name}.users" in columns for name in columns
+    ) or any(str(name).endswith(_SUGGESTION) and f"{name}.agent" in columns for name in columns)
 
 
 def _is_record(record: Record) -> bool:
@@ -66,17 +67,17 @@ def _is_record(record: Record) -> bool:
 
 def read(source: Source) -> Export:
     """Return every question of a data set."""
-    collected = Collected()
-    given: list[Given] = []
+    collection = Collected()
+    answers: list[Answer] = []
     states: set[Any] = set()
     for where, record in _all(source):
         fields = record.get("fields")
         if isinstance(fields, dict):
-            item = collected.items.name(_plain(record.get("id")), describe(fields))
+            item = collection.items.name(_plain(record.get("id")), describe(fields))
             responses, suggestions = _nested(record, where, source)
         else:
             inputs = {n: v for n, v in record.items() if n not in _ABOUT and "." not in n}
-            item = collected.items.name(_plain(record.get("id")), describe(inputs))
+            item = collection.items.name(_plain(record.get("id")), describe(inputs))
             responses, suggestions = _flat(record, where, source)
         if item is None:
             raise source.fail(f"{where}: neither an id nor any field")
@@ -84,26 +85,39 @@ def read(source: Source) -> Export:
             states.add(_plain(status))
             if status not in (None, "submitted"):
                 person = None if by is None else text(by)
-                collected.leave_out(text(status), item, person, question=question)
+                collection.leave_out(text(status), item, person, question=question)
             elif by is None or by == "":
-                collected.leave_out("without a user", item, question=question)
+                collection.leave_out("without a user", item, question=question)
             else:
-                given.append(Given(question, item, text(by), value, About(), where))
+                answers.append(
+                    Answer(
+                        question=question,
+                        item=item,
+                        by=text(by),
+                        value=value,
+                        about=About(),
+                        where=where,
+                    )
+                )
         for question, value, agent, score in suggestions:
             about = About(confidence=score if isinstance(score, (int, float)) else None, model=True)
-            given.append(Given(question, item, agent, value, about, where))
-    kinds = _kinds(given)
-    for one in given:
+            answers.append(
+                Answer(
+                    question=question, item=item, by=agent, value=value, about=about, where=where
+                )
+            )
+    kinds = _kinds(answers)
+    for answer in answers:
         try:
-            _add(collected, one, kinds[one.question])
+            _add(collection, answer, kinds[answer.question])
         except DataError as problem:
-            raise source.fail(f"{one.where}: {problem}") from None
+            raise source.fail(f"{answer.where}: {problem}") from None
     if states == {None}:
-        collected.notes.append("the export does not mark responses that are only drafts")
-    return collected.export()
+        collection.notes.append("the export does not mark responses that are only drafts")
+    return collection.export()
 
 
-class Given(NamedTuple):
+class Answer(NamedTuple):
     """One response or suggestion."""
 
     question: str
@@ -114,62 +128,57 @@ class Given(NamedTuple):
     where: str
 
 
-def _kinds(given: Sequence[Given]) -> dict[str, Kind]:
+def _kinds(answers: Sequence[Answer]) -> dict[str, Kind]:
     """Return the kind of every question, by all of its answers."""
-    values: dict[str, list[Any]] = {}
-    for one in given:
-        values.setdefault(one.question, []).append(one.value)
+    by_question: dict[str, list[Any]] = {}
+    for answer in answers:
+        by_question.setdefault(answer.question, []).append(answer.value)
     return {
-        question: _kind([one for one in of if one not in (None, "")])
-        for question, of in values.items()
+        question: _kind([value for value in values if value not in (None, "")])
+        for question, values in by_question.items()
     }
 
 
 def _kind(values: Sequence[Any]) -> Kind:
-    lists = [one for one in values if isinstance(one, list)]
-    marks = [one for of in lists for one in of if isinstance(one, dict)]
+    lists = [value for value in values if isinstance(value, list)]
+    marks = [mark for value in lists for mark in value if isinstance(mark, dict)]
     if marks:
-        return "spans" if any("start" in one for one in marks) else "rankings"
+        return "spans" if any("start" in mark for mark in marks) else "rankings"
     if lists:
-        orders = {tuple(map(text, one)) for one in lists}
+        orders = {tuple(map(text, options)) for options in lists}
         return "rankings" if _are_rankings(orders) else "multiple"
     if values and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return "ordinal"
-    return "texts" if is_free_text([text(one) for one in values]) else "single"
+    return "texts" if is_free_text([text(value) for value in values]) else "single"
 
 
-def are_read_as_texts(labels: Sequence[str]) -> bool:
-    """Return whether labels of a question come back as texts rather than classes."""
-    return is_free_text(labels)
-
-
-def _add(collected: Collected, one: Given, kind: Kind) -> None:
+def _add(collection: Collected, answer: Answer, kind: Kind) -> None:
     """Add one answer to its question; what cannot be one is counted."""
-    question, item, _, value, about, _ = one
+    question, item, _, value, about, _ = answer
     if value is None or value == "":
-        person = None if about.model else one.by
-        collected.leave_out("without a value", item, person, question=question)
+        person = None if about.model else answer.by
+        collection.leave_out("without a value", item, person, question=question)
         return
     if kind not in KINDS:
         if isinstance(value, dict) or any(isinstance(v, (dict, list)) for v in _as_list(value)):
             raise DataError(f"the answer to {question!r} is an object, others are labels")
-        answers: QuestionAnswers = collected[question]
+        answers: QuestionAnswers = collection[question]
         answers.kind, label = kind, joined(_as_list(value))
         if about.model:
-            answers.add_model(item, one.by, label, about.confidence)
+            answers.add_model(item, answer.by, label, about.confidence)
         else:
-            answers.add(item, one.by, label)
+            answers.add(item, answer.by, label)
         return
-    by = one.by
+    by = answer.by
     if about.model:
         by = "model" if by is None or by == "" else f"model:{text(by)}"
     if kind == "spans":
         value = [_span(mark, question) for mark in _as_list(value)]
     elif kind == "rankings":
-        value = [_ranked(thing, question) for thing in _as_list(value)]
+        value = [_ranked(option, question) for option in _as_list(value)]
     else:
         value = text(value)
-    collected.of_kind(question, kind).add(item, by, value, about)
+    collection.of_kind(question, kind).add(item, by, value, about)
 
 
 def _span(mark: Any, question: str) -> dict[str, Any]:
@@ -178,12 +187,12 @@ def _span(mark: Any, question: str) -> dict[str, Any]:
     return span(mark.get("start"), mark.get("end"), mark.get("label"))
 
 
-def _ranked(thing: Any, question: str) -> Any:
-    if not isinstance(thing, dict):
-        return text(thing)
-    if "value" not in thing or not isinstance(thing.get("rank", 1), int):
+def _ranked(option: Any, question: str) -> Any:
+    if not isinstance(option, dict):
+        return text(option)
+    if "value" not in option or not isinstance(option.get("rank", 1), int):
         raise DataError(f"the answer to {question!r} should be a list of value and rank")
-    return thing
+    return option
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -192,25 +201,26 @@ def _as_list(value: Any) -> list[Any]:
 
 def _are_rankings(lists: set[tuple[str, ...]]) -> bool:
     """Return whether all lists have the same options, two or more, in more than one order."""
-    return len(lists) > 1 and len({frozenset(one) for one in lists}) == 1 and len(min(lists)) > 1
-
-
-Response = tuple[str, Any, Any, Any]  # question, value, user, status; or value, agent, score
+    return (
+        len(lists) > 1
+        and len({frozenset(options) for options in lists}) == 1
+        and len(min(lists)) > 1
+    )
 
 
 def _nested(record: Record, where: str, source: Source) -> tuple[list[Response], list[Response]]:
     responses: list[Response] = []
     for question, answers in _dict(record.get("responses"), where, "responses", source).items():
-        for one in _list(answers, where, question, source):
-            given = _dict(one, where, question, source)
-            user = _plain(given.get("user_id"))
-            responses.append((question, given.get("value"), user, given.get("status")))
+        for answer in _list(answers, where, question, source):
+            response = _dict(answer, where, question, source)
+            user = _plain(response.get("user_id"))
+            responses.append((question, response.get("value"), user, response.get("status")))
     suggestions: list[Response] = []
-    for question, one in _dict(record.get("suggestions"), where, "suggestions", source).items():
-        given = _dict(one, where, question, source)
-        if given:
-            about = (given.get("agent"), given.get("score"))
-            suggestions.append((question, given.get("value"), *about))
+    for question, answer in _dict(record.get("suggestions"), where, "suggestions", source).items():
+        suggestion = _dict(answer, where, question, source)
+        if suggestion:
+            about = (suggestion.get("agent"), suggestion.get("score"))
+            suggestions.append((question, suggestion.get("value"), *about))
     return responses, suggestions
 
 
@@ -230,7 +240,8 @@ def _flat(record: Record, where: str, source: Source) -> tuple[list[Response], l
             raise source.fail(f"{where}: {len(values)} {name} but {len(users)} users")
         question = name.removesuffix(_RESPONSES)
         responses += [
-            (question, *one) for one in zip(values, map(_plain, users), status, strict=True)
+            (question, *response)
+            for response in zip(values, map(_plain, users), status, strict=True)
         ]
     return responses, suggestions
 
@@ -344,7 +355,7 @@ def clashes(content: Content) -> list[str]:
     if content.is_result:
         return []
     sentences, by_model = [], content.by_model
-    if content.kind == "single" and are_read_as_texts([*map(str, content.answers)]):
+    if content.kind == "single" and is_free_text([*map(str, content.answers)]):
         sentences.append("the labels look like free text: they are read back as texts, not classes")
     unknown = [name for name in content.people if not _is_uuid(name)]
     if unknown:
@@ -352,12 +363,12 @@ def clashes(content: Content) -> list[str]:
             f"{len(unknown)} annotators are no ids of Argilla's users (UUID), such as "
             f"{unknown[0]!r}: Argilla takes responses only of users it knows"
         )
-    more = sum(
+    n_lost = sum(
         max(sum(by_model[position] for position in positions) - 1, 0)
         for _, positions in content.items()
     )
-    if more:
-        sentences.append(f"{more} labels of models are left out: a record has one suggestion")
+    if n_lost:
+        sentences.append(f"{n_lost} labels of models are left out: a record has one suggestion")
     return sentences
 
 

@@ -39,45 +39,47 @@ def read(source: Source) -> Export:
 
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the spans of all annotators."""
-    collected = Collected()
-    texts = {(one.annotator, one.document): one.source for one in files if one.ending == ".txt"}
-    marked = [one for one in files if one.ending == ".ann"] or list(files)
+    collection = Collected()
+    texts = {
+        (file.annotator, file.document): file.source for file in files if file.ending == ".txt"
+    }
+    marked = [file for file in files if file.ending == ".ann"] or list(files)
     flat = all(
-        one.document == "" for one in marked
+        file.document == "" for file in marked
     )  # documents of one annotator, named by their folder
-    for one in marked:
-        folder = Path(one.source.name).resolve().parent.name
-        by = folder if flat and len(marked) > 1 else one.annotator
-        item = one.document or one.annotator
-        written = texts.get((one.annotator, one.document))
+    for file in marked:
+        folder = Path(file.source.name).resolve().parent.name
+        by = folder if flat and len(marked) > 1 else file.annotator
+        item = file.document or file.annotator
+        written = texts.get((file.annotator, file.document))
         body = None if written is None else _text(written)
-        item = collected.items.name(item, body) or item
-        if item in collected.items.conflicts:
-            raise one.source.fail(f"annotators have different texts of {item!r}")
-        collected.submitted[item, by] = About()
-        _add(collected, one.source, item, by, body)
-    collected.of_kind("spans", "spans")
-    return collected.export_of_files()
+        item = collection.items.name(item, body) or item
+        if item in collection.items.conflicts:
+            raise file.source.fail(f"annotators have different texts of {item!r}")
+        collection.submitted[item, by] = About()
+        _add(collection, file.source, item=item, by=by, body=body)
+    collection.of_kind("spans", "spans")
+    return collection.export_of_files()
 
 
-def _add(collected: Collected, source: Source, item: str, by: str, body: str | None) -> None:
+def _add(collection: Collected, source: Source, item: str, by: str, body: str | None) -> None:
     length = None if body is None else len(body)
     for number, line in enumerate(_text(source).splitlines(), 1):
         if not line.strip():
             continue
-        found = _SPAN.match(line)
-        if found is None and line[0] != "T" and line[0] in _OTHER:
-            collected.left[_OTHER[line[0]]] += 1
+        match = _SPAN.match(line)
+        if match is None and line[0] != "T" and line[0] in _OTHER:
+            collection.left[_OTHER[line[0]]] += 1
             continue
-        if found is None:
+        if match is None:
             raise source.fail(f"line {number}: not a span such as T1<tab>Person 0 5<tab>Marie")
-        pieces = [tuple(map(int, piece.split())) for piece in found[2].split(";")]
-        collected.left["gaps in spans, which are read as their hulls"] += len(pieces) - 1
+        pieces = [tuple(map(int, piece.split())) for piece in match[2].split(";")]
+        collection.left["gaps in spans, which are read as their hulls"] += len(pieces) - 1
         try:
-            mark = span(min(p[0] for p in pieces), max(p[1] for p in pieces), found[1], length)
+            mark = span(min(p[0] for p in pieces), max(p[1] for p in pieces), match[1], length)
         except DataError as problem:
             raise source.fail(f"line {number}: {problem}") from None
-        collected.of_kind("spans", "spans").append(item, by, mark)
+        collection.of_kind("spans", "spans").append(item, by, mark)
 
 
 def _text(source: Source) -> str:

@@ -88,74 +88,85 @@ def read(source: Source) -> Export:
 
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the boxes and masks of all annotators."""
-    collected = Collected()
-    found: list[tuple[str, Source, File]] = []
-    for one in files:
-        opened = one.opened()
+    collection = Collected()
+    contents: list[tuple[str, Source, File]] = []
+    for file in files:
+        opened = file.opened()
         if opened is None:
-            raise one.source.fail("empty; a file without marks still lists its images")
-        found += [(one.annotator, opened, content) for _, content in records(opened, File)]
-    labels = {category.name for _, _, content in found for category in content.categories}
-    for annotator, opened, content in found:
+            raise file.source.fail("empty; a file without marks still lists its images")
+        contents += [(file.annotator, opened, content) for _, content in records(opened, File)]
+    labels = {category.name for _, _, content in contents for category in content.categories}
+    for annotator, opened, content in contents:
         if labels == {_UNLABELLED}:
-            content.categories = [Category(one.id, "") for one in content.categories]
-        _add(collected, content, annotator, opened)
-    if not collected.others:
-        collected.of_kind("boxes", "boxes")
-    return collected.export_of_files()
+            content.categories = [Category(category.id, "") for category in content.categories]
+        _add(collection, content, annotator, opened)
+    if not collection.others:
+        collection.of_kind("boxes", "boxes")
+    return collection.export_of_files()
 
 
-def _add(collected: Collected, content: File, by: str, source: Source) -> None:
+def _add(collection: Collected, content: File, by: str, source: Source) -> None:
     """Add what one annotator marked."""
-    names = {one.id: text(one.id if one.name is None else one.name) for one in content.categories}
+    names = {
+        category.id: text(category.id if category.name is None else category.name)
+        for category in content.categories
+    }
     items: dict[Any, str] = {}
     for image in content.images:
         item = items[image.id] = text(image.file_name or image.id)
-        collected.submitted[item, by] = About()
+        collection.submitted[item, by] = About()
         if image.width is not None and image.height is not None:
             try:
-                collected.add_size(item, checked_size(image.height, image.width))
+                collection.add_size(item, checked_size(image.height, image.width))
             except DataError as problem:
                 raise source.fail(f"image {image.id!r}: {problem}") from None
-    for number, one in enumerate(content.annotations, 1):
+    for number, annotation in enumerate(content.annotations, 1):
         try:
-            _add_object(collected, one, by, items, names)
+            _add_object(collection, annotation, by=by, items=items, names=names)
         except DataError as problem:
             raise source.fail(f"annotation {number}: {problem}") from None
 
 
 def _add_object(
-    collected: Collected, one: Object, by: str, items: dict[Any, str], names: dict[Any, str]
+    collection: Collected, annotation: Object, by: str, items: dict[Any, str], names: dict[Any, str]
 ) -> None:
-    if one.image_id not in items:
-        raise DataError(f"no image has the id {one.image_id!r}")
-    item = items[one.image_id]
-    label = names.get(one.category_id, "" if one.category_id is None else text(one.category_id))
-    size = collected.sizes.get(item)
-    collected.left["key points"] += bool(one.keypoints)
-    if one.bbox:
-        if len(one.bbox) != 4:
-            raise DataError(f"a bbox of {len(one.bbox)} numbers")
-        collected.of_kind("boxes", "boxes").append(item, by, box(one.bbox, label, size))
-    if one.segmentation:
+    if annotation.image_id not in items:
+        raise DataError(f"no image has the id {annotation.image_id!r}")
+    item = items[annotation.image_id]
+    label = names.get(
+        annotation.category_id,
+        "" if annotation.category_id is None else text(annotation.category_id),
+    )
+    size = collection.sizes.get(item)
+    collection.left["key points"] += bool(annotation.keypoints)
+    if annotation.bbox:
+        if len(annotation.bbox) != 4:
+            raise DataError(f"a bbox of {len(annotation.bbox)} numbers")
+        collection.of_kind("boxes", "boxes").append(item, by, box(annotation.bbox, label, size))
+    if annotation.segmentation:
         if size is None:
             raise DataError(f"image {item!r} has no width and height")
-        masks = collected.of_kind("masks", "masks")
-        for shape in _shapes(one.segmentation, size):
+        masks = collection.of_kind("masks", "masks")
+        for shape in _shapes(annotation.segmentation, size):
             masks.append(item, by, (label, shape))
 
 
-def _shapes(given: Any, size: tuple[int, int]) -> list[Integers]:
+def _shapes(segmentation: Any, size: tuple[int, int]) -> list[Integers]:
     """Return polygons, or run lengths compressed or not, as ranges of pixels."""
-    if isinstance(given, list):
-        if any(not isinstance(one, list) or len(one) % 2 or len(one) < 6 for one in given):
+    if isinstance(segmentation, list):
+        if any(
+            not isinstance(polygon, list) or len(polygon) % 2 or len(polygon) < 6
+            for polygon in segmentation
+        ):
             raise DataError("a polygon is a list of x, y, x, y, … with three corners or more")
-        return [from_polygon(one, size) for one in given]
-    if not isinstance(given, dict) or not {"counts", "size"} <= given.keys():
+        return [from_polygon(polygon, size) for polygon in segmentation]
+    if not isinstance(segmentation, dict) or not {"counts", "size"} <= segmentation.keys():
         raise DataError("a segmentation is a list of polygons, or has counts and size")
-    if given["size"] != list(size):
-        raise DataError(f"a mask of size {given['size']!r:.40} on an image of size {list(size)}")
-    counts = given["counts"]
+    if segmentation["size"] != list(size):
+        raise DataError(
+            f"a mask of size {segmentation['size']!r:.40} on an image of size {list(size)}"
+        )
+    counts = segmentation["counts"]
     if isinstance(counts, str):
         return [from_packed_counts(counts, size)]
     if not isinstance(counts, list):
@@ -179,12 +190,12 @@ def bodies(content: AnswerContent, lost: list[str]) -> Iterator[str]:
     number = {item: n for n, item in enumerate(content.answers.items.tolist(), 1)}
     names = [str(name) for name in getattr(content.answers, "classes", ()) if str(name)]
     categories = {name: n for n, name in enumerate(names or ["object"], 1)}
-    given: dict[str, list[tuple[str, Any]]] = {}
+    by_annotator: dict[str, list[tuple[str, Any]]] = {}
     for item, answers in content.by_item():
         for annotator, value in answers:
-            given.setdefault(annotator, []).append((item, value))
+            by_annotator.setdefault(annotator, []).append((item, value))
     for annotator in content.answers.annotators.tolist():
-        answered = given.get(annotator, [])
+        answered = by_annotator.get(annotator, [])
         objects = [
             {"image_id": number[item], **_object(content, item, mark, categories)}
             for item, value in answered
@@ -193,7 +204,7 @@ def bodies(content: AnswerContent, lost: list[str]) -> Iterator[str]:
         yield json.dumps(
             {
                 "images": [_image(content, item, number[item]) for item, _ in answered],
-                "annotations": [{"id": n, **one} for n, one in enumerate(objects, 1)],
+                "annotations": [{"id": n, **entry} for n, entry in enumerate(objects, 1)],
                 "categories": [{"id": n, "name": name} for name, n in categories.items()],
             },
             ensure_ascii=False,
@@ -217,15 +228,15 @@ def _objects(value: Any) -> list[Any]:
 def _object(
     content: AnswerContent, item: str, mark: Any, categories: dict[str, int]
 ) -> dict[str, Any]:
-    one: dict[str, Any] = {"category_id": categories[mark.get("label", next(iter(categories)))]}
+    entry: dict[str, Any] = {"category_id": categories[mark.get("label", next(iter(categories)))]}
     if "counts" in mark:
         area, score = sum(mark["counts"][1::2]), content.score(item)
-        one |= {"segmentation": mark, "bbox": _hull(mark), "area": area, "iscrowd": 1}
+        entry |= {"segmentation": mark, "bbox": _hull(mark), "area": area, "iscrowd": 1}
     else:
         score = content.score(item, mark)
         box = [mark[side] for side in ("x", "y", "w", "h")]
-        one |= {"bbox": box, "area": mark["w"] * mark["h"], "iscrowd": 0}
-    return one if score is None else one | {"score": score}
+        entry |= {"bbox": box, "area": mark["w"] * mark["h"], "iscrowd": 0}
+    return entry if score is None else entry | {"score": score}
 
 
 def _hull(mask: Any) -> list[int]:

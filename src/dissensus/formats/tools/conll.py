@@ -37,6 +37,7 @@ _NAMED = re.compile(r"# sent_id = (.*\S)")
 _LEAST = 0.99  # share of lines whose last column is a tag
 
 Marks = list[tuple[int, int, str]]  # start, end and label, in characters without blanks
+Tokens = list[tuple[str, int, int]]  # token, start, end
 
 
 class Sentence(NamedTuple):
@@ -69,36 +70,44 @@ def read(source: Source) -> Export:
 
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the spans of all annotators."""
-    collected = Collected()
-    collected.of_kind("spans", "spans")
+    collection = Collected()
+    collection.of_kind("spans", "spans")
     documents: dict[str, list[AnnotatorFile]] = {}
-    for one in files:
-        documents.setdefault(one.document, []).append(one)
+    for file in files:
+        documents.setdefault(file.document, []).append(file)
     for document, of_document in documents.items():
-        shown: list[Sentence] = []  # the sentences of the first file, and others' own
-        known: dict[tuple[str, ...], int] = {}  # name, or letters and how often → sentence
-        for one in of_document:
-            sentences = _sentences(collected, one.source)
-            if shown and _letters(sentences) == _letters(shown):
-                sentences = _cut_as(shown, sentences, collected.left)
+        reference: list[Sentence] = []  # the sentences of the first file, and others' own
+        positions: dict[tuple[str, ...], int] = {}  # name, or letters and how often → sentence
+        for file in of_document:
+            sentences = _sentences(collection, file.source)
+            if reference and _letters(sentences) == _letters(reference):
+                sentences = _cut_as(reference, sentences, collection.left)
             times: Counter[str] = Counter()
             for sentence in sentences:
                 times[sentence.letters] += 1
                 key = sentence.letters, str(times[sentence.letters])
-                at = known.setdefault((sentence.name,) if sentence.name else key, len(known))
-                if at == len(shown):
-                    shown.append(sentence)
-                if shown[at].letters != sentence.letters:
-                    raise one.source.fail(f"sentence {sentence.name!r} has another text elsewhere")
+                at = positions.setdefault(
+                    (sentence.name,) if sentence.name else key, len(positions)
+                )
+                if at == len(reference):
+                    reference.append(sentence)
+                if reference[at].letters != sentence.letters:
+                    raise file.source.fail(f"sentence {sentence.name!r} has another text elsewhere")
                 numbered = f"{document}:{at + 1}" if document else str(at + 1)
                 name = sentence.name or numbered
-                collected.items.name(name, " ".join(shown[at].tokens))
-                _add(collected, name, sentence, shown[at].tokens, one.annotator)
-    return collected.export_of_files()
+                collection.items.name(name, " ".join(reference[at].tokens))
+                _add(
+                    collection,
+                    name,
+                    sentence=sentence,
+                    tokens=reference[at].tokens,
+                    by=file.annotator,
+                )
+    return collection.export_of_files()
 
 
 def _add(
-    collected: Collected, item: str, sentence: Sentence, tokens: Sequence[str], by: str
+    collection: Collected, item: str, sentence: Sentence, tokens: Sequence[str], by: str
 ) -> None:
     """Add the marks of every column as characters of tokens with one blank between them."""
     position = [at for at, letter in enumerate(" ".join(tokens)) if letter != " "]
@@ -106,17 +115,17 @@ def _add(
         if marks is None:
             continue
         annotator = by if len(sentence.marks) == 1 else str(column)
-        collected.submitted[item, annotator] = About()
+        collection.submitted[item, annotator] = About()
         for start, end, label in marks:
             mark = span(position[start], position[end - 1] + 1, label)
-            collected.of_kind("spans", "spans").append(item, annotator, mark)
+            collection.of_kind("spans", "spans").append(item, annotator, mark)
 
 
 def _letters(sentences: Sequence[Sentence]) -> str:
-    return "".join(one.letters for one in sentences)
+    return "".join(sentence.letters for sentence in sentences)
 
 
-def _sentences(collected: Collected, source: Source) -> list[Sentence]:
+def _sentences(collection: Collected, source: Source) -> list[Sentence]:
     """Return the sentences of a file."""
     blocks: list[list[list[str]]] = [[]]
     names: dict[int, str] = {}  # block → name
@@ -126,8 +135,8 @@ def _sentences(collected: Collected, source: Source) -> list[Sentence]:
         if not fields or _COMMENT.match(line):
             if blocks[-1]:
                 blocks.append([])
-            if named := _NAMED.match(line):
-                names[len(blocks) - 1] = named[1]
+            if match := _NAMED.match(line):
+                names[len(blocks) - 1] = match[1]
             continue
         width = width or len(fields)
         if len(fields) != width or width < 2:
@@ -141,7 +150,7 @@ def _sentences(collected: Collected, source: Source) -> list[Sentence]:
     columns = _tag_columns(rows)
     skipped = width - 1 - len(columns)
     if skipped:
-        collected.left["columns between token and tag"] = skipped
+        collection.left["columns between token and tag"] = skipped
     return [
         _sentence(block, columns, names.get(number, ""))
         for number, block in enumerate(blocks)
@@ -197,12 +206,12 @@ def _marks(tags: Sequence[str], bounds: Sequence[int]) -> Marks | None:
 
 
 def _cut_as(
-    shown: Sequence[Sentence], sentences: Sequence[Sentence], left: Counter[str]
+    reference: Sequence[Sentence], sentences: Sequence[Sentence], left_out: Counter[str]
 ) -> list[Sentence]:
     """Return the marks of sentences in the sentences of another cut of the same text."""
-    bounds = [0, *accumulate(len(one.letters) for one in shown)]
+    bounds = [0, *accumulate(len(sentence.letters) for sentence in reference)]
     n_columns = len(sentences[0].marks)
-    found: list[list[Marks | None]] = [[None] * n_columns for _ in shown]
+    cut_marks: list[list[Marks | None]] = [[None] * n_columns for _ in reference]
     begin = 0
     for sentence in sentences:
         stop = begin + len(sentence.letters)
@@ -211,23 +220,26 @@ def _cut_as(
             if marks is None:
                 continue
             for at in range(first, last + 1):
-                found[at][column] = found[at][column] or []
+                cut_marks[at][column] = cut_marks[at][column] or []
             for start, end, label in marks:
                 at = bisect_right(bounds, begin + start) - 1
-                upto = min(begin + end, bounds[at + 1])
-                left["ends of spans that reach into the next sentence"] += upto < begin + end
-                kept = found[at][column] or []
-                found[at][column] = [*kept, (begin + start - bounds[at], upto - bounds[at], label)]
+                cut_at = min(begin + end, bounds[at + 1])
+                left_out["ends of spans that reach into the next sentence"] += cut_at < begin + end
+                earlier = cut_marks[at][column] or []
+                cut_marks[at][column] = [
+                    *earlier,
+                    (begin + start - bounds[at], cut_at - bounds[at], label),
+                ]
         begin = stop
     return [
-        Sentence(one.tokens, tuple(marks), one.name)
-        for one, marks in zip(shown, found, strict=True)
+        Sentence(sentence.tokens, tuple(marks), sentence.name)
+        for sentence, marks in zip(reference, cut_marks, strict=True)
     ]
 
 
 def _fields(line: str) -> list[str]:
     """Return the columns of a line; other blanks than these may be part of a token."""
-    return [one for one in re.split(r"[ \t]+", line) if one]
+    return [field for field in re.split(r"[ \t]+", line) if field]
 
 
 def _lines(source: Source) -> list[str]:
@@ -237,9 +249,6 @@ def _lines(source: Source) -> list[str]:
         return body.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
         raise source.fail("not UTF-8; save it again as UTF-8") from None
-
-
-Tokens = list[tuple[str, int, int]]  # token, start, end
 
 
 def body(content: AnswerContent, lost: list[str]) -> str:
@@ -261,16 +270,18 @@ def _file(content: AnswerContent, people: Sequence[str], lost: list[str]) -> str
     overlapping = 0
     for item, answers in content.by_item():
         tokens = _tokens(content, item, [mark for _, marks in answers for mark in marks])
-        given = dict(answers)
-        if given.keys().isdisjoint(people):
+        by_annotator = dict(answers)
+        if by_annotator.keys().isdisjoint(people):
             continue
         columns = []
         for name in people:
-            tags, left = _tags(tokens, given.get(name))
-            overlapping += left
+            tags, n_lost = _tags(tokens, by_annotator.get(name))
+            overlapping += n_lost
             columns.append(tags)
         lines.append(f"# sent_id = {_one_line(item)}")
-        lines += ["\t".join(row) for row in zip([one[0] for one in tokens], *columns, strict=True)]
+        lines += [
+            "\t".join(row) for row in zip([token[0] for token in tokens], *columns, strict=True)
+        ]
         lines.append("")
     if overlapping:
         lost.append(f"spans that overlap longer ones are left out: {overlapping}")
@@ -299,17 +310,17 @@ def _tags(tokens: Tokens, marks: Sequence[dict[str, Any]] | None) -> tuple[list[
     if marks is None:
         return ["?"] * len(tokens), 0
     tags = ["O"] * len(tokens)
-    left = 0
+    n_lost = 0
     for mark in sorted(marks, key=lambda mark: (mark["start"] - mark["end"], mark["start"])):
         start, end = mark["start"], mark["end"]
         inside = [n for n, (_, a, b) in enumerate(tokens) if a >= start and b <= end]
         if not inside or any(tags[n] != "O" for n in inside):
-            left += 1
+            n_lost += 1
             continue
         label = re.sub(r"\s+", "_", str(mark.get("label", "span")))
         for n in inside:
             tags[n] = f"{'B' if n == inside[0] else 'I'}-{label}"
-    return tags, left
+    return tags, n_lost
 
 
 def _one_line(name: str) -> str:

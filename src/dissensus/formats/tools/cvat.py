@@ -28,9 +28,11 @@ _DEEPEST = 20  # elements within elements; a shape has three
 
 def recognises(head: Head) -> bool:
     """Return whether XML begins with annotations of images or a task."""
-    known = {"image", "meta", "track", "version"}
+    elements = {"image", "meta", "track", "version"}
     return (
-        head.shape == "xml" and head.names[:1] == ("annotations",) and bool(known & {*head.names})
+        head.shape == "xml"
+        and head.names[:1] == ("annotations",)
+        and bool(elements & {*head.names})
     )
 
 
@@ -41,42 +43,42 @@ def read(source: Source) -> Export:
 
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the shapes of all annotators."""
-    collected = Collected()
-    for one in files:
-        if one.ending not in (".xml", ""):
+    collection = Collected()
+    for file in files:
+        if file.ending not in (".xml", ""):
             continue
-        for image in _images(one.source, collected):
+        for image in _images(file.source, collection):
             name = image.get("name") or image.get("id")
             if not name:
-                raise one.source.fail("an image without a name")
+                raise file.source.fail("an image without a name")
             try:
-                _add(collected, image, name, one.annotator)
+                _add(collection, image, name, file.annotator)
             except DataError as problem:
-                raise one.source.fail(f"image {name!r}: {problem}") from None
-    if not any(collected["tags"].label):
-        del collected.questions["tags"]
-    if not (collected.others or collected.questions):
-        collected.of_kind("boxes", "boxes")
-    return collected.export_of_files()
+                raise file.source.fail(f"image {name!r}: {problem}") from None
+    if not any(collection["tags"].label):
+        del collection.questions["tags"]
+    if not (collection.others or collection.questions):
+        collection.of_kind("boxes", "boxes")
+    return collection.export_of_files()
 
 
-def _add(collected: Collected, image: ET.Element, item: str, by: str) -> None:
+def _add(collection: Collected, image: ET.Element, item: str, by: str) -> None:
     """Add the shapes of one image."""
     size = checked_size(image.get("height"), image.get("width"))
-    collected.add_size(item, size)
-    collected.submitted[item, by] = About()
+    collection.add_size(item, size)
+    collection.submitted[item, by] = About()
     tags: list[str] = []
     for number, shape in enumerate(image, 1):
         try:
-            _add_shape(collected, shape, item, by, size, tags)
+            _add_shape(collection, shape, item=item, by=by, size=size, tags=tags)
         except DataError as problem:
             raise DataError(f"shape {number}: {problem}") from None
-    collected["tags"].kind = "multiple"
-    collected["tags"].add(item, by, joined(tags))
+    collection["tags"].kind = "multiple"
+    collection["tags"].add(item, by, joined(tags))
 
 
 def _add_shape(
-    collected: Collected,
+    collection: Collected,
     shape: ET.Element,
     item: str,
     by: str,
@@ -90,28 +92,28 @@ def _add_shape(
             place = (left, top, right - left, bottom - top)
             (turn,) = _numbers(shape, "rotation") if shape.get("rotation") else (0.0,)
             if turn:
-                collected.left["rotations of boxes, which are read as upright hulls"] += 1
+                collection.left["rotations of boxes, which are read as upright hulls"] += 1
                 place = _turned(place, turn)
             mark = box(place, label, None if turn else size)
-            collected.of_kind("boxes", "boxes").append(item, by, mark)
+            collection.of_kind("boxes", "boxes").append(item, by, mark)
         case "points":
             for x, y in _points(shape):
                 mark = point(x, y, label, size)
-                collected.of_kind("points", "points").append(item, by, mark)
+                collection.of_kind("points", "points").append(item, by, mark)
         case "polygon":
             pixels = from_polygon(_points(shape), size)
-            collected.of_kind("masks", "masks").append(item, by, (label, pixels))
+            collection.of_kind("masks", "masks").append(item, by, (label, pixels))
         case "mask":
             runs = [_whole(run) for run in shape.get("rle", "").split(",")]
             left, top, width, height = (
                 _whole(shape.get(n)) for n in ("left", "top", "width", "height")
             )
             pixels = from_rows(runs, (left, top, width, height), size)
-            collected.of_kind("masks", "masks").append(item, by, (label, pixels))
+            collection.of_kind("masks", "masks").append(item, by, (label, pixels))
         case "tag":
             tags.append(text(label))
-        case other:
-            collected.left[f"shapes of kind {other}"] += 1
+        case kind:
+            collection.left[f"shapes of kind {kind}"] += 1
 
 
 def _turned(
@@ -142,20 +144,20 @@ def _whole(value: str | None) -> int:
 
 def _points(shape: ET.Element) -> list[tuple[float, float]]:
     try:
-        pairs = [tuple(map(float, one.split(","))) for one in shape.attrib["points"].split(";")]
+        pairs = [tuple(map(float, pair.split(","))) for pair in shape.attrib["points"].split(";")]
         return [(x, y) for x, y in pairs]
     except (KeyError, ValueError):
         raise DataError(f"a {shape.tag} whose points are not x,y;x,y;…") from None
 
 
-def _images(source: Source, collected: Collected) -> Iterator[ET.Element]:
+def _images(source: Source, collection: Collected) -> Iterator[ET.Element]:
     """Yield every image with its shapes; refuse entities, which can grow without bound."""
 
     def refuse(*_: Any) -> None:
         raise source.fail("XML that defines entities is not read; CVAT writes none")
 
     builder, depth = ET.TreeBuilder(), 0
-    done: list[ET.Element] = []
+    finished: list[ET.Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth, builder
@@ -172,7 +174,7 @@ def _images(source: Source, collected: Collected) -> Iterator[ET.Element]:
         if depth >= 2:
             builder.end(tag)
         if depth == 2:
-            done.append(builder.close())
+            finished.append(builder.close())
         depth -= 1
 
     parser = expat.ParserCreate()
@@ -183,11 +185,11 @@ def _images(source: Source, collected: Collected) -> Iterator[ET.Element]:
             while True:
                 chunk = file.read(_CHUNK)
                 parser.Parse(chunk, not chunk)
-                for element in done:
-                    collected.left["tracks of videos"] += element.tag == "track"
+                for element in finished:
+                    collection.left["tracks of videos"] += element.tag == "track"
                     if element.tag == "image":
                         yield element
-                done.clear()
+                finished.clear()
                 if not chunk:
                     return
     except DataError:

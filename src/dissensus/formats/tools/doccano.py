@@ -53,69 +53,72 @@ def recognises(head: Head) -> bool:
 def _is_record(record: Record) -> bool:
     if "id" not in record or not any(name in record for name in _INPUTS):
         return False
-    lists = [name.lower() for name, given in record.items() if isinstance(given, list)]
+    lists = [name.lower() for name, value in record.items() if isinstance(value, list)]
     people = ("annotator", "worker", "rater", "user")  # doccano has no parallel list of them
     if "answer" in record or any(word in name for name in lists for word in people):
         return False
     annotations = record.get("annotations")
     if isinstance(annotations, list) and annotations:
-        return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in annotations)
+        return all(
+            isinstance(annotation, dict) and {"label", "user"} <= annotation.keys()
+            for annotation in annotations
+        )
     entities = record.get("entities")
     if isinstance(entities, list) and isinstance(record.get("relations"), list):
-        return all(isinstance(one, dict) and "start_offset" in one for one in entities)
-    given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
-    return bool(given) and all(_is_label(one) for labels in given for one in labels)
+        return all(isinstance(entity, dict) and "start_offset" in entity for entity in entities)
+    label_lists = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
+    return bool(label_lists) and all(_is_label(label) for labels in label_lists for label in labels)
 
 
-def _is_label(one: Any) -> bool:
-    return isinstance(one, str) or (isinstance(one, list) and len(one) == 3)
+def _is_label(label: Any) -> bool:
+    return isinstance(label, str) or (isinstance(label, list) and len(label) == 3)
 
 
 def read(source: Source) -> Export:
     """Return the labels of every annotator."""
-    collected = Collected()
+    collection = Collected()
     if source.format == "zip":
         for annotator, number, record in _unpacked(source):
             if not (_KEYS & record.keys() and _VALUES & record.keys()):
                 raise source.fail(
                     f"{annotator}, record {number}: no id or label as doccano has; unpack the zip"
                 )
-            _add(collected, record, annotator, number, source)
+            _add(collection, record, annotator=annotator, number=number, source=source)
     else:
         for number, record in records(source, Record):
-            _add(collected, record, None, number, source)
-    return _export(collected)
+            _add(collection, record, annotator=None, number=number, source=source)
+    return _export(collection)
 
 
-def _export(collected: Collected) -> Export:
-    if collected.others:
-        del collected.left_out[None, _UNLABELLED]  # they are empty answers
-    return collected.export()
+def _export(collection: Collected) -> Export:
+    if collection.others:
+        del collection.left_out[None, _UNLABELLED]  # they are empty answers
+    return collection.export()
 
 
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the labels of every annotator, from a file each."""
-    collected = Collected()
-    for one in files:
-        opened = one.opened()
+    collection = Collected()
+    for file in files:
+        opened = file.opened()
         for number, record in () if opened is None else records(opened, Record):
-            _add(collected, record, one.annotator, number, one.source)
-    return _export(collected)
+            _add(collection, record, annotator=file.annotator, number=number, source=file.source)
+    return _export(collection)
 
 
 def _add(
-    collected: Collected, record: Record, annotator: str | None, number: int, source: Source
+    collection: Collected, record: Record, annotator: str | None, number: int, source: Source
 ) -> None:
     """Add the labels of one record."""
     body = next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
-    item = collected.items.name(_scalar(record.get("id")), describe(body))
+    item = collection.items.name(_scalar(record.get("id")), describe(body))
     if item is None:
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
     if annotator is None and isinstance(annotations, list):
         try:
-            for one in annotations:
-                _add_old(collected, one, item)
+            for annotation in annotations:
+                _add_old(collection, annotation, item)
         except DataError as problem:
             raise source.fail(f"record {number}: {problem}") from None
         return
@@ -128,63 +131,69 @@ def _add(
             "zip one file for each annotator, named after them"
         )
     try:
-        _add_marks(collected, record, item, text(by), body)
+        _add_marks(collection, record, item=item, by=text(by), body=body)
     except DataError as problem:
         raise source.fail(f"record {number}: {problem}") from None
     for name in _LABELS:
-        given = record.get(name)
-        if given is None or given == "" or given == []:
+        value = record.get(name)
+        if value is None or value == "" or value == []:
             if name in record:
-                collected.submitted[item, text(by)] = About()
-                collected.leave_out(_UNLABELLED, item, text(by))
+                collection.submitted[item, text(by)] = About()
+                collection.leave_out(_UNLABELLED, item, text(by))
             continue
-        labels = given if isinstance(given, list) else [given]
-        if any(isinstance(one, (list, dict)) for one in labels):
+        labels = value if isinstance(value, list) else [value]
+        if any(isinstance(label, (list, dict)) for label in labels):
             continue
         if len(labels) > 1:
-            collected[name].kind = "multiple"
-        collected[name].add(item, text(by), joined(labels))
+            collection[name].kind = "multiple"
+        collection[name].add(item, text(by), joined(labels))
 
 
-def _add_marks(collected: Collected, record: Record, item: str, by: str, body: str | None) -> None:
+def _add_marks(collection: Collected, record: Record, item: str, by: str, body: str | None) -> None:
     """Add the spans and boxes of a record, also where there are none."""
     length = length_of(body)
     for name in (*_LABELS, "entities", "spans", "bbox", "segmentation", "relations"):
-        given = record.get(name)
-        if not isinstance(given, list):
+        marks = record.get(name)
+        if not isinstance(marks, list):
             continue
         if name in ("bbox", "entities", "spans"):
-            collected.submitted[item, by] = About()
-        for one in given:
-            if isinstance(one, str):
+            collection.submitted[item, by] = About()
+        for entry in marks:
+            if isinstance(entry, str):
                 continue
-            if isinstance(one, list) and len(one) == 3:
-                mark = span(one[0], one[1], one[2], length)
-            elif isinstance(one, dict) and "start_offset" in one:
-                mark = span(one["start_offset"], one.get("end_offset"), one.get("label"), length)
-            elif name == "bbox" and isinstance(one, dict):
-                place = [one.get(side) for side in ("x", "y", "width", "height")]
-                collected.of_kind("bbox", "boxes").append(item, by, box(place, one.get("label")))
+            if isinstance(entry, list) and len(entry) == 3:
+                mark = span(entry[0], entry[1], entry[2], length)
+            elif isinstance(entry, dict) and "start_offset" in entry:
+                mark = span(
+                    entry["start_offset"], entry.get("end_offset"), entry.get("label"), length
+                )
+            elif name == "bbox" and isinstance(entry, dict):
+                place = [entry.get(side) for side in ("x", "y", "width", "height")]
+                collection.of_kind("bbox", "boxes").append(item, by, box(place, entry.get("label")))
                 continue
             else:
-                collected.left["polygons" if name == "segmentation" else "relations"] += 1
+                collection.left["polygons" if name == "segmentation" else "relations"] += 1
                 continue
-            collected.of_kind("spans", "spans").append(item, by, mark)
-            collected.submitted[item, by] = About()
+            collection.of_kind("spans", "spans").append(item, by, mark)
+            collection.submitted[item, by] = About()
 
 
-def _add_old(collected: Collected, one: Any, item: str) -> None:
+def _add_old(collection: Collected, annotation: Any, item: str) -> None:
     """Add an annotation of doccano 1, which has its user."""
-    if isinstance(one, dict) and "start_offset" in one and _scalar(one.get("user")) is not None:
-        by, label = text(one["user"]), one.get("label")
-        mark = span(one["start_offset"], one.get("end_offset"), label)
-        collected.of_kind("spans", "spans").append(item, by, mark)
-    elif not isinstance(one, dict) or "points" in one:
-        collected.left["polygons"] += 1
-    elif _scalar(one.get("user")) is None or _scalar(one.get("label")) is None:
-        collected.leave_out("without a user or label", item)
+    if (
+        isinstance(annotation, dict)
+        and "start_offset" in annotation
+        and _scalar(annotation.get("user")) is not None
+    ):
+        by, label = text(annotation["user"]), annotation.get("label")
+        mark = span(annotation["start_offset"], annotation.get("end_offset"), label)
+        collection.of_kind("spans", "spans").append(item, by, mark)
+    elif not isinstance(annotation, dict) or "points" in annotation:
+        collection.left["polygons"] += 1
+    elif _scalar(annotation.get("user")) is None or _scalar(annotation.get("label")) is None:
+        collection.leave_out("without a user or label", item)
     else:
-        collected["label"].add(item, text(one["user"]), joined([one["label"]]))
+        collection["label"].add(item, text(annotation["user"]), joined([annotation["label"]]))
 
 
 def _scalar(value: Any) -> Any:
@@ -202,9 +211,9 @@ def _unpacked(source: Source) -> Iterator[tuple[str, int, Record]]:
     try:
         with source.file() as file, zipfile.ZipFile(file) as archive:
             packed = file.seek(0, io.SEEK_END)
-            members = [one for one in archive.infolist() if _counts(one.filename)]
-            check_growth(source.name, packed, sum(one.file_size for one in members))
-            names = Counter(PurePosixPath(one.filename).stem for one in members)
+            members = [member for member in archive.infolist() if _counts(member.filename)]
+            check_growth(source.name, packed, sum(member.file_size for member in members))
+            names = Counter(PurePosixPath(member.filename).stem for member in members)
             for name in (name for name, count in names.items() if count > 1):
                 raise source.fail(f"two files in it are called {name!r}, as one annotator")
             for member in members:

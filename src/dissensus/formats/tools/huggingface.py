@@ -58,15 +58,15 @@ def read(source: Source) -> Export:
     if not lists:
         raise source.fail(_uneven(records, people))
     ids = _apart(ids_of(records), records)
-    position = [row for row, one in enumerate(records) for _ in one.get(people) or ()]
+    position = [row for row, record in enumerate(records) for _ in record.get(people) or ()]
     rows = pl.DataFrame(
         {"item": ids.gather(position), "annotator": list(map(_name, _values(records, people)))},
         schema={"item": pl.String, "annotator": pl.String},
     )
-    if all(isinstance(one.get("split"), str) for one in records):
-        split = pl.Series("split", [str(one["split"]) for one in records])
+    if all(isinstance(record.get("split"), str) for record in records):
+        split = pl.Series("split", [str(record["split"]) for record in records])
         rows = rows.with_columns(split.gather(position))
-    blank = [not one.get(people) for one in records]
+    blank = [not record.get(people) for record in records]
     unlabelled = LeftOut(items=tuple(ids.filter(pl.Series(blank, dtype=pl.Boolean)).to_list()))
     gold = _gold(records, ids, {people, *lists})
     questions = [name for name in lists if plain_name(name) not in _ABOUT]
@@ -98,7 +98,7 @@ def _records(source: Source) -> tuple[list[dict[str, Any]], dict[str, tuple[str,
         return _spread(rows_of(source)), {}
     frame = read_columns(source, None)
     records = _spread(frame.to_dicts())
-    return records, _declared(frame.schema, {name for one in records[:1] for name in one})
+    return records, _declared(frame.schema, {name for record in records[:1] for name in record})
 
 
 def _declared(schema: Mapping[str, Any], names: set[str]) -> dict[str, tuple[str, ...]]:
@@ -125,29 +125,29 @@ def _inner(kind: Any) -> Any:
 
 def _spread(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return records in which lists of structures with annotators are parallel lists."""
-    keys = dict.fromkeys(key for one in records for key in one)
-    found = {key: fields for key in keys if (fields := _fields(records, key))}
-    if not found:
-        return [dict(one) for one in records]
-    taken = Counter([*(keys - found.keys()), *chain.from_iterable(found.values())])
+    keys = dict.fromkeys(key for record in records for key in record)
+    fields_of = {key: fields for key in keys if (fields := _fields(records, key))}
+    if not fields_of:
+        return [dict(record) for record in records]
+    n_uses = Counter([*(keys - fields_of.keys()), *chain.from_iterable(fields_of.values())])
     names = {
-        key: {field: f"{key}.{field}" if taken[field] > 1 else field for field in fields}
-        for key, fields in found.items()
+        key: {field: f"{key}.{field}" if n_uses[field] > 1 else field for field in fields}
+        for key, fields in fields_of.items()
     }
-    return [_spread_one(one, names) for one in records]
+    return [_spread_one(record, names) for record in records]
 
 
 def _fields(records: Sequence[Mapping[str, Any]], key: str) -> list[str]:
     """Return the fields of a list of structures, or of a structure of lists, with annotators."""
-    given = [one[key] for one in records if one.get(key) is not None]
-    in_lists = all(isinstance(one, list) for one in given)
-    structures = [each for one in given for each in one] if in_lists else given
-    if not all(isinstance(each, dict) for each in structures):
+    values = [record[key] for record in records if record.get(key) is not None]
+    in_lists = all(isinstance(value, list) for value in values)
+    structures = [structure for value in values for structure in value] if in_lists else values
+    if not all(isinstance(structure, dict) for structure in structures):
         return []
-    fields = list(dict.fromkeys(field for each in structures for field in each))
+    fields = list(dict.fromkeys(field for structure in structures for field in structure))
     if not any(plain_name(field) in _PEOPLE for field in fields):
         return []
-    lists = all(_is_list(each.get(field)) for each in structures for field in fields)
+    lists = all(_is_list(structure.get(field)) for structure in structures for field in fields)
     return fields if in_lists or lists else []
 
 
@@ -156,16 +156,16 @@ def _spread_one(
 ) -> dict[str, Any]:
     flat = {key: value for key, value in record.items() if key not in names}
     for key, fields in names.items():
-        given = record.get(key) or {}
+        value = record.get(key) or {}
         for field, name in fields.items():
-            one: Any = given.get(field) if isinstance(given, dict) else None
-            flat[name] = one or [] if isinstance(given, dict) else [e.get(field) for e in given]
+            values: Any = value.get(field) if isinstance(value, dict) else None
+            flat[name] = values or [] if isinstance(value, dict) else [e.get(field) for e in value]
     return flat
 
 
 def _apart(ids: pl.Series, records: Sequence[Mapping[str, Any]]) -> pl.Series:
     """Return the names of items, with their split where one occurs in several splits."""
-    splits = [one.get("split") for one in records]
+    splits = [record.get("split") for record in records]
     if not all(isinstance(split, str) for split in splits):
         return ids
     frame = pl.DataFrame({"item": ids, "split": splits})
@@ -175,31 +175,31 @@ def _apart(ids: pl.Series, records: Sequence[Mapping[str, Any]]) -> pl.Series:
 
 
 def _values(records: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    return [value for one in records for value in one.get(name) or ()]
+    return [value for record in records for value in record.get(name) or ()]
 
 
 def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
     """Return a name for every record: its id, or its texts, or its number."""
-    keys = list(dict.fromkeys(key for one in records for key in one))
+    keys = list(dict.fromkeys(key for record in records for key in record))
     for key in sorted(keys, key=lambda key: plain_name(key) in ("id", "index", "idx")):
-        if plain_name(key) in _IDS and all(_is_name(one.get(key)) for one in records):
-            return pl.Series("item", [_name(one[key]) for one in records], dtype=pl.String)
-    inputs = [key for key in keys if all(isinstance(one.get(key), str) for one in records)]
-    shown = [key for key in inputs if plain_name(key) in _TEXTS]
-    if not shown:
+        if plain_name(key) in _IDS and all(_is_name(record.get(key)) for record in records):
+            return pl.Series("item", [_name(record[key]) for record in records], dtype=pl.String)
+    inputs = [key for key in keys if all(isinstance(record.get(key), str) for record in records)]
+    text_keys = [key for key in inputs if plain_name(key) in _TEXTS]
+    if not text_keys:
         return pl.Series("item", [str(row) for row in range(len(records))], dtype=pl.String)
     return named_by_inputs(
-        pl.DataFrame({key: [one[key] for one in records] for key in shown}), shown
+        pl.DataFrame({key: [record[key] for record in records] for key in text_keys}), text_keys
     )
 
 
 def texts_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFrame | None:
     """Return item and text, where records have one."""
-    keys = dict.fromkeys(key for one in records for key in one)
-    shown = [key for key in keys if plain_name(key) in _TEXTS]
-    if not shown:
+    keys = dict.fromkeys(key for record in records for key in record)
+    text_keys = [key for key in keys if plain_name(key) in _TEXTS]
+    if not text_keys:
         return None
-    bodies = ["\n".join(as_label(one.get(key)) for key in shown) for one in records]
+    bodies = ["\n".join(as_label(record.get(key)) for key in text_keys) for record in records]
     frame = pl.DataFrame({"item": ids, "text": pl.Series(bodies, dtype=pl.String)})
     return frame.unique("item", maintain_order=True)
 
@@ -215,22 +215,22 @@ def _is_name(value: Any) -> bool:
 
 def _people(records: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the key of the lists of annotators."""
-    keys = dict.fromkeys(key for one in records for key in one)
+    keys = dict.fromkeys(key for record in records for key in record)
     for key in keys:
-        given = [one.get(key) for one in records]
-        if plain_name(key) in _PEOPLE and all(_is_list(one, scalars=True) for one in given):
-            return key if any(given) else None
+        values = [record.get(key) for record in records]
+        if plain_name(key) in _PEOPLE and all(_is_list(value, scalars=True) for value in values):
+            return key if any(values) else None
     return None
 
 
 def _parallel(records: Sequence[Mapping[str, Any]], people: str) -> list[str]:
     """Return the keys whose lists are as long as the list of annotators in every record."""
-    keys = dict.fromkeys(key for one in records for key in one if key != people)
+    keys = dict.fromkeys(key for record in records for key in record if key != people)
     return [
         key
         for key in keys
-        if all(_is_list(one.get(key)) for one in records)
-        and all(len(one.get(key) or ()) == len(one.get(people) or ()) for one in records)
+        if all(_is_list(record.get(key)) for record in records)
+        and all(len(record.get(key) or ()) == len(record.get(people) or ()) for record in records)
     ]
 
 
@@ -238,32 +238,36 @@ def _is_list(value: Any, scalars: bool = False) -> bool:
     if value is None:
         return True
     return isinstance(value, list) and not (
-        scalars and any(isinstance(one, (dict, list)) for one in value)
+        scalars and any(isinstance(value, (dict, list)) for value in value)
     )
 
 
 def _uneven(records: Sequence[Mapping[str, Any]], people: str) -> str:
-    for row, one in enumerate(records, 1):
-        for key, value in one.items():
+    for row, record in enumerate(records, 1):
+        for key, value in record.items():
             if (
                 key != people
                 and isinstance(value, list)
-                and len(value) != len(one.get(people) or ())
+                and len(value) != len(record.get(people) or ())
             ):
-                return f"row {row}: {len(one.get(people) or ())} {people}, but {len(value)} {key}"
+                return (
+                    f"row {row}: {len(record.get(people) or ())} {people}, but {len(value)} {key}"
+                )
     return f"no list of labels with {people!r}"
 
 
-def _gold(records: Sequence[Mapping[str, Any]], ids: pl.Series, others: set[str]) -> dict[str, str]:
+def _gold(
+    records: Sequence[Mapping[str, Any]], ids: pl.Series, reserved: set[str]
+) -> dict[str, str]:
     """Return item → gold, where one key names it."""
-    keys = {key for one in records for key in one if plain_name(key) in _GOLD} - others
+    keys = {key for record in records for key in record if plain_name(key) in _GOLD} - reserved
     if len(keys) != 1:
         return {}
     key = keys.pop()
     return {
-        item: as_label(one.get(key))
-        for item, one in zip(ids.to_list(), records, strict=True)
-        if _is_name(one.get(key))
+        item: as_label(record.get(key))
+        for item, record in zip(ids.to_list(), records, strict=True)
+        if _is_name(record.get(key))
     }
 
 
@@ -280,8 +284,8 @@ def answers(content: Content) -> pl.DataFrame:
     frame = pl.DataFrame({"item": names}, schema={"item": pl.String})
     for name, values in (("text", content.texts), ("gold", content.gold)):
         if values:
-            known = pl.Series(name, [values.get(item) for item in names], dtype=pl.String)
-            frame = frame.with_columns(known)
+            column = pl.Series(name, [values.get(item) for item in names], dtype=pl.String)
+            frame = frame.with_columns(column)
     frame = frame.join(lists, on="item", how="left", maintain_order="left")
     return frame.with_columns(pl.col(pl.List).fill_null([]))
 

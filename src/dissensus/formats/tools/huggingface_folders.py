@@ -24,8 +24,18 @@ import polars as pl
 
 from ...answers.annotations import Annotations
 from ...base.files import atomic_folder, printable
+from ...errors import Note
 from ..content import Content, chosen_options
 from .huggingface import answers, results
+
+FILES = ("README.md", "data")
+_ALONE = "train"  # the split of a data set without any
+_TYPES: dict[Any, str] = {
+    pl.String: "string",
+    pl.Float64: "float64",
+    pl.Boolean: "bool",
+    pl.Datetime: "timestamp[us]",
+}
 
 _MOST = 100  # classes in the table
 _LONGEST = 80  # characters of a name in the text
@@ -44,6 +54,8 @@ _MARKUP = re.compile(r"[*_`|\[\]\\~#$<>&]")
 _WORDS_OF_YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 # YAML takes these characters only as escapes.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+Feature = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ def card_text(
         {"name": split, "num_bytes": n_bytes, "num_examples": rows}
         for split, (rows, n_bytes) in sizes.items()
     ]
-    rows = sum(one for one, _ in sizes.values())
+    rows = sum(n_rows for n_rows, _ in sizes.values())
     front: dict[str, Any] = {"license": card.license} if card.license else {}
     front |= {
         "pretty_name": name,
@@ -87,14 +99,14 @@ def card_text(
         "configs": [
             {
                 "config_name": "default",
-                "data_files": [{"split": one, "path": f"data/{one}-*"} for one in sizes],
+                "data_files": [{"split": split, "path": f"data/{split}-*"} for split in sizes],
             }
         ],
     }
     head = "\n".join(_yaml(front))
     return (
         f"---\n{head}\n---\n\n"
-        + "\n\n".join(_sections(content, card, name, features, sizes))
+        + "\n\n".join(_sections(content, card, name=name, features=features, sizes=sizes))
         + "\n"
     )
 
@@ -109,10 +121,10 @@ def _sections(
     annotations = content.annotations
     per_item, per_annotator = annotations.labels_per_item, annotations.labels_per_annotator
     yield f"# {_plain(name)}"
-    made = f" Labels are aggregated by {_plain(content.method)}." if content.is_result else ""
+    aggregated = f" Labels are aggregated by {_plain(content.method)}." if content.is_result else ""
     yield (
         f"{len(annotations)} labels by {annotations.n_annotators} annotators on "
-        f"{annotations.n_items} items.{made}"
+        f"{annotations.n_items} items.{aggregated}"
     )
     splits = [(split, str(rows)) for split, (rows, _) in sizes.items()]
     yield "## Splits\n\n" + _table(("split", "items"), splits)
@@ -121,15 +133,15 @@ def _sections(
     if isinstance(annotations, Annotations):
         counts = np.bincount(annotations.label, minlength=annotations.n_classes).tolist()
         rows = list(zip(annotations.classes.tolist(), map(str, counts), strict=True))
-        more = f"\n\n{len(rows) - _MOST} more classes." if len(rows) > _MOST else ""
-        yield "## Classes\n\n" + _table(("class", "labels"), rows[:_MOST]) + more
+        omitted = f"\n\n{len(rows) - _MOST} more classes." if len(rows) > _MOST else ""
+        yield "## Classes\n\n" + _table(("class", "labels"), rows[:_MOST]) + omitted
     about = "Their names are pseudonyms. " if card.pseudonyms else ""
     yield (
         f"## Annotators\n\n{about}Labels per annotator: {_range(per_annotator)}. "
         f"Labels per item: {_range(per_item)}."
     )
     if card.agreement:
-        yield "## Agreement\n\n" + "\n".join(f"- {one}" for one in card.agreement)
+        yield "## Agreement\n\n" + "\n".join(f"- {sentence}" for sentence in card.agreement)
 
 
 def _range(counts: Any) -> str:
@@ -160,21 +172,21 @@ def _plain(name: str) -> str:
 def _yaml(value: Any, indent: int = 0) -> Iterator[str]:
     space = " " * indent
     if isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, entry in value.items():
             name = _scalar(key)
-            if isinstance(one, (Mapping, list)) and one:
+            if isinstance(entry, (Mapping, list)) and entry:
                 yield f"{space}{name}:"
-                yield from _yaml(one, indent + (2 if isinstance(one, Mapping) else 0))
+                yield from _yaml(entry, indent + (2 if isinstance(entry, Mapping) else 0))
             else:
-                yield f"{space}{name}: {_scalar(one)}"
+                yield f"{space}{name}: {_scalar(entry)}"
         return
-    for one in value:
-        if not isinstance(one, Mapping):
-            yield f"{space}- {_scalar(one)}"
+    for entry in value:
+        if not isinstance(entry, Mapping):
+            yield f"{space}- {_scalar(entry)}"
             continue
-        first, *rest = _yaml(one, indent + 2)
-        yield f"{space}- {first.lstrip()}"
-        yield from rest
+        head, *tail = _yaml(entry, indent + 2)
+        yield f"{space}- {head.lstrip()}"
+        yield from tail
 
 
 def _scalar(value: Any) -> str:
@@ -187,7 +199,7 @@ def _scalar(value: Any) -> str:
 
 
 def _yaml_features(features: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"name": name, **_yaml_feature(one)} for name, one in features.items()]
+    return [{"name": name, **_yaml_feature(feature)} for name, feature in features.items()]
 
 
 def _yaml_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,24 +217,14 @@ def _yaml_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
     return {"struct": _yaml_features(feature)}
 
 
-FILES = ("README.md", "data")
-_ALONE = "train"  # the split of a data set without any
-_TYPES: dict[Any, str] = {
-    pl.String: "string",
-    pl.Float64: "float64",
-    pl.Boolean: "bool",
-    pl.Datetime: "timestamp[us]",
-}
-
-Feature = Mapping[str, Any]
-
-
 def save(content: Content, folder: str | Path, card: Card | None = None) -> None:
     """Write the folder, which replaces one like it."""
     frame = results(content) if content.is_result else answers(content)
     own, frame = _split_of(frame), frame.drop("split", strict=False)
     features = {name: _feature(content, name, kind) for name, kind in frame.schema.items()}
-    frame = frame.with_columns(_stored(content, name, one) for name, one in features.items())
+    frame = frame.with_columns(
+        _stored(content, name, feature) for name, feature in features.items()
+    )
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     with atomic_folder(folder, FILES) as draft:
         (draft / "data").mkdir()
@@ -232,17 +234,27 @@ def save(content: Content, folder: str | Path, card: Card | None = None) -> None
             file = draft / "data" / f"{split}-00000-of-00001.parquet"
             part.write_parquet(file, compression="zstd", metadata=metadata)
             sizes[split] = part.height, int(part.estimated_size())
-        text = card_text(content, card or Card(), Path(folder).resolve().name, features, sizes)
+        text = card_text(
+            content,
+            card or Card(),
+            name=Path(folder).resolve().name,
+            features=features,
+            sizes=sizes,
+        )
         (draft / "README.md").write_text(text, encoding="utf-8")
 
 
 def clashes(content: Content) -> list[str]:
     """Return that annotators would be published by name, and which splits get other names."""
-    sentences = []
+    sentences: list[str] = []
     people = [name for name in content.people if "@" in name]
     if people:
         sentences.append(
-            f"{len(people)} annotators are e-mail addresses; --pseudonyms KEY replaces names"
+            Note(
+                f"{len(people)} annotators are e-mail addresses",
+                remedy="replaces names",
+                pseudonyms="KEY",
+            )
         )
     split = content.column("split")
     changed = [name for name in dict.fromkeys(split or ()) if name and _safe(str(name)) != name]
@@ -262,13 +274,17 @@ def _split_of(frame: pl.DataFrame) -> pl.Series:
 
 def _file_names(splits: pl.Series) -> dict[str, str]:
     """Return a word for every split, as a file needs it."""
-    taken: dict[str, str] = {}
+    file_names: dict[str, str] = {}
     for name in splits.unique(maintain_order=True).to_list() or [_ALONE]:
         safe = _safe(name)
-        others = (f"{safe}_{number}" for number in count(2))
-        free = (one for one in chain([safe], others) if one not in taken.values())
-        taken[name] = next(free)
-    return taken
+        numbered = (f"{safe}_{number}" for number in count(2))
+        free = (
+            candidate
+            for candidate in chain([safe], numbered)
+            if candidate not in file_names.values()
+        )
+        file_names[name] = next(free)
+    return file_names
 
 
 def _safe(split: str) -> str:
@@ -279,11 +295,11 @@ def _feature(content: Content, name: str, kind: Any) -> Feature:
     """Return how `datasets` declares a column."""
     classes = isinstance(content.annotations, Annotations) and content.kind != "multiple"
     if classes and name in ("labels", "label", "gold"):
-        known: Any = content.annotations
-        names = known.classes.tolist()
+        annotations: Any = content.annotations
+        names = annotations.classes.tolist()
         if name != "gold" or {*content.gold.values()} <= {*names}:
-            one = {"names": names, "_type": "ClassLabel"}
-            return {"feature": one, "_type": "List"} if name == "labels" else one
+            feature = {"names": names, "_type": "ClassLabel"}
+            return {"feature": feature, "_type": "List"} if name == "labels" else feature
     if content.kind == "multiple" and name in ("labels", "label", "gold"):
         texts = {"feature": _value("string"), "_type": "List"}
         return {"feature": texts, "_type": "List"} if name == "labels" else texts
@@ -309,13 +325,14 @@ def _stored(content: Content, name: str, feature: Feature) -> pl.Expr:
         options = pl.List(pl.String)
         if name == "labels":
             return column.map_elements(
-                lambda row: [chosen_options(one) for one in row], return_dtype=pl.List(options)
+                lambda row: [chosen_options(answer) for answer in row],
+                return_dtype=pl.List(options),
             )
         return column.map_elements(chosen_options, return_dtype=options)
     inner = feature.get("feature", feature)
     if not isinstance(inner, dict) or inner.get("_type") != "ClassLabel":
         return column
-    codes = {one: code for code, one in enumerate(inner["names"])}
+    codes = {class_name: code for code, class_name in enumerate(inner["names"])}
     coded = pl.element() if name == "labels" else column
     coded = coded.replace_strict(codes, return_dtype=pl.Int64)
     return column.list.eval(coded) if name == "labels" else coded

@@ -24,6 +24,12 @@ from ..format import Export, Head
 from ..json_records import decode, records
 from ..sources import Source
 
+_HEADERS = ("header.json", "_journal/start.json")  # of a finished and of a running evaluation
+_SAMPLES = "samples/"
+_UNCHANGED = "UNCHANGED"
+_GRADED = "model_graded_"  # inspect's own scorers that ask a model
+_MODELS = ("model", "models", "grader", "judge")  # options that name a model
+_ATTACHED = "attachment://"  # a text that is kept elsewhere in the log
 _UNSCORED = "without a value"
 _PARTS = "with parts in parts"
 
@@ -36,7 +42,7 @@ class Scorer(NamedTuple):
 
 
 def add_score(
-    collected: Collected,
+    collection: Collected,
     question: str,
     scorer: Scorer,
     item: str,
@@ -52,23 +58,29 @@ def add_score(
         whole = True
         for name, part in value.items():
             if isinstance(part, (dict, list)):
-                collected.leave_out(_PARTS, item, question=f"{question}.{name}")
+                collection.leave_out(_PARTS, item, question=f"{question}.{name}")
                 whole = False
             else:
                 whole &= add_score(
-                    collected, f"{question}.{name}", scorer, item, part, time, **further
+                    collection,
+                    f"{question}.{name}",
+                    scorer=scorer,
+                    item=item,
+                    value=part,
+                    time=time,
+                    **further,
                 )
         return whole
     label = label_of(value)
     if label is None:
         reason = _PARTS if isinstance(value, list) else _UNSCORED
         person = scorer.name if scorer.kind == "person" else None
-        collected.leave_out(reason, item, person, question=question)
+        collection.leave_out(reason, item, person, question=question)
         return False
-    answers = collected[question]
+    answers = collection[question]
     if isinstance(value, list):
         answers.kind = "multiple"
-    answers.add_by(scorer.kind, scorer.name, item, label, time, **further)
+    answers.add_by(scorer.kind, scorer.name, item=item, label=label, time=time, **further)
     return True
 
 
@@ -83,17 +95,9 @@ def label_of(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):
-        flat = all(isinstance(one, (str, int, float)) for one in value)
+        flat = all(isinstance(part, (str, int, float)) for part in value)
         return joined(value) if flat else None
     return joined([value])
-
-
-_HEADERS = ("header.json", "_journal/start.json")  # of a finished and of a running evaluation
-_SAMPLES = "samples/"
-_UNCHANGED = "UNCHANGED"
-_GRADED = "model_graded_"  # inspect's own scorers that ask a model
-_MODELS = ("model", "models", "grader", "judge")  # options that name a model
-_ATTACHED = "attachment://"  # a text that is kept elsewhere in the log
 
 
 class Provenance(Struct, gc=False):
@@ -160,7 +164,7 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return the scores of every sample."""
-    collected = Collected()
+    collection = Collected()
     if source.format == "zip":
         with opened(source, lambda name: name in _HEADERS or _is_sample(name)) as archive:
             header = next((name for name in _HEADERS if name in archive.members), None)
@@ -170,14 +174,14 @@ def read(source: Source) -> Export:
             scorers = _scorers(spec)
             for name in filter(_is_sample, archive.members):
                 sample = _decoded(source, archive, name, Sample)
-                _add(collected, source, spec.model, scorers, sample)
+                _add(collection, source, system=spec.model, scorers=scorers, sample=sample)
     else:
         for _, log in records(source, Log):
             spec = log.eval or Spec()
             scorers = _scorers(spec)
             for sample in log.samples or ():
-                _add(collected, source, spec.model, scorers, sample)
-    return collected.export()
+                _add(collection, source, system=spec.model, scorers=scorers, sample=sample)
+    return collection.export()
 
 
 def _is_sample(name: str) -> bool:
@@ -192,21 +196,21 @@ def _decoded(source: Source, archive: Archive, name: str, kind: type[Any]) -> An
 
 
 def _add(
-    collected: Collected,
+    collection: Collected,
     source: Source,
     system: str | None,
     scorers: dict[str, bool],
     sample: Sample,
 ) -> None:
     """Add the scores of one sample."""
-    item = collected.items.name(sample.id, _text(sample.input))
+    item = collection.items.name(sample.id, _text(sample.input))
     if item is None:
         raise source.fail("a sample without an id")
     if sample.invalidation is not None:
-        collected.leave_out("invalidated", item)
+        collection.leave_out("invalidated", item)
         return
     if not sample.scores:
-        collected.leave_out("ended in an error" if sample.error else "without a score", item)
+        collection.leave_out("ended in an error" if sample.error else "without a score", item)
         return
     for name, score in sample.scores.items():
         by_person = any(edit.provenance for edit in (score.history or ())[:1])
@@ -214,8 +218,10 @@ def _add(
         for scorer, value, time in _answers(name, score, scorers):
             when = sample.completed_at if time is None else time
             about: Any = {"epoch": sample.epoch, "system": system}
-            for question, one in _questions(value, name if added else None):
-                add_score(collected, question, scorer, item, one, when, **about)
+            for question, part in _questions(value, name if added else None):
+                add_score(
+                    collection, question, scorer=scorer, item=item, value=part, time=when, **about
+                )
 
 
 def _answers(
@@ -253,12 +259,12 @@ def _questions(value: Any, question: str | None) -> Iterator[tuple[str, Any]]:
 
 def _scorers(spec: Spec) -> dict[str, bool]:
     """Return scorer → whether it asks a model."""
-    known: dict[str, bool] = {}
-    for one in spec.scorers or ():
-        options = one.options if isinstance(one.options, dict) else {}
-        name = (one.name or "").rpartition("/")[2]
-        known[name] = known.get(name, False) or any(map(options.get, _MODELS))
-    return known
+    asks_model: dict[str, bool] = {}
+    for scorer in spec.scorers or ():
+        options = scorer.options if isinstance(scorer.options, dict) else {}
+        name = (scorer.name or "").rpartition("/")[2]
+        asks_model[name] = asks_model.get(name, False) or any(map(options.get, _MODELS))
+    return asks_model
 
 
 def _listed(name: str, scorers: dict[str, bool]) -> str:
@@ -267,11 +273,11 @@ def _listed(name: str, scorers: dict[str, bool]) -> str:
     return short if short in scorers else re.sub(r"\d+$", "", short)
 
 
-def _text(given: Any) -> str | None:
+def _text(inputs: Any) -> str | None:
     """Return the text of an input: a text, or the last message with one."""
-    if isinstance(given, list):
-        contents = [one.get("content") for one in given if isinstance(one, dict)]
-        given = next((one for one in reversed(contents) if isinstance(one, str)), None)
-    if not isinstance(given, str) or given.startswith(_ATTACHED):
+    if isinstance(inputs, list):
+        contents = [message.get("content") for message in inputs if isinstance(message, dict)]
+        inputs = next((content for content in reversed(contents) if isinstance(content, str)), None)
+    if not isinstance(inputs, str) or inputs.startswith(_ATTACHED):
         return None
-    return given
+    return inputs

@@ -35,6 +35,10 @@ from ..json_records import records
 from ..shapes import checked_size, from_brush, from_polygon, rotated_hull
 from ..sources import Source
 
+FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
+_PATH = " / "  # between the steps of a taxonomy
+_NOBODY = "without an annotator"
+_REGION = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 _LABELS = (
     "labels",
     "hypertextlabels",
@@ -45,164 +49,6 @@ _LABELS = (
     "brushlabels",
 )
 _SIDES = (("left", "right"), ("1", "2"), ("a", "b"), ("A", "B"), ("0", "1"))  # ends of names
-
-
-class OtherResults:
-    """The answers to questions of other kinds than classes, in one annotation."""
-
-    def __init__(self, collected: Collected, item: str, data: Any) -> None:
-        self.collected, self.item, self.data = collected, item, data
-        self.found: dict[tuple[str, Kind], Any] = {}
-
-    def take(self, result: Result) -> bool:
-        """Take a result if it is of such a kind; return whether it is."""
-        value, name = result.value, result.from_name
-        if value is None or name is None or value.choices is not None:
-            return False
-        if result.item_index is not None:
-            return False
-        if value.ranker is not None:
-            self.found[name, "rankings"] = _ranking(value.ranker)
-        elif value.selected is not None and (pair := _compared(self.data)) is not None:
-            self.found[name, "rankings"] = _comparison(value.selected, pair)
-        elif value.text is not None and result.type in ("textarea", "text"):
-            if value.start is not None or value.x is not None:
-                return False  # a transcript of a region
-            parts = value.text if isinstance(value.text, list) else [value.text]
-            before = self.found.get((name, "texts"))
-            self.found[name, "texts"] = "\n".join(
-                [*([before] if before else []), *map(text, parts)]
-            )
-        else:
-            return self._take_mark(name, result, value)
-        return True
-
-    def _take_mark(self, name: str, result: Result, value: Value) -> bool:
-        if value.rating is not None or value.number is not None or value.taxonomy is not None:
-            return False
-        given: Any = next((one for key in _LABELS if (one := getattr(value, key)) is not None), [])
-        labels: list[Any] = given if isinstance(given, list) else [given]
-        label = text(labels[0]) if labels else None
-        if len(labels) > 1:
-            self.collected.left["further labels of one mark"] += len(labels) - 1
-        if value.paragraph is not None and value.offsets is None:
-            return False
-        if value.start is not None or value.offsets is not None:
-            self._append(name, "spans", _span(value, label, self.data))
-            return True
-        if value.sequence is not None or value.radius is not None or value.vertices is not None:
-            return False
-        kind: Kind
-        if value.rle is not None:
-            size = self._size(result)
-            kind, mark = "masks", (label or "", from_brush(value.rle, size))
-        elif value.points is not None:
-            size = self._size(result)
-            corners = [(_part(x, size[1]), _part(y, size[0])) for x, y in _pairs(value.points)]
-            kind, mark = "masks", (label or "", from_polygon(corners, size))
-        elif value.x is not None and value.y is not None:
-            kind, mark = self._box_or_point(result, value, label)
-        else:
-            return False
-        self._append(name, kind, mark)
-        return True
-
-    def _box_or_point(self, result: Result, value: Value, label: str | None) -> tuple[Kind, Any]:
-        size = height, width = self._size(result)
-        x, y = _part(value.x, width), _part(value.y, height)
-        if result.type in ("keypointlabels", "keypoint") or value.height is None:
-            return "points", point(x, y, label, size)
-        w, h = _part(value.width, width), _part(value.height, height)
-        if value.rotation:
-            self.collected.left["rotations of boxes, which are read as upright hulls"] += 1
-            try:
-                turned = rotated_hull((x, y, w, h), float(value.rotation))
-            except (TypeError, ValueError, OverflowError):
-                raise DataError(f"a rotation of {value.rotation!r:.20} degrees") from None
-            return "boxes", box(turned, label)
-        return "boxes", box((x, y, w, h), label, size)
-
-    def _size(self, result: Result) -> tuple[int, int]:
-        if result.original_width is None or result.original_height is None:
-            raise DataError("a mark in percents without original_width and original_height")
-        size = checked_size(result.original_height, result.original_width)
-        self.collected.add_size(self.item, size)
-        return size
-
-    def _append(self, name: str, kind: Kind, mark: Any) -> None:
-        self.found.setdefault((name, kind), []).append(mark)
-
-    def add(self, annotator: str, about: About, *, gold: bool = False) -> None:
-        """Add what was taken as answers of an annotator."""
-        for (name, kind), value in self.found.items():
-            answers = self.collected.of_kind(name, kind)
-            answers.add(self.item, annotator, value, about)
-            if gold:
-                answers.gold[self.item] = value
-
-
-def _span(value: Value, label: str | None, data: Any) -> dict[str, Any]:
-    start, end = value.start, value.end
-    if isinstance(value.offsets, Mapping):
-        return span(value.offsets.get("start"), value.offsets.get("end"), label)
-    shown = data.get("text") if isinstance(data, Mapping) else None
-    whole = isinstance(start, int) and isinstance(end, int)
-    return span(start, end, label, length_of(shown) if whole else None)
-
-
-def _pairs(points: Any) -> list[tuple[Any, Any]]:
-    if not isinstance(points, list) or not all(
-        isinstance(one, list) and len(one) == 2 for one in points
-    ):
-        raise DataError("the points of a polygon are pairs of x and y")
-    return [(x, y) for x, y in points]
-
-
-def _part(percent: Any, side: int) -> float:
-    try:
-        return round(float(percent) * side / 100, 6)  # percents are rounded themselves
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"a coordinate is {percent!r:.20}, not a number") from None
-
-
-def _ranking(given: Any) -> list[Any]:
-    """Return the things that were ranked, best first: a list, or lists by bucket."""
-    if isinstance(given, Mapping):  # buckets: things within one are in order, too
-        given = [thing for bucket in given.values() if isinstance(bucket, list) for thing in bucket]
-    if not isinstance(given, list):
-        raise DataError("a ranking is a list of things")
-    return [text(thing) for thing in given]
-
-
-def _compared(data: Any) -> tuple[str, str] | None:
-    """Return the two things that a task compares, if its data name them as a pair.
-
-    >>> _compared({"answer_a": "yes", "answer_b": "no"})
-    ('yes', 'no')
-    """
-    if not isinstance(data, Mapping):
-        return None
-    for one, other in _SIDES:
-        for name in data:
-            if not str(name).endswith(one):
-                continue
-            left, right = data[name], data.get(str(name).removesuffix(one) + other)
-            if isinstance(left, str) and isinstance(right, str) and left != right:
-                return left, right
-    return None
-
-
-def _comparison(selected: str, pair: tuple[str, str]) -> list[dict[str, Any]]:
-    if selected not in ("left", "right"):
-        raise DataError(f"a comparison selects left or right, not {selected!r:.20}")
-    better = selected == "left"
-    return [{"value": pair[0], "rank": 2 - better}, {"value": pair[1], "rank": 1 + better}]
-
-
-FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
-_PATH = " / "  # between the steps of a taxonomy
-_NOBODY = "without an annotator"
-_REGION = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 
 
 class Value(Struct, gc=False):
@@ -289,14 +135,14 @@ class Task(Struct, gc=False):
 
 def recognises(head: Head) -> bool:
     """Return whether records have data and annotations with results, or a flat export's columns."""
-    return is_flat(head) or head.all_records(_is_task)
+    return _is_flat(head) or head.all_records(_is_task)
 
 
-def is_flat(head: Head) -> bool:
+def _is_flat(head: Head) -> bool:
     """Return whether records or columns are those of a flat export."""
     if head.shape not in ("records", "table"):
         return False
-    rows = [head.names] if head.shape == "table" else [tuple(one) for one in head.records]
+    rows = [head.names] if head.shape == "table" else [tuple(record) for record in head.records]
     return bool(rows) and all(set(FLAT) <= set(row) for row in rows)
 
 
@@ -305,62 +151,67 @@ def _is_task(record: dict[str, Any]) -> bool:
         return False
     annotations = [record[name] for name in ("annotations", "completions") if name in record]
     return bool(annotations) and all(
-        isinstance(one, list)
-        and all(isinstance(given, dict) and "result" in given for given in one)
-        for one in annotations
+        isinstance(annotation_list, list)
+        and all(
+            isinstance(annotation, dict) and "result" in annotation
+            for annotation in annotation_list
+        )
+        for annotation_list in annotations
     )
 
 
 def read(source: Source) -> Export:
     """Return every question of an export."""
     head = head_of(source)
-    if head is not None and is_flat(head):
+    if head is not None and _is_flat(head):
         from .label_studio_flat import read as read_flat
 
         return read_flat(source)
-    collected = Collected()
+    collection = Collected()
     for number, task in records(source, Task):
-        item = collected.items.name(task.id, describe(task.data))
+        item = collection.items.name(task.id, describe(task.data))
         if item is None:
             raise source.fail(f"task {number}: neither an id nor any data")
         try:
             for annotation in task.annotations or task.completions or ():
-                _add(collected, item, task.data, annotation)
+                _add(collection, item, task.data, annotation)
             for prediction in task.predictions or ():
                 if isinstance(prediction, Prediction):  # some exports have only its number
-                    _add_prediction(collected, item, task.data, prediction)
+                    _add_prediction(collection, item, task.data, prediction)
         except DataError as problem:
             raise source.fail(f"task {number}: {problem}") from None
-    if not (collected.questions or collected.others) and collected.left_out[None, _NOBODY]:
+    if not (collection.questions or collection.others) and collection.left_out[None, _NOBODY]:
         raise source.fail("no annotation has an annotator; export it with completed_by")
-    return collected.export()
+    return collection.export()
 
 
-def _add(collected: Collected, item: str, data: Any, annotation: Annotation) -> None:
+def _add(collection: Collected, item: str, data: Any, annotation: Annotation) -> None:
     """Add the answers of one annotator to one task."""
     annotator = _name_of(annotation.completed_by)
     if annotation.was_cancelled or annotation.skipped:
-        collected.leave_out("cancelled", item, annotator)
+        collection.leave_out("cancelled", item, annotator)
         return
     if annotator is None:
-        collected.leave_out(_NOBODY, item)
+        collection.leave_out(_NOBODY, item)
         return
     about = About(annotation.created_at, annotation.lead_time)
-    collected.submitted[item, annotator] = about
+    collection.submitted[item, annotator] = about
     if not annotation.result:
-        collected.blank.add((item, annotator))
-    others = OtherResults(collected, item, data)
+        collection.blank.add((item, annotator))
+    other_results = _OtherResults(collection, item, data)
     for result in annotation.result or ():
-        if others.take(result):
+        if other_results.take(result):
             continue
-        label = _label(collected, result)
+        label = _label(collection, result)
         if label is None:
             continue
-        answers: QuestionAnswers = collected[result.from_name or ""]
-        answers.add(item, annotator, label, annotation.created_at, annotation.lead_time)
+        answers: QuestionAnswers = collection[result.from_name or ""]
+        answers.add(
+            item, annotator, label=label, time=annotation.created_at, duration=annotation.lead_time
+        )
         if annotation.ground_truth:
             answers.add_gold(item, label)
-    others.add(annotator, about, gold=bool(annotation.ground_truth))
+    other_results.add(annotator, about, gold=bool(annotation.ground_truth))
 
 
 def _name_of(by: int | str | Person | None) -> str | None:
@@ -372,42 +223,42 @@ def _name_of(by: int | str | Person | None) -> str | None:
     return by if type(by) is str else str(by)
 
 
-def _add_prediction(collected: Collected, item: str, data: Any, prediction: Prediction) -> None:
+def _add_prediction(collection: Collected, item: str, data: Any, prediction: Prediction) -> None:
     version = prediction.model_version
     name = "model" if version is None or version == "" else f"model:{text(version)}"
     about = About(confidence=prediction.score, model=True)
-    others = OtherResults(collected, item, data)
+    other_results = _OtherResults(collection, item, data)
     for result in prediction.result or ():
-        if others.take(result):
+        if other_results.take(result):
             continue
-        label = _label(collected, result)
+        label = _label(collection, result)
         if label is not None:
-            collected[result.from_name or ""].add_model(item, version, label, prediction.score)
+            collection[result.from_name or ""].add_model(item, version, label, prediction.score)
     if prediction.result == []:
-        collected.submitted[item, name] = about
-    others.add(name, about)
+        collection.submitted[item, name] = about
+    other_results.add(name, about)
 
 
-def _label(collected: Collected, result: Result) -> str | None:
+def _label(collection: Collected, result: Result) -> str | None:
     """Return the label of one control for the whole task; anything else is counted."""
     value, name = result.value, result.from_name
     if name is None or value is None:
-        collected.left["relations and results without a control"] += 1
+        collection.left["relations and results without a control"] += 1
         return None
     options = options_of(value)
     if options is None:
-        collected.left["regions of other kinds"] += 1
+        collection.left["regions of other kinds"] += 1
         return None
     if result.item_index is not None or is_local(value):
-        collected.left["answers about regions"] += 1
+        collection.left["answers about regions"] += 1
         return None
     if value.choices is None:
         if value.rating is not None:
-            collected[name].kind = "ordinal"
+            collection[name].kind = "ordinal"
         elif value.number is not None:
-            collected[name].kind = "numeric"
+            collection[name].kind = "numeric"
     if len(options) != 1:
-        collected[name].kind = "multiple"
+        collection[name].kind = "multiple"
     return joined(options)
 
 
@@ -424,12 +275,168 @@ def options_of(value: Value) -> list[str] | None:
     """
     if value.choices is not None:
         return value.choices if isinstance(value.choices, list) else [value.choices]
-    for one in (value.rating, value.number, value.selected):
-        if one is not None:
-            return [text(one)]
+    for answer in (value.rating, value.number, value.selected):
+        if answer is not None:
+            return [text(answer)]
     if value.taxonomy is not None:
         return [
             _PATH.join(map(text, path)) if isinstance(path, list) else text(path)
             for path in value.taxonomy
         ]
     return None
+
+
+class _OtherResults:
+    """The answers to questions of other kinds than classes, in one annotation."""
+
+    def __init__(self, collection: Collected, item: str, data: Any) -> None:
+        self.collection, self.item, self.data = collection, item, data
+        self.by_question: dict[tuple[str, Kind], Any] = {}
+
+    def take(self, result: Result) -> bool:
+        """Take a result if it is of such a kind; return whether it is."""
+        value, name = result.value, result.from_name
+        if value is None or name is None or value.choices is not None:
+            return False
+        if result.item_index is not None:
+            return False
+        if value.ranker is not None:
+            self.by_question[name, "rankings"] = _ranking(value.ranker)
+        elif value.selected is not None and (pair := _compared(self.data)) is not None:
+            self.by_question[name, "rankings"] = _comparison(value.selected, pair)
+        elif value.text is not None and result.type in ("textarea", "text"):
+            if value.start is not None or value.x is not None:
+                return False  # a transcript of a region
+            parts = value.text if isinstance(value.text, list) else [value.text]
+            earlier = self.by_question.get((name, "texts"))
+            self.by_question[name, "texts"] = "\n".join(
+                [*([earlier] if earlier else []), *map(text, parts)]
+            )
+        else:
+            return self._take_mark(name, result, value)
+        return True
+
+    def _take_mark(self, name: str, result: Result, value: Value) -> bool:
+        if value.rating is not None or value.number is not None or value.taxonomy is not None:
+            return False
+        raw_labels: Any = next(
+            (candidate for key in _LABELS if (candidate := getattr(value, key)) is not None), []
+        )
+        labels: list[Any] = raw_labels if isinstance(raw_labels, list) else [raw_labels]
+        label = text(labels[0]) if labels else None
+        if len(labels) > 1:
+            self.collection.left["further labels of one mark"] += len(labels) - 1
+        if value.paragraph is not None and value.offsets is None:
+            return False
+        if value.start is not None or value.offsets is not None:
+            self._append(name, "spans", _span(value, label, self.data))
+            return True
+        if value.sequence is not None or value.radius is not None or value.vertices is not None:
+            return False
+        kind: Kind
+        if value.rle is not None:
+            size = self._size(result)
+            kind, mark = "masks", (label or "", from_brush(value.rle, size))
+        elif value.points is not None:
+            size = self._size(result)
+            corners = [(_part(x, size[1]), _part(y, size[0])) for x, y in _pairs(value.points)]
+            kind, mark = "masks", (label or "", from_polygon(corners, size))
+        elif value.x is not None and value.y is not None:
+            kind, mark = self._box_or_point(result, value, label)
+        else:
+            return False
+        self._append(name, kind, mark)
+        return True
+
+    def _box_or_point(self, result: Result, value: Value, label: str | None) -> tuple[Kind, Any]:
+        size = height, width = self._size(result)
+        x, y = _part(value.x, width), _part(value.y, height)
+        if result.type in ("keypointlabels", "keypoint") or value.height is None:
+            return "points", point(x, y, label, size)
+        w, h = _part(value.width, width), _part(value.height, height)
+        if value.rotation:
+            self.collection.left["rotations of boxes, which are read as upright hulls"] += 1
+            try:
+                turned = rotated_hull((x, y, w, h), float(value.rotation))
+            except (TypeError, ValueError, OverflowError):
+                raise DataError(f"a rotation of {value.rotation!r:.20} degrees") from None
+            return "boxes", box(turned, label)
+        return "boxes", box((x, y, w, h), label, size)
+
+    def _size(self, result: Result) -> tuple[int, int]:
+        if result.original_width is None or result.original_height is None:
+            raise DataError("a mark in percents without original_width and original_height")
+        size = checked_size(result.original_height, result.original_width)
+        self.collection.add_size(self.item, size)
+        return size
+
+    def _append(self, name: str, kind: Kind, mark: Any) -> None:
+        self.by_question.setdefault((name, kind), []).append(mark)
+
+    def add(self, annotator: str, about: About, *, gold: bool = False) -> None:
+        """Add what was taken as answers of an annotator."""
+        for (name, kind), value in self.by_question.items():
+            answers = self.collection.of_kind(name, kind)
+            answers.add(self.item, annotator, value, about)
+            if gold:
+                answers.gold[self.item] = value
+
+
+def _span(value: Value, label: str | None, data: Any) -> dict[str, Any]:
+    start, end = value.start, value.end
+    if isinstance(value.offsets, Mapping):
+        return span(value.offsets.get("start"), value.offsets.get("end"), label)
+    body = data.get("text") if isinstance(data, Mapping) else None
+    whole = isinstance(start, int) and isinstance(end, int)
+    return span(start, end, label, length_of(body) if whole else None)
+
+
+def _pairs(points: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(points, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 for pair in points
+    ):
+        raise DataError("the points of a polygon are pairs of x and y")
+    return [(x, y) for x, y in points]
+
+
+def _part(percent: Any, side: int) -> float:
+    try:
+        return round(float(percent) * side / 100, 6)  # percents are rounded themselves
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"a coordinate is {percent!r:.20}, not a number") from None
+
+
+def _ranking(ranking: Any) -> list[Any]:
+    """Return the things that were ranked, best first: a list, or lists by bucket."""
+    if isinstance(ranking, Mapping):  # buckets: things within one are in order, too
+        ranking = [
+            option for bucket in ranking.values() if isinstance(bucket, list) for option in bucket
+        ]
+    if not isinstance(ranking, list):
+        raise DataError("a ranking is a list of things")
+    return [text(option) for option in ranking]
+
+
+def _compared(data: Any) -> tuple[str, str] | None:
+    """Return the two things that a task compares, if its data name them as a pair.
+
+    >>> _compared({"answer_a": "yes", "answer_b": "no"})
+    ('yes', 'no')
+    """
+    if not isinstance(data, Mapping):
+        return None
+    for ending, other_ending in _SIDES:
+        for name in data:
+            if not str(name).endswith(ending):
+                continue
+            left, right = data[name], data.get(str(name).removesuffix(ending) + other_ending)
+            if isinstance(left, str) and isinstance(right, str) and left != right:
+                return left, right
+    return None
+
+
+def _comparison(selected: str, pair: tuple[str, str]) -> list[dict[str, Any]]:
+    if selected not in ("left", "right"):
+        raise DataError(f"a comparison selects left or right, not {selected!r:.20}")
+    better = selected == "left"
+    return [{"value": pair[0], "rank": 2 - better}, {"value": pair[1], "rank": 1 + better}]

@@ -23,11 +23,12 @@ from .label_studio import FLAT, Value, is_local, options_of
 
 _OTHER = ("id", "created_at", "updated_at", "agreement", "history")
 _VALUES = ("choices", "rating", "number", "taxonomy", "selected", "text", "labels")
-
 _MANY = 20
 _EMPTY: tuple[Any, ...] = (None, "", [])
 
 Columns = dict[str, list[Any]]
+
+_decode: Callable[[str], Any] = msgspec.json.Decoder(Any).decode
 
 
 def read(source: Source) -> Export:
@@ -35,40 +36,46 @@ def read(source: Source) -> Export:
     columns, controls = _load(source) if "json" in source.format else _from_table(source)
     n_rows = len(columns["annotator"])
     columns.setdefault("created_at", [None] * n_rows)
-    collected = Collected()
-    other = [name for name in columns if name not in (*FLAT, *_OTHER)]
+    collection = Collected()
+    candidates = [name for name in columns if name not in (*FLAT, *_OTHER)]
     ids = _texts(columns.get("id", [None] * n_rows))
     people = _texts(columns["annotator"])
-    profiles = {name: _Profile(columns[name], ids) for name in other}
-    chosen = {name for name in other if name in controls and not profiles[name].unique}
-    if not chosen:
-        chosen = {name for name in other if profiles[name].structured or profiles[name].differs}
-        chosen = chosen or {name for name in other if profiles[name].repeats}
-        same = [name for name in other if name not in chosen and profiles[name].repeats]
-        if same:
-            collected.notes.append(f"the same for everybody, so read as data: {', '.join(same)}")
-    if not chosen:
+    profiles = {name: _Profile(columns[name], ids) for name in candidates}
+    answer_columns = {name for name in candidates if name in controls and not profiles[name].unique}
+    if not answer_columns:
+        answer_columns = {
+            name for name in candidates if profiles[name].structured or profiles[name].differs
+        }
+        answer_columns = answer_columns or {name for name in candidates if profiles[name].repeats}
+        constant = [
+            name for name in candidates if name not in answer_columns and profiles[name].repeats
+        ]
+        if constant:
+            collection.notes.append(
+                f"the same for everybody, so read as data: {', '.join(constant)}"
+            )
+    if not answer_columns:
         raise source.fail("no column differs between annotators; export the tasks as JSON instead")
-    data = [name for name in other if name not in chosen]
-    questions = [name for name in other if name in chosen]
-    named: dict[str, str] = {}  # the data of a task are in each of its rows; once is enough
+    data = [name for name in candidates if name not in answer_columns]
+    questions = [name for name in candidates if name in answer_columns]
+    item_of: dict[str, str] = {}  # the data of a task are in each of its rows; once is enough
     for row in range(n_rows):
         by, key = people[row], ids[row]
-        item = named.get(key) if key else None
+        item = item_of.get(key) if key else None
         if item is None:
-            shown = describe({name: columns[name][row] for name in data})
-            item = collected.items.name(key, shown)
+            body = describe({name: columns[name][row] for name in data})
+            item = collection.items.name(key, body)
             if item is None:
                 raise source.fail(f"row {row + 1}: neither an id nor any data")
-            named[key] = item
+            item_of[key] = item
         if not by:
-            collected.leave_out("without an annotator", item)
+            collection.leave_out("without an annotator", item)
             continue
         if all(columns[name][row] in _EMPTY for name in questions):
-            collected.leave_out("without an answer", item, by)
+            collection.leave_out("without an answer", item, by)
         for name in questions:
-            _add(collected, name, columns[name][row], item, by, columns, row)
-    return collected.export(texts=True)
+            _add(collection, columns, name=name, row=row, item=item, by=by)
+    return collection.export(texts=True)
 
 
 class _Profile:
@@ -78,7 +85,7 @@ class _Profile:
         self.structured = any(
             isinstance(value, (dict, list)) and _is_value(value) for value in values
         )
-        first: dict[str, str] = {}
+        value_of: dict[str, str] = {}
         distinct: set[str] = set()
         self.differs = self.repeats = self.unique = False
         if self.structured:
@@ -88,23 +95,24 @@ class _Profile:
                 continue
             name = value if type(value) is str else text(value)
             distinct.add(name)
-            if first.setdefault(item, name) != name:
+            if value_of.setdefault(item, name) != name:
                 self.differs = True
-        self.repeats = 0 < len(distinct) < max(2, len(first) / 2)
+        self.repeats = 0 < len(distinct) < max(2, len(value_of) / 2)
         # Each of many items has its own value, whoever annotated it: this is no choice.
-        self.unique = not self.differs and len(distinct) > max(_MANY, len(first) / 2)
+        self.unique = not self.differs and len(distinct) > max(_MANY, len(value_of) / 2)
 
 
 def _is_value(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(_is_value(one) for one in value)
+        return bool(value) and all(_is_value(part) for part in value)
     return isinstance(value, dict) and any(name in value for name in _VALUES)
 
 
 def _add(
-    collected: Collected, name: str, value: Any, item: str, by: str, columns: Columns, row: int
+    collection: Collected, columns: Columns, *, name: str, row: int, item: str, by: str
 ) -> None:
     """Add one control's answer."""
+    value = columns[name][row]
     if value in _EMPTY:
         return
     parts = value if isinstance(value, list) else [value]
@@ -117,19 +125,19 @@ def _add(
             answer = msgspec.convert(part, Value, strict=False)
         except msgspec.ValidationError:
             answer = Value()
-        chosen = options_of(answer)
-        if is_local(answer) or chosen is None:
-            what = "about spans, boxes or other regions" if is_local(answer) else "in free text"
-            collected.leave_out(what, item, by, question=name)
+        answer_options = options_of(answer)
+        if is_local(answer) or answer_options is None:
+            reason = "about spans, boxes or other regions" if is_local(answer) else "in free text"
+            collection.leave_out(reason, item, by, question=name)
             return
-        options += chosen
+        options += answer_options
         if answer.rating is not None:
-            collected[name].kind = "ordinal"
+            collection[name].kind = "ordinal"
         elif answer.number is not None:
-            collected[name].kind = "numeric"
+            collection[name].kind = "numeric"
     if len(options) != 1:
-        collected[name].kind = "multiple"
-    collected[name].add(
+        collection[name].kind = "multiple"
+    collection[name].add(
         item,
         by,
         joined(options),
@@ -140,12 +148,12 @@ def _add(
 
 def _texts(values: list[Any]) -> list[str]:
     """Return values as names, each made once; nothing is the empty text."""
-    known: dict[Any, str] = {}
+    names: dict[Any, str] = {}
     plain = [value if isinstance(value, (str, int, float)) else None for value in values]
     for value in plain:
-        if value not in known:
-            known[value] = "" if value is None else text(value)
-    return [known[value] for value in plain]
+        if value not in names:
+            names[value] = "" if value is None else text(value)
+    return [names[value] for value in plain]
 
 
 def _seconds(value: Any) -> float | None:
@@ -158,19 +166,19 @@ def _seconds(value: Any) -> float | None:
 def _load(source: Source) -> tuple[Columns, set[str]]:
     """Return JSON-MIN as columns, and the controls by their position in the records."""
     columns: Columns = {"annotator": [], "lead_time": []}
-    known: dict[str, str] = {}  # texts are there for every annotation; one of each is kept
+    texts: dict[str, str] = {}  # texts are there for every annotation; one of each is kept
     controls: dict[tuple[str, ...], list[str]] = {}
-    for number, one in records(source, dict[str, Any]):
-        if "annotator" not in one:
+    for number, record in records(source, dict[str, Any]):
+        if "annotator" not in record:
             raise source.fail(f"record {number}: no annotator")
-        names = tuple(one)
+        names = tuple(record)
         if names not in controls:
             controls[names] = _between(names)
             for name in names:
                 columns.setdefault(name, [None] * (number - 1))
         for name, column in columns.items():
-            value = one.get(name)
-            column.append(known.setdefault(value, value) if type(value) is str else value)
+            value = record.get(name)
+            column.append(texts.setdefault(value, value) if type(value) is str else value)
     return columns, {name for names in controls.values() for name in names}
 
 
@@ -186,9 +194,6 @@ def _between(names: Sequence[str]) -> list[str]:
     if "id" not in names or "annotator" not in names:
         return []
     return list(names[names.index("id") + 1 : names.index("annotator")])
-
-
-_decode: Callable[[str], Any] = msgspec.json.Decoder(Any).decode
 
 
 def _parsed(column: pl.Series) -> list[Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,8 @@ from ..content import Content, chosen_options, is_id
 from ..writing import AnswerContent
 
 MODEL = "model:"  # prefix of models among annotators
+_CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
+_CONTROLS |= {"sets": "choices", "texts": "textarea"}
 
 
 def answers(content: Content) -> Iterator[dict[str, Any]]:
@@ -28,7 +30,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
     durations, times = content.column("duration"), content.column("time")
     confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
-        known = content.gold.get(item)
+        gold = content.gold.get(item)
         annotations: list[dict[str, Any]] = []
         predictions: list[dict[str, Any]] = []
         for position in positions:
@@ -38,20 +40,20 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
                 score = None if confidence is None else confidence[position]
                 predictions.append(_prediction(annotator.removeprefix(MODEL), score, result))
                 continue
-            one = {
+            annotation = {
                 "completed_by": int(annotator) if is_id(annotator) else {"email": annotator},
-                "ground_truth": answer == known,
+                "ground_truth": answer == gold,
                 "was_cancelled": False,
                 "result": result,
             }
-            if answer == known:
-                known = None  # one annotation marks it
+            if answer == gold:
+                gold = None  # one annotation marks it
             if durations is not None and _is_number(durations[position]):
-                one["lead_time"] = durations[position]
+                annotation["lead_time"] = durations[position]
             if times is not None and isinstance(times[position], datetime):
-                one["created_at"] = times[position].isoformat() + "Z"
-            annotations.append(one)
-        yield task_of(item, content.texts.get(item), annotations, predictions)
+                annotation["created_at"] = times[position].isoformat() + "Z"
+            annotations.append(annotation)
+        yield _task(item, content.texts.get(item), annotations, predictions)
 
 
 def results(content: Content) -> Iterator[dict[str, Any]]:
@@ -60,33 +62,38 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
         predictions = []
         if label is not None:
             predictions = [_prediction(content.method, score, _result(content, label))]
-        yield task_of(item, content.texts.get(item), [], predictions)
+        yield _task(item, content.texts.get(item), [], predictions)
 
 
 def clashes(content: Content) -> list[str]:
     """Return how many annotators Label Studio does not know, and how much gold is lost."""
     if content.is_result:
         return []
-    sentences = []
-    unknown = [name for name in content.people if not (is_id(name) or "@" in name)]
-    if unknown:
-        sentences.append(
-            f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
-            f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
-        )
-    given = {
+    sentences = _unknown_members(content.people)
+    labelled = {
         (item, content.answers[position])
         for item, positions in content.items()
         for position in positions
         if item in content.gold
     }
-    lost = sum(pair not in given for pair in content.gold.items())
+    lost = sum(pair not in labelled for pair in content.gold.items())
     if lost:
         sentences.append(f"gold of {lost} items is left out: nobody gave that label")
     return sentences
 
 
-def task_of(
+def _unknown_members(people: Iterable[str]) -> list[str]:
+    """Return how many annotators Label Studio does not know, if there are any."""
+    unknown = [name for name in people if not (is_id(name) or "@" in name)]
+    if not unknown:
+        return []
+    return [
+        f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
+        f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
+    ]
+
+
+def _task(
     item: str, text_of: str | None, annotations: list[Any], predictions: list[Any]
 ) -> dict[str, Any]:
     """Return a task for an item."""
@@ -126,19 +133,11 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-_CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
-_CONTROLS |= {"sets": "choices", "texts": "textarea"}
-
-
 def body(content: AnswerContent, lost: list[str]) -> str:
     """Return the tasks of all items."""
     people = [n for n in content.answers.annotators.tolist() if not n.startswith(MODEL)]
-    unknown = [name for name in people if not (is_id(name) or "@" in name)]
-    if unknown and not content.method:
-        lost.append(
-            f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
-            f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
-        )
+    if not content.method:
+        lost += _unknown_members(people)
     tasks = []
     for item, answers in content.by_item():
         annotations: list[Any] = []
@@ -152,14 +151,14 @@ def body(content: AnswerContent, lost: list[str]) -> str:
                 continue
             by = int(annotator) if is_id(annotator) else {"email": annotator}
             annotations.append({"completed_by": by, "was_cancelled": False, "result": result})
-        tasks.append(task_of(item, content.texts.get(item), annotations, predictions))
+        tasks.append(_task(item, content.texts.get(item), annotations, predictions))
     return json.dumps(tasks, ensure_ascii=False)
 
 
 def _score(content: AnswerContent, item: str, result: list[dict[str, Any]]) -> dict[str, float]:
     """Return the score of a prediction: that of its item, or the mean of its marks."""
     own = content.score(item)
-    scores = [one["score"] for one in result if "score" in one] if own is None else [own]
+    scores = [entry["score"] for entry in result if "score" in entry] if own is None else [own]
     return {"score": sum(scores) / len(scores)} if scores else {}
 
 
@@ -168,20 +167,20 @@ def _mark_result(content: AnswerContent, item: str, value: Any) -> list[dict[str
     control = _CONTROLS[kind]
     about = {"from_name": "label", "to_name": "item", "type": control}
     if kind in ("texts", "sets"):
-        given = {"text": [value]} if kind == "texts" else {"choices": value}
-        return [about | {"value": given}] if value else []
+        answer = {"text": [value]} if kind == "texts" else {"choices": value}
+        return [about | {"value": answer}] if value else []
     results = []
     for number, mark in enumerate(value, 1):
         labels = {control: [mark["label"]]} if "label" in mark else {}
-        one: dict[str, Any] = about | {"id": f"m{number}"}
-        one["value"] = _place(content, item, mark) | labels
+        entry: dict[str, Any] = about | {"id": f"m{number}"}
+        entry["value"] = _place(content, item, mark) | labels
         if not labels and kind != "spans":
-            one["type"] = control.removesuffix("labels")
+            entry["type"] = control.removesuffix("labels")
         if kind != "spans":
             height, width = content.size(item)
-            one |= {"original_width": width, "original_height": height, "image_rotation": 0}
+            entry |= {"original_width": width, "original_height": height, "image_rotation": 0}
         score = content.score(item, mark)
-        results.append(one if score is None else one | {"score": score})
+        results.append(entry if score is None else entry | {"score": score})
     return results
 
 

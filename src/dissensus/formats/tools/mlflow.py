@@ -96,60 +96,76 @@ def recognises(head: Head) -> bool:
     """Return whether records are assessments with a source type, or traces with assessments."""
     whole = head.whole if head.shape == "object" else {}
     for name in ("traces", "assessments"):
-        given = whole.get(name)
-        if isinstance(given, list) and given:
-            return all(isinstance(one, dict) and _is_ours(one) for one in given)
-    some = [whole] if head.shape == "object" else head.records
-    return head.all_records(_is_ours) and any(map(_some, some))
+        entries = whole.get(name)
+        if isinstance(entries, list) and entries:
+            return all(isinstance(entry, dict) and _is_ours(entry) for entry in entries)
+    candidates = [whole] if head.shape == "object" else head.records
+    return head.all_records(_is_ours) and any(map(_has_assessments, candidates))
 
 
 def _is_ours(record: dict[str, Any]) -> bool:
-    return _is_assessment(record) or _given(record) is not None
+    return _is_assessment(record) or _assessments_of(record) is not None
 
 
 def _is_assessment(record: Any) -> bool:
     if not isinstance(record, dict) or not ("feedback" in record or "expectation" in record):
         return False
     source = record.get("source")
-    named = "assessment_name" in record or "name" in record
-    return named and isinstance(source, dict) and "source_type" in source
+    has_name = "assessment_name" in record or "name" in record
+    return has_name and isinstance(source, dict) and "source_type" in source
 
 
-def _given(record: dict[str, Any]) -> list[Any] | None:
+def _assessments_of(record: dict[str, Any]) -> list[Any] | None:
     """Return the assessments of a trace, which may be none."""
     info = record.get("info")
     if isinstance(info, dict) and ("trace_id" in info or "request_id" in info):
-        given = info.get("assessments") or []
+        assessments = info.get("assessments") or []
     else:
-        given = record.get("assessments") if "trace_id" in record else None
-    return given if isinstance(given, list) and all(map(_is_assessment, given)) else None
+        assessments = record.get("assessments") if "trace_id" in record else None
+    return (
+        assessments
+        if isinstance(assessments, list) and all(map(_is_assessment, assessments))
+        else None
+    )
 
 
-def _some(record: dict[str, Any]) -> bool:
-    return _is_assessment(record) or bool(_given(record))
+def _has_assessments(record: dict[str, Any]) -> bool:
+    return _is_assessment(record) or bool(_assessments_of(record))
 
 
 def read(source: Source) -> Export:
     """Return every question that assessments answer."""
-    collected = Collected()
+    collection = Collected()
     gold: list[tuple[str, str, str]] = []
     for _, record in records(source, Record):
         for trace in record.traces or ():
-            _add_trace(collected, trace.info, trace.trace_id, trace.assessments, gold)
+            _add_trace(
+                collection,
+                trace.info,
+                trace_id=trace.trace_id,
+                assessments=trace.assessments,
+                gold=gold,
+            )
         if record.info is not None or record.assessments is not None:
-            _add_trace(collected, record.info, record.trace_id, record.assessments, gold)
+            _add_trace(
+                collection,
+                record.info,
+                trace_id=record.trace_id,
+                assessments=record.assessments,
+                gold=gold,
+            )
         elif record.feedback is not None or record.expectation is not None:
-            _add(collected, record, None, gold)
+            _add(collection, record, None, gold)
     for question, item, label in gold:
-        if question in collected.questions:
-            collected[question].add_gold(item, label)
+        if question in collection.questions:
+            collection[question].add_gold(item, label)
         else:
-            collected.left["expectations for questions that nobody answered"] += 1
-    return collected.export(texts=True)
+            collection.left["expectations for questions that nobody answered"] += 1
+    return collection.export(texts=True)
 
 
 def _add_trace(
-    collected: Collected,
+    collection: Collected,
     info: Info | None,
     trace_id: Name,
     assessments: list[Assessment] | None,
@@ -157,49 +173,63 @@ def _add_trace(
 ) -> None:
     """Add the assessments of one trace."""
     info = info or Info()
-    name = next((one for one in (info.trace_id, info.request_id, trace_id) if one), None)
-    given = info.assessments or assessments or ()
-    if name is not None and given:
-        shown = {"request": info.request_preview, "response": info.response_preview}
-        collected.items.name(name, describe(shown))
-    on_trace = any(one.feedback and one.span_id in (None, "") for one in given)
-    if name is not None and (on_trace or not any(one.feedback for one in given)):
-        collected.items.names[text(name)] = None
+    name = next(
+        (candidate for candidate in (info.trace_id, info.request_id, trace_id) if candidate), None
+    )
+    entries = info.assessments or assessments or ()
+    if name is not None and entries:
+        previews = {"request": info.request_preview, "response": info.response_preview}
+        collection.items.name(name, describe(previews))
+    on_trace = any(entry.feedback and entry.span_id in (None, "") for entry in entries)
+    if name is not None and (on_trace or not any(entry.feedback for entry in entries)):
+        collection.items.names[text(name)] = None
     elif name is not None:
-        collected.items.names.pop(text(name), None)  # its spans are the items
-    for one in given:
-        _add(collected, one, name, gold)
+        collection.items.names.pop(text(name), None)  # its spans are the items
+    for entry in entries:
+        _add(collection, entry, name, gold)
 
 
 def _add(
-    collected: Collected, one: Assessment, trace_id: Name, gold: list[tuple[str, str, str]]
+    collection: Collected, assessment: Assessment, trace_id: Name, gold: list[tuple[str, str, str]]
 ) -> None:
     """Add one assessment."""
-    named, trace = one.assessment_name or one.name, one.trace_id or trace_id
-    if not named or not trace:
-        collected.leave_out("without a name or a trace")
+    raw_name, trace = assessment.assessment_name or assessment.name, assessment.trace_id or trace_id
+    if not raw_name or not trace:
+        collection.leave_out("without a name or a trace")
         return
-    question, trace = text(named), text(trace)
-    item = trace if one.span_id in (None, "") else f"{trace}/{text(one.span_id)}"
-    if one.valid is False:
-        collected.leave_out("overridden", item, question=question)
-    elif one.expectation is not None:
-        label = None if isinstance(one.expectation.value, list) else label_of(one.expectation.value)
+    question, trace = text(raw_name), text(trace)
+    item = trace if assessment.span_id in (None, "") else f"{trace}/{text(assessment.span_id)}"
+    if assessment.valid is False:
+        collection.leave_out("overridden", item, question=question)
+    elif assessment.expectation is not None:
+        label = (
+            None
+            if isinstance(assessment.expectation.value, list)
+            else label_of(assessment.expectation.value)
+        )
         if label is None:
-            collected.left["expectations that are no label"] += 1
+            collection.left["expectations that are no label"] += 1
         else:
             gold.append((question, item, label))
-    elif one.feedback is None:
-        collected.leave_out("without feedback", item, question=question)
-    elif one.error or one.feedback.error:
-        collected.leave_out("with an error", item, question=question)
+    elif assessment.feedback is None:
+        collection.leave_out("without feedback", item, question=question)
+    elif assessment.error or assessment.feedback.error:
+        collection.leave_out("with an error", item, question=question)
     else:
-        origin = one.source or Origin()
+        origin = assessment.source or Origin()
         kind = _KINDS.get((origin.source_type or "").upper())
-        given = origin.source_id
-        name = question if given in (None, "", _NOBODY) else text(given)
-        when: Any = one.create_time
-        if one.create_time_ms is not None:
-            when = one.create_time_ms / 1000
+        source_id = origin.source_id
+        name = question if source_id in (None, "", _NOBODY) else text(source_id)
+        when: Any = assessment.create_time
+        if assessment.create_time_ms is not None:
+            when = assessment.create_time_ms / 1000
         scorer = Scorer(kind, name)
-        add_score(collected, question, scorer, item, one.feedback.value, when, trace=trace)
+        add_score(
+            collection,
+            question,
+            scorer=scorer,
+            item=item,
+            value=assessment.feedback.value,
+            time=when,
+            trace=trace,
+        )

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ...base.names import text
+from ...errors import Note
 from ..collecting import Collected
 from ..format import Export, Head
 from ..json_records import records
@@ -57,54 +58,55 @@ def recognises(head: Head) -> bool:
     """Return whether records have a name, a data type, and the source ANNOTATION, EVAL or API."""
     pages = head.whole.get("data") if head.shape == "object" else None
     if isinstance(pages, list) and pages:
-        return all(isinstance(one, dict) and _is_score(one) for one in pages)
+        return all(isinstance(score, dict) and _is_score(score) for score in pages)
     return head.all_records(_is_score)
 
 
 def _is_score(record: dict[str, Any]) -> bool:
-    known = {"name", "dataType"} <= record.keys() and record.get("source") in _SOURCES
-    return known and ("value" in record or "stringValue" in record)
+    has_fields = {"name", "dataType"} <= record.keys() and record.get("source") in _SOURCES
+    return has_fields and ("value" in record or "stringValue" in record)
 
 
 def read(source: Source) -> Export:
     """Return every question that scores answer."""
-    collected = Collected()
+    collection = Collected()
     unknown = 0
     for number, record in records(source, Score):
         for score in record.data if record.data is not None else [record]:
-            unknown += _add(collected, score, source, number)
+            unknown += _add(collection, score, source, number)
     if unknown:
-        collected.notes.append(
-            f"scores by api: {unknown}, of unknown kind; --models api or --people api decides"
+        collection.notes.append(
+            Note(
+                f"scores by {_API}: {unknown}, of unknown kind",
+                remedy="decides",
+                models=_API,
+                people=_API,
+            )
         )
-    return collected.export(texts=True)
+    return collection.export(texts=True)
 
 
-def _add(collected: Collected, score: Score, source: Source, number: int) -> bool:
+def _add(collection: Collected, score: Score, source: Source, number: int) -> bool:
     """Add one score; return whether the kind of its annotator is unknown."""
     subject = score.subject or Subject()
-    given = (
-        score.observation_id,
-        subject.id,
-        score.trace_id,
-        score.session_id,
-        score.dataset_run_id,
-    )
-    item = next((text(one) for one in given if one not in (None, "")), None)
+    ids = (score.observation_id, subject.id, score.trace_id, score.session_id, score.dataset_run_id)
+    item = next((text(name) for name in ids if name not in (None, "")), None)
     if item is None or score.name in (None, ""):
         raise source.fail(f"record {number}: a score without a name or without what was scored")
     if score.data_type in ("TEXT", "CORRECTION"):
-        collected.leave_out("that are texts or corrections", item)
+        collection.leave_out("that are texts or corrections", item)
         return False
     question = text(score.name)
     trace = score.trace_id or subject.trace_id or (subject.id if subject.kind == "trace" else None)
     about: Any = {"trace": text(trace) if trace else None, "environment": score.environment}
     scorer = _scorer(score, question)
     value = _value(score)
-    if not add_score(collected, question, scorer, item, value, score.timestamp, **about):
+    if not add_score(
+        collection, question, scorer=scorer, item=item, value=value, time=score.timestamp, **about
+    ):
         return False
-    if score.data_type == "NUMERIC" and question in collected.questions:
-        collected[question].kind = "numeric"
+    if score.data_type == "NUMERIC" and question in collection.questions:
+        collection[question].kind = "numeric"
     return scorer.kind is None
 
 

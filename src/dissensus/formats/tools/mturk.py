@@ -34,53 +34,15 @@ from ..platforms import (
 from ..sources import Source
 from ..tables import read_columns
 
-MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
-
-
-def shape_of(value: Any) -> str | None:
-    """Return which of the marks an answer holds; nothing for other answers."""
-    if not isinstance(value, dict):
-        return None
-    return next((name for name in MARKED if isinstance(value.get(name), list)), None)
-
-
-def size_of(value: Any) -> tuple[int, int] | None:
-    """Return height and width of the image that an answer is about, where it has them."""
-    about = value.get("inputImageProperties")
-    if not isinstance(about, dict):
-        return None
-    height, width = about.get("height"), about.get("width")
-    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
-
-
-def marks_of(given: list[Any], shape: str, size: tuple[int, int] | None) -> list[dict[str, Any]]:
-    """Return marks as plain values."""
-    marks = []
-    for one in given:
-        if not isinstance(one, dict):
-            raise DataError(f"{shape} should be a list of objects")
-        label = one.get("label")
-        if shape == "boundingBoxes":
-            place = [one.get(side) for side in ("left", "top", "width", "height")]
-            marks.append(box(place, label, size))
-        elif shape == "keypoints":
-            marks.append(point(one.get("x"), one.get("y"), label, size))
-        else:
-            marks.append(span(one.get("startOffset"), one.get("endOffset"), label))
-    return marks
-
-
+_MARKED: dict[str, Kind] = {"boundingBoxes": "boxes", "keypoints": "points", "entities": "spans"}
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
 _TRUTH = {"true", "false"}
+_SIZE = ".inputImageProperties"
+_HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
 
 Marked = dict[str, dict[int, dict[str, Any]]]  # question → row → answer with marks
-
-_SIZE = ".inputImageProperties"
-
 Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
-
-_HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
 
 
 def recognises(head: Head) -> bool:
@@ -99,18 +61,23 @@ def read(source: Source) -> Export:
     rows = _rows(table, inputs)
     marked: Marked = {}
     in_json = _from_json(source, table, marked) if _JSON in table.columns else {}
-    there = {row for by_row in marked.values() for row in by_row}
-    there |= {
-        row for one, _ in in_json.values() for row, answer in enumerate(one) if answer is not None
+    answered_rows = {row for by_row in marked.values() for row in by_row}
+    answered_rows |= {
+        row
+        for answers, _ in in_json.values()
+        for row, answer in enumerate(answers)
+        if answer is not None
     }
-    blank = [row not in there for row in range(table.height)]  # JSON holds what was asked
+    blank = [row not in answered_rows for row in range(table.height)]  # JSON holds what was asked
     answered = in_json | _from_columns(source, table, marked)
     questions = {
-        name: question_of(rows, answers, several=several, asked=blank if name in in_json else None)
-        for name, (answers, several) in answered.items()
+        name: question_of(
+            rows, answers, several=is_multiple, asked=blank if name in in_json else None
+        )
+        for name, (answers, is_multiple) in answered.items()
     }
-    asked = blank if _JSON in table.columns else None
-    questions |= {name: _marks(source, rows, by_row, asked) for name, by_row in marked.items()}
+    was_asked = blank if _JSON in table.columns else None
+    questions |= {name: _marks(source, rows, by_row, was_asked) for name, by_row in marked.items()}
     rejected = 0
     if "status" in rows.columns:
         rejected = int((rows["status"].str.to_lowercase() == "rejected").sum())
@@ -151,72 +118,27 @@ def _times(column: pl.Series) -> pl.Series:
     return column if times.null_count() > column.null_count() else times
 
 
-def _marks(
-    source: Source, rows: pl.DataFrame, by_row: dict[int, Any], asked: Sequence[bool] | None
-) -> Question:
-    """Return the marks of one question."""
-    shape = next(filter(None, map(shape_of, by_row.values())), "boundingBoxes")
-    values: list[Any] = [None] * rows.height
-    sizes: dict[str, tuple[int, int]] = {}
-    for row, value in by_row.items():
-        size = size_of(value)
-        if size is not None and rows["item"][row] is not None:
-            sizes[rows["item"][row]] = size
-        try:
-            values[row] = marks_of(value.get(shape) or [], shape, size)
-        except DataError as problem:
-            raise source.fail(f"row {row + 1}: {problem}") from None
-    return kind_question(rows, values, MARKED[shape], sizes, asked)
-
-
-def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:
-    """Take a column of marks, or of the size of their images; return whether it is one."""
-    name, _, shape = column.name.removeprefix("Answer.").rpartition(".")
-    if shape in MARKED:
-        for row, body in enumerate(column.to_list()):
-            if body:
-                given = _loads(source, body, row, column.name)
-                if not isinstance(given, list):
-                    raise source.fail(f"row {row + 1}: {column.name} should be a list")
-                marked.setdefault(name, {}).setdefault(row, {})[shape] = given
-        return True
-    if name.endswith(_SIZE):
-        for row, side in enumerate(column.to_list()):
-            about = marked.setdefault(name.removesuffix(_SIZE), {}).setdefault(row, {})
-            if side is not None and str(side).isdecimal():
-                about.setdefault(_SIZE[1:], {})[shape] = int(side)
-        return True
-    return False
-
-
-def _loads(source: Source, body: Any, row: int, name: str) -> Any:
-    try:
-        return json.loads(body)
-    except (TypeError, ValueError, RecursionError):
-        raise source.fail(f"row {row + 1}: {name} is not JSON") from None
-
-
 def _from_columns(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str, Answered]:
     """Return question → answers, from columns; marks are added to `marked`."""
     spread: dict[str, list[str]] = {}
     answered: dict[str, Answered] = {}
     for column in (name for name in table.columns if name.startswith("Answer.")):
         name = column.removeprefix("Answer.")
-        before, dot, option = name.rpartition(".")
-        known = {str(one).lower() for one in table[column].drop_nulls().unique()}
+        prefix, dot, option = name.rpartition(".")
+        values = {str(value).lower() for value in table[column].drop_nulls().unique()}
         if column == _JSON or _marks_of_column(source, table[column], marked):
             continue
-        if dot and known <= _TRUTH:
-            spread.setdefault(before, []).append(column)
+        if dot and values <= _TRUTH:
+            spread.setdefault(prefix, []).append(column)
         else:
-            short = before if dot and option in ("label", "labels") else name
+            short = prefix if dot and option in ("label", "labels") else name
             answered[short if short not in answered else name] = _split(table[column].to_list())
     for name, columns in spread.items():
         names = [column.removeprefix(f"Answer.{name}.") for column in columns]
-        given = zip(*(table[column].to_list() for column in columns), strict=True)
+        rows = zip(*(table[column].to_list() for column in columns), strict=True)
         free = name if len(names) > 1 or names == ["on"] else f"{name}.{names[0]}"
         answered[free if free not in answered else f"{free} (options)"] = _options(
-            [dict(zip(names, row, strict=True)) for row in given], names
+            [dict(zip(names, row, strict=True)) for row in rows], names
         )
     return answered
 
@@ -227,12 +149,12 @@ def _from_json(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str,
     for row, body in enumerate(table[_JSON].to_list()):
         if not (body or "").strip():
             continue
-        given = _loads(source, body, row, _JSON)
-        for answers in given if isinstance(given, list) else [given]:
+        content = _loads(source, body, row, _JSON)
+        for answers in content if isinstance(content, list) else [content]:
             if not isinstance(answers, dict):
                 raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
             for name, value in answers.items():
-                if shape_of(value):
+                if _shape_of(value):
                     marked.setdefault(name, {})[row] = value
                     continue
                 if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
@@ -241,9 +163,9 @@ def _from_json(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str,
     answered: dict[str, Answered] = {}
     for name, by_row in by_question.items():
         answers = [by_row.get(row) for row in range(table.height)]
-        ticked = [one if _is_ticked(one) else None for one in answers]
-        if any(one is not None for one in ticked):
-            names = list(dict.fromkeys(name for one in ticked if one for name in one))
+        ticked = [answer if _is_ticked(answer) else None for answer in answers]
+        if any(boxes is not None for boxes in ticked):
+            names = list(dict.fromkeys(name for boxes in ticked if boxes for name in boxes))
             answered[name] = _options(ticked, names)
         else:
             answered[name] = _split(answers)
@@ -251,28 +173,108 @@ def _from_json(source: Source, table: pl.DataFrame, marked: Marked) -> dict[str,
 
 
 def _is_ticked(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, bool) for one in value.values())
+    return isinstance(value, dict) and all(isinstance(is_on, bool) for is_on in value.values())
 
 
-def _options(given: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> Answered:
+def _options(rows: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> Answered:
     """Return options that are true or false as answers: one each, unless somebody chose two."""
     ticked = [
         None
-        if row is None or all(as_label(one) == "" for one in row.values())
-        else [name for name, one in row.items() if accepted(one)]
-        for row in given
+        if row is None or all(as_label(value) == "" for value in row.values())
+        else [name for name, value in row.items() if accepted(value)]
+        for row in rows
     ]
     if len(names) == 1:  # one box to tick
-        return [None if one is None else "true" if one else "false" for one in ticked], False
-    if any(len(one) > 1 for one in ticked if one is not None):
-        return [None if one is None else chosen(one) for one in ticked], True
-    return [one[0] if one else None for one in ticked], False
+        return [
+            None if options is None else "true" if options else "false" for options in ticked
+        ], False
+    if any(len(options) > 1 for options in ticked if options is not None):
+        return [None if options is None else chosen(options) for options in ticked], True
+    return [options[0] if options else None for options in ticked], False
 
 
 def _split(answers: Sequence[Any]) -> Answered:
     """Return texts as answers; boxes of one name come with bars between them."""
-    lists = any(options_of(one) is not None for one in answers)
-    if lists or not any(isinstance(one, str) and "|" in one for one in answers):
+    lists = any(options_of(answer) is not None for answer in answers)
+    if lists or not any(isinstance(answer, str) and "|" in answer for answer in answers):
         return list(answers), None
     labels = map(as_label, answers)
-    return [chosen(one.split("|")) if one else None for one in labels], True
+    return [chosen(label.split("|")) if label else None for label in labels], True
+
+
+def _loads(source: Source, body: Any, row: int, name: str) -> Any:
+    try:
+        return json.loads(body)
+    except (TypeError, ValueError, RecursionError):
+        raise source.fail(f"row {row + 1}: {name} is not JSON") from None
+
+
+def _marks(
+    source: Source, rows: pl.DataFrame, by_row: dict[int, Any], was_asked: Sequence[bool] | None
+) -> Question:
+    """Return the marks of one question."""
+    shape = next(filter(None, map(_shape_of, by_row.values())), "boundingBoxes")
+    values: list[Any] = [None] * rows.height
+    sizes: dict[str, tuple[int, int]] = {}
+    for row, value in by_row.items():
+        size = _size_of(value)
+        if size is not None and rows["item"][row] is not None:
+            sizes[rows["item"][row]] = size
+        try:
+            values[row] = _as_marks(value.get(shape) or [], shape, size)
+        except DataError as problem:
+            raise source.fail(f"row {row + 1}: {problem}") from None
+    return kind_question(rows, values, _MARKED[shape], sizes, was_asked)
+
+
+def _marks_of_column(source: Source, column: pl.Series, marked: Marked) -> bool:
+    """Take a column of marks, or of the size of their images; return whether it is one."""
+    name, _, shape = column.name.removeprefix("Answer.").rpartition(".")
+    if shape in _MARKED:
+        for row, body in enumerate(column.to_list()):
+            if body:
+                marks = _loads(source, body, row, column.name)
+                if not isinstance(marks, list):
+                    raise source.fail(f"row {row + 1}: {column.name} should be a list")
+                marked.setdefault(name, {}).setdefault(row, {})[shape] = marks
+        return True
+    if name.endswith(_SIZE):
+        for row, side in enumerate(column.to_list()):
+            about = marked.setdefault(name.removesuffix(_SIZE), {}).setdefault(row, {})
+            if side is not None and str(side).isdecimal():
+                about.setdefault(_SIZE[1:], {})[shape] = int(side)
+        return True
+    return False
+
+
+def _shape_of(value: Any) -> str | None:
+    """Return which of the marks an answer holds; nothing for other answers."""
+    if not isinstance(value, dict):
+        return None
+    return next((name for name in _MARKED if isinstance(value.get(name), list)), None)
+
+
+def _size_of(value: Any) -> tuple[int, int] | None:
+    """Return height and width of the image that an answer is about, where it has them."""
+    about = value.get("inputImageProperties")
+    if not isinstance(about, dict):
+        return None
+    height, width = about.get("height"), about.get("width")
+    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
+
+
+def _as_marks(entries: list[Any], shape: str, size: tuple[int, int] | None) -> list[dict[str, Any]]:
+    """Return marks as plain values."""
+    marks = []
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise DataError(f"{shape} should be a list of objects")
+        label = entry.get("label")
+        if shape == "boundingBoxes":
+            place = [entry.get(side) for side in ("left", "top", "width", "height")]
+            marks.append(box(place, label, size))
+        elif shape == "keypoints":
+            marks.append(point(entry.get("x"), entry.get("y"), label, size))
+        else:
+            marks.append(span(entry.get("startOffset"), entry.get("endOffset"), label))
+    return marks

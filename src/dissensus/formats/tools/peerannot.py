@@ -34,7 +34,7 @@ from ...base.arrays import Floats, Integers
 from ...base.files import atomic_file
 from ...base.names import Names, as_names, indices_of, numbered, text
 from ...base.storage import damage
-from ...errors import DataError, OptionError
+from ...errors import DataError, Note, OptionError
 from ...result import Aggregation, gold_codes
 from ..content import Content
 from ..format import Export, Head, Question
@@ -51,12 +51,15 @@ if TYPE_CHECKING:
 
 _MOST_UNUSED = 10**6  # numbers that may be declared without being used
 _MOST_CLASSES = 10**6
+_NAMED = ("items", "annotators", "classes")
 _PEOPLE = ("worker", "annotator", "user", "rater", "performer", "coder")
 
 
 def is_nested(answers: Any) -> bool:
     """Return whether this is an object of objects."""
-    return isinstance(answers, dict) and all(isinstance(one, dict) for one in answers.values())
+    return isinstance(answers, dict) and all(
+        isinstance(labels, dict) for labels in answers.values()
+    )
 
 
 def read_metadata(folder: str | Path, file: str | Path | None = None) -> dict[str, Any]:
@@ -87,17 +90,17 @@ def read_folder(
     if not path.exists():
         raise DataError(f"{folder}: no {answers} in this folder; name the file itself")
     source = open_source(path, "json")
-    given = load(source)
-    if not is_nested(given):
+    nested = load(source)
+    if not is_nested(nested):
         raise source.fail("answers should be {item: {annotator: label}}")
-    people = LeftOut(annotators=tuple(given) if inverted else ())  # somebody may have no item
+    people = LeftOut(annotators=tuple(nested) if inverted else ())  # somebody may have no item
     if inverted:
-        given = _turned(given)
-    given, left_out = one_answer_each(given, duplicates, str(path), missing)
+        nested = _turned(nested)
+    nested, left_out = one_answer_each(nested, duplicates, str(path), missing)
     left_out += people
     notes = read_metadata(folder, metadata)
     annotations = from_answers(
-        given,
+        nested,
         n_items=notes.get("n_task", notes.get("n_tasks")),
         n_annotators=notes.get("n_workers"),
         n_classes=notes.get("n_classes") if n_classes is None else n_classes,
@@ -140,10 +143,10 @@ def from_answers(
 
 def folder_notes(annotations: Annotations, metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what the answers of a folder show that its metadata do not."""
-    n_classes, found = metadata.get("n_classes"), annotations.n_classes
+    n_classes, needed = metadata.get("n_classes"), annotations.n_classes
     notes = orientation_note(annotations, metadata)
-    if isinstance(n_classes, int) and n_classes < found and "names" not in metadata:
-        notes += (f"the metadata count {n_classes} classes, but labels need {found}",)
+    if isinstance(n_classes, int) and n_classes < needed and "names" not in metadata:
+        notes += (f"the metadata count {n_classes} classes, but labels need {needed}",)
     return notes
 
 
@@ -171,19 +174,19 @@ def recognises(head: Head) -> bool:  # noqa: ARG001
 
 def read(source: Source) -> Export:
     """Return the answers of `{annotator: {item: label}}`."""
-    given = load(source)
-    if not is_nested(given):
+    nested = load(source)
+    if not is_nested(nested):
         raise source.fail("answers should be {annotator: {item: label}}")
     rows = [
         (item, annotator, as_label(label))
-        for annotator, answers in given.items()
+        for annotator, answers in nested.items()
         for item, labels in answers.items()
         for label in (labels if isinstance(labels, list) else [labels])
     ]
     schema = {"item": pl.String, "annotator": pl.String, "label": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    items = tuple(dict.fromkeys(item for answers in given.values() for item in answers))
-    left_out = LeftOut(items=items, annotators=tuple(given))  # as far as they have no label
+    items = tuple(dict.fromkeys(item for answers in nested.values() for item in answers))
+    left_out = LeftOut(items=items, annotators=tuple(nested))  # as far as they have no label
     return Export({"label": Question(frame, left_out=left_out)})
 
 
@@ -203,7 +206,8 @@ def orientation_note(
         inverted = counted and len(outer) <= n_workers < len(inner) <= n_items
     if not inverted:
         return ()
-    return ("the outer names look like annotators; --format peerannot-inverted turns them",)
+    note = "the outer names look like annotators"
+    return (Note(note, remedy="turns them", format="peerannot-inverted"),)
 
 
 def _declared(names: Names, count: Any) -> Names:
@@ -217,18 +221,18 @@ def _largest(answers: Mapping[Any, Mapping[Any, Any]]) -> int:
     """Return the largest label, where labels are class numbers; else -1."""
     labels = {
         label
-        for given in answers.values()
-        for one in given.values()
-        for label in (one if isinstance(one, list) else [one])
+        for by_annotator in answers.values()
+        for answer in by_annotator.values()
+        for label in (answer if isinstance(answer, list) else [answer])
     }
     whole = all(type(label) is int and 0 <= label < _MOST_CLASSES for label in labels)
     return max(labels, default=-1) if whole else -1
 
 
-def _turned(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _turned(by_annotator: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return `{item: {annotator: label}}` of `{annotator: {item: label}}`."""
     answers: dict[str, dict[str, Any]] = {}
-    for annotator, labels in given.items():
+    for annotator, labels in by_annotator.items():
         for item, label in labels.items():
             answers.setdefault(item, {})[annotator] = label
     return answers
@@ -236,8 +240,8 @@ def _turned(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
 
 def _renamed(left_out: LeftOut, names: Any) -> LeftOut:
     """Return what was left out with annotators under the names that the metadata keep for them."""
-    known = names.get("annotators", []) if isinstance(names, dict) else []
-    numbers = dict(zip(map(str, range(len(known))), map(text, known), strict=True))
+    declared = names.get("annotators", []) if isinstance(names, dict) else []
+    numbers = dict(zip(map(str, range(len(declared))), map(text, declared), strict=True))
     annotators = tuple(numbers.get(name, name) for name in left_out.annotators)
     return replace(left_out, annotators=annotators)
 
@@ -247,17 +251,17 @@ def _named(annotations: Annotations, names: Any) -> Annotations:
     if not isinstance(names, dict):
         return annotations
 
-    def code(given: np.ndarray[Any, Any], codes: Any) -> Integers:
-        return np.array([int(name) for name in given.tolist()], dtype=np.int64)[codes]
+    def code(numbers: np.ndarray[Any, Any], codes: Any) -> Integers:
+        return np.array([int(name) for name in numbers.tolist()], dtype=np.int64)[codes]
 
-    known: Any = {
+    originals: Any = {
         kind: as_names(names.get(kind, [])) for kind in ("items", "annotators", "classes")
     }
     return Annotations.from_codes(
         code(annotations.items, annotations.item),
         code(annotations.annotators, annotations.annotator),
         code(annotations.classes, annotations.label),
-        **known,
+        **originals,
     )
 
 
@@ -269,11 +273,13 @@ class Samples:
     task: Names  # (item)
 
 
-def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] = ()) -> Samples:
+def samples_of(
+    items: Names, files: Sequence[Path] = (), other_files: Sequence[Path] = ()
+) -> Samples:
     """Return position and file name of every item, where there are files; else number and name."""
     if not files:
         return Samples(np.arange(len(items)), items)
-    order = sorted({*files, *others}, key=lambda file: (file.parent.name, file.name))
+    order = sorted({*files, *other_files}, key=lambda file: (file.parent.name, file.name))
     position = {file: number for number, file in enumerate(order)}
     return Samples(
         np.array([position[file] for file in files]), as_names([file.name for file in files])
@@ -282,22 +288,22 @@ def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] 
 
 def write_aum(folder: Path, scores: AumScores, samples: Samples) -> None:
     """Write areas under the margin, and the records of all epochs if there are any."""
-    known = np.flatnonzero(scores.label >= 0)
+    labelled = np.flatnonzero(scores.label >= 0)
     table = {
-        "sample_id": samples.index[known],
-        "filename": samples.task[known],
-        "AUM_yang": scores.top2[known],
-        "AUM_pleiss": scores.pleiss[known],
+        "sample_id": samples.index[labelled],
+        "filename": samples.task[labelled],
+        "AUM_yang": scores.top2[labelled],
+        "AUM_pleiss": scores.pleiss[labelled],
     }
     write_columns(table, folder / "aum_values.csv")
     if scores.scores is not None:
-        records = _records(scores.scores[:, known], scores.label[known])
+        records = _records(scores.scores[:, labelled], scores.label[labelled])
         epochs = len(scores.scores)
-        named = {
-            "index": np.tile(samples.index[known], epochs),
-            "task": np.tile(samples.task[known], epochs),
+        columns = {
+            "index": np.tile(samples.index[labelled], epochs),
+            "task": np.tile(samples.task[labelled], epochs),
         }
-        write_columns(named | records, folder / "full_aum_records.csv")
+        write_columns(columns | records, folder / "full_aum_records.csv")
 
 
 def write_waum(folder: Path, scores: WaumScores, samples: Samples) -> None:
@@ -333,11 +339,11 @@ def _by_pair(
         strict=True,
     )
     for index, annotator, value in rows:
-        given = out.setdefault(str(index), {})
-        if annotator in given:
-            before = given[annotator]
-            value = [*(before if isinstance(before, list) else [before]), value]
-        given[annotator] = value
+        by_annotator = out.setdefault(str(index), {})
+        if annotator in by_annotator:
+            earlier = by_annotator[annotator]
+            value = [*(earlier if isinstance(earlier, list) else [earlier]), value]
+        by_annotator[annotator] = value
     return out
 
 
@@ -347,23 +353,20 @@ def _records(logits: Floats, label: Integers) -> dict[str, Any]:
     flat = logits.reshape(-1, n_classes)
     shifted = np.exp(flat - flat.max(axis=1, keepdims=True))
     probabilities = shifted / shifted.sum(axis=1, keepdims=True)
-    given = np.tile(label, epochs)
+    labels = np.tile(label, epochs)
     rows = np.arange(len(flat))
-    out: dict[str, Any] = {"label": given, "epoch": np.repeat(np.arange(epochs), n_items)}
+    out: dict[str, Any] = {"label": labels, "epoch": np.repeat(np.arange(epochs), n_items)}
     for name, values in {"logit": flat, "prob": probabilities}.items():
-        others = values.copy()
-        others[rows, given] = -np.inf
-        out[f"label_{name}"] = values[rows, given]
-        out[f"other_max_{name}"] = others.max(axis=1)
+        other_values = values.copy()
+        other_values[rows, labels] = -np.inf
+        out[f"label_{name}"] = values[rows, labels]
+        out[f"other_max_{name}"] = other_values.max(axis=1)
         out[f"second{name}"] = np.partition(values, -2, axis=1)[:, -2]
     order = ["label", "epoch", "label_logit", "label_prob", "other_max_logit", "other_max_prob"]
     order += ["secondlogit", "secondprob"]
     return {name: out[name] for name in order} | {
         f"logits_{code}": flat[:, code] for code in range(n_classes)
     }
-
-
-_NAMED = ("items", "annotators", "classes")
 
 
 def write_folder(
@@ -383,7 +386,7 @@ def write_folder(
     }
     if not _all_numbered(annotations):
         names = {kind: getattr(annotations, kind) for kind in _NAMED}
-        sizes["names"] = {kind: given.tolist() for kind, given in names.items()}
+        sizes["names"] = {kind: array.tolist() for kind, array in names.items()}
     if annotations.scale != "nominal":  # which labels are in a folder that does not say
         sizes["scale"] = annotations.scale
     write_json(target / "answers.json", annotations.to_dict(coded=True))
@@ -463,7 +466,8 @@ def write_simulation(
         arrays["matrices"] = simulation.crowd.confusion
     if kind == "peerannot":
         if not isinstance(annotations, Annotations):
-            raise OptionError("peerannot's layout holds no numbers; use --format table")
+            problem = "peerannot's layout holds no numbers"
+            raise OptionError(problem, remedy="use {}", to="table")
         arrays["ground_truth"] = simulation.truth
         write_folder(target, annotations, metadata=metadata, arrays=arrays)
         return

@@ -65,73 +65,75 @@ def recognises(head: Head) -> bool:
 
 
 def _is_flat(names: Iterable[str]) -> bool:
-    known = [*names]
-    return "user_id" in known and any("." in name and name.split(".")[0] for name in known)
+    columns = [*names]
+    return "user_id" in columns and any("." in name and name.split(".")[0] for name in columns)
 
 
 def _is_record(record: Record) -> bool:
     if isinstance(record.get("label_annotations"), dict):
         return True
-    named = "instance_id" in record and "user_id" in record
-    return named and isinstance(record.get("labels"), dict)
+    has_names = "instance_id" in record and "user_id" in record
+    return has_names and isinstance(record.get("labels"), dict)
 
 
 def read(source: Source) -> Export:
     """Return every scheme as a question."""
-    collected = Collected()
+    collection = Collected()
     by_scheme: dict[str, list[tuple[Answer, Mapping[str, Any]]]] = {}
     for answer in _answers(source):
         if answer.item.endswith(".html"):
-            collected.leave_out("on pages of a survey")
+            collection.leave_out("on pages of a survey")
             continue
-        item = collected.items.name(answer.item, answer.text)
+        item = collection.items.name(answer.item, answer.text)
         answered = False
-        for scheme, given in answer.schemes.items():
-            chosen = {name: value for name, value in given.items() if _is_chosen(value, len(given))}
-            if item is not None and chosen:
-                by_scheme.setdefault(scheme, []).append((answer, chosen))
+        for scheme, options in answer.schemes.items():
+            ticked = {
+                name: value for name, value in options.items() if _is_chosen(value, len(options))
+            }
+            if item is not None and ticked:
+                by_scheme.setdefault(scheme, []).append((answer, ticked))
                 answered = True
         if not answered:
-            collected.leave_out("without an answer", item, answer.user)
+            collection.leave_out("without an answer", item, answer.user)
     for scheme, answers in by_scheme.items():
-        _add(collected, scheme, answers)
-    return collected.export(texts=True)
+        _add(collection, scheme, answers)
+    return collection.export(texts=True)
 
 
 def _add(
-    collected: Collected, scheme: str, answers: list[tuple[Answer, Mapping[str, Any]]]
+    collection: Collected, scheme: str, answers: list[tuple[Answer, Mapping[str, Any]]]
 ) -> None:
     """Add the answers to one scheme: its options are labels, or fields with values."""
     values: dict[str, set[str]] = {}
-    for _, given in answers:
-        for name, value in given.items():
+    for _, ticked in answers:
+        for name, value in ticked.items():
             values.setdefault(name, set()).add(text(value).lower())
     written = values.pop(_WRITTEN, None)
     if written is not None:
-        collected.left[f"free text beside {scheme!r}"] += sum(_WRITTEN in g for _, g in answers)
+        collection.left[f"free text beside {scheme!r}"] += sum(_WRITTEN in g for _, g in answers)
     if len(values) > 1:
         values.pop("", None)  # what an export adds to options of its own
-    fields = {name for name, found in values.items() if len(found) > 1 or name in _FIELDS}
+    fields = {name for name, distinct in values.items() if len(distinct) > 1 or name in _FIELDS}
     points = {name: _POINT.fullmatch(name) for name in values}
-    for answer, given in answers:
-        options = [name for name in given if name in values and name not in fields]
+    for answer, ticked in answers:
+        options = [name for name in ticked if name in values and name not in fields]
         if options:
             if len(options) > 1:
-                collected[scheme].kind = "multiple"
-            elif all(points.values()) and len(points) > 1 and collected[scheme].kind == "single":
-                collected[scheme].kind = "ordinal"
+                collection[scheme].kind = "multiple"
+            elif all(points.values()) and len(points) > 1 and collection[scheme].kind == "single":
+                collection[scheme].kind = "ordinal"
             labels = [match[1] if (match := points[name]) else name for name in options]
-            _add_one(collected, scheme, answer, joined(labels))
-        for name in fields & given.keys():
+            _add_one(collection, scheme, answer, joined(labels))
+        for name in fields & ticked.keys():
             question = scheme if len(values) == 1 else f"{scheme}: {name}"
-            _add_one(collected, question, answer, joined([text(given[name])]))
+            _add_one(collection, question, answer, joined([text(ticked[name])]))
 
 
-def _add_one(collected: Collected, question: str, answer: Answer, label: str) -> None:
+def _add_one(collection: Collected, question: str, answer: Answer, label: str) -> None:
     if answer.is_model:
-        collected[question].add_model(answer.item, answer.user, label)
+        collection[question].add_model(answer.item, answer.user, label)
     else:
-        collected[question].add(answer.item, answer.user, label, duration=answer.seconds)
+        collection[question].add(answer.item, answer.user, label, duration=answer.seconds)
 
 
 def _is_chosen(value: Any, count: int) -> bool:
@@ -172,8 +174,8 @@ def _of_folder(source: Source) -> Iterator[Answer]:
             continue
         texts = _texts(user / ASSIGNED)
         if instances.exists() and instances.stat().st_size:
-            shown = _of_records(open_source(instances, "jsonl"), user.name)
-            texts |= {one.item: one.text for one in shown if one.text}
+            answers = _of_records(open_source(instances, "jsonl"), user.name)
+            texts |= {answer.item: answer.text for answer in answers if answer.text}
         yield from _of_state(open_source(user / STATE, "json"), user.name, texts)
 
 
@@ -182,15 +184,15 @@ def _texts(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        given = load(open_source(path, "json"))
+        assigned = load(open_source(path, "json"))
     except DataError:
         return {}  # labels are complete without it
-    found = {}
-    for item, data in given.items() if isinstance(given, dict) else ():
+    texts = {}
+    for item, data in assigned.items() if isinstance(assigned, dict) else ():
         body = (data.get("displayed_text") or data.get("text")) if isinstance(data, dict) else None
         if isinstance(body, str):
-            found[item] = body
-    return found
+            texts[item] = body
+    return texts
 
 
 def _of_state(source: Source, folder: str | None, texts: Mapping[str, str]) -> Iterator[Answer]:
@@ -204,21 +206,28 @@ def _of_state(source: Source, folder: str | None, texts: Mapping[str, str]) -> I
     kind = origin.get("kind") if isinstance(origin, dict) else None
     behaviour = state.get("instance_id_to_behavioral_data")
     behaviour = behaviour if isinstance(behaviour, dict) else {}
-    for item, given in state.get(_LABELS, {}).items():
+    for item, labels in state.get(_LABELS, {}).items():
         seconds = _seconds(behaviour.get(item))
-        schemes = _schemes(given, source, item)
-        yield Answer(text(user), _is_model(kind), item, texts.get(item), schemes, seconds)
+        schemes = _schemes(labels, source, item)
+        yield Answer(
+            user=text(user),
+            is_model=_is_model(kind),
+            item=item,
+            text=texts.get(item),
+            schemes=schemes,
+            seconds=seconds,
+        )
 
 
-def _schemes(given: Any, source: Source, item: str) -> dict[str, dict[str, Any]]:
+def _schemes(labels: Any, source: Source, item: str) -> dict[str, dict[str, Any]]:
     """Return scheme → option → value, from that or from pairs of {schema, name} and value."""
-    if isinstance(given, dict):
+    if isinstance(labels, dict):
         return {
             scheme: dict(options) if isinstance(options, dict) else {"": options}
-            for scheme, options in given.items()
+            for scheme, options in labels.items()
         }
     schemes: dict[str, dict[str, Any]] = {}
-    for pair in given if isinstance(given, list) else [None]:
+    for pair in labels if isinstance(labels, list) else [None]:
         match pair:
             case [{"schema": str(scheme), "name": str(name)}, value]:
                 schemes.setdefault(scheme, {})[name] = value
@@ -237,19 +246,26 @@ def _of_records(source: Source, folder: str | None) -> Iterator[Answer]:
             raise source.fail(f"record {number}: no user; name the folder of all users instead")
         origin = record.get(_ORIGIN)
         kind = origin.get("kind") if isinstance(origin, dict) else origin
-        shown = record.get("displayed_text")
+        displayed = record.get("displayed_text")
         schemes = _schemes(
             record.get("label_annotations", record.get("labels")) or {}, source, text(item)
         )
         seconds = _seconds(record.get("behavioral_data"))
-        body = shown if isinstance(shown, str) else None
-        yield Answer(text(user), _is_model(kind), text(item), body, schemes, seconds)
+        body = displayed if isinstance(displayed, str) else None
+        yield Answer(
+            user=text(user),
+            is_model=_is_model(kind),
+            item=text(item),
+            text=body,
+            schemes=schemes,
+            seconds=seconds,
+        )
 
 
 def _of_table(source: Source) -> Iterator[Answer]:
     frame = read_columns(source, None)
-    who = "user" if "user" in frame.columns else "user_id"
-    if who not in frame.columns or "instance_id" not in frame.columns:
+    user_column = "user" if "user" in frame.columns else "user_id"
+    if user_column not in frame.columns or "instance_id" not in frame.columns:
         raise source.fail("no columns instance_id and user_id, or user")
     marked = any(_BETWEEN in name for name in frame.columns)
     fields = {
@@ -261,7 +277,7 @@ def _of_table(source: Source) -> Iterator[Answer]:
         and (not marked or _BETWEEN in name)
     }
     for number, row in enumerate(frame.iter_rows(named=True), 1):
-        if row["instance_id"] is None or row[who] is None:
+        if row["instance_id"] is None or row[user_column] is None:
             raise source.fail(f"row {number}: no instance or no user")
         schemes: dict[str, dict[str, Any]] = {}
         for name, (scheme, option) in fields.items():
@@ -269,7 +285,14 @@ def _of_table(source: Source) -> Iterator[Answer]:
                 schemes.setdefault(scheme, {})[option] = row[name]
         body = row.get("displayed_text")
         model = _is_model(row.get(_ORIGIN))
-        yield Answer(text(row[who]), model, text(row["instance_id"]), body, schemes, None)
+        yield Answer(
+            user=text(row[user_column]),
+            is_model=model,
+            item=text(row["instance_id"]),
+            text=body,
+            schemes=schemes,
+            seconds=None,
+        )
 
 
 def _is_model(kind: Any) -> bool:

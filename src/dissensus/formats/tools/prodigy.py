@@ -75,95 +75,106 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return every question of an export."""
-    collected = Collected()
-    for number, one in records(source, Answered):
-        inputs = {"text": one.text, "html": one.html, "image": one.image, "audio": one.audio}
-        item = collected.items.name(one.input_hash, describe({**inputs, "video": one.video}))
+    collection = Collected()
+    for number, answered in records(source, Answered):
+        inputs = {
+            "text": answered.text,
+            "html": answered.html,
+            "image": answered.image,
+            "audio": answered.audio,
+        }
+        item = collection.items.name(
+            answered.input_hash, describe({**inputs, "video": answered.video})
+        )
         if item is None:
             raise source.fail(f"line {number}: neither an _input_hash nor a text")
-        by = one.annotator if one.annotator not in (None, "") else one.session
-        if one.answer is None or one.answer == "ignore":
-            collected.leave_out("ignored", item, None if by is None else text(by))
+        by = answered.annotator if answered.annotator not in (None, "") else answered.session
+        if answered.answer is None or answered.answer == "ignore":
+            collection.leave_out("ignored", item, None if by is None else text(by))
         elif by is None or by == "":
-            collected.leave_out(_NOBODY, item)
+            collection.leave_out(_NOBODY, item)
         else:
             try:
-                _add(collected, one, item, text(by))
+                _add(collection, answered, item, text(by))
             except (DataError, TypeError, ValueError) as problem:
                 raise source.fail(f"line {number}: {problem}") from None
-    if not (collected.questions or collected.others) and collected.left_out[None, _NOBODY]:
+    if not (collection.questions or collection.others) and collection.left_out[None, _NOBODY]:
         raise source.fail("no answer has an annotator (_annotator_id or _session_id)")
-    return collected.export()
+    return collection.export()
 
 
-def _add(collected: Collected, one: Answered, item: str, by: str) -> None:
+def _add(collection: Collected, answered: Answered, item: str, by: str) -> None:
     """Add one answer to the question it belongs to."""
-    if one.accept is not None or one.options:
-        if one.answer == "reject":
-            collected.leave_out("rejected", item, by)
+    if answered.accept is not None or answered.options:
+        if answered.answer == "reject":
+            collection.leave_out("rejected", item, by)
             return
-        answers = collected["choice"]
-        chosen = [option for option in one.accept or () if option is not None]
-        if len(chosen) > 1 or (one.config and one.config.choice_style == "multiple"):
+        answers = collection["choice"]
+        accepted = [option for option in answered.accept or () if option is not None]
+        if len(accepted) > 1 or (answered.config and answered.config.choice_style == "multiple"):
             answers.kind = "multiple"
-        for option in one.options or ():
+        for option in answered.options or ():
             if option.id is not None:
                 answers.classes.setdefault(text(option.id))
-        answers.add(item, by, joined(chosen), one.time)
-    elif one.spans or one.audio_spans or _is_manual(one.view):
-        if one.answer == "reject":
-            collected.leave_out("rejected", item, by)
+        answers.add(item, by, joined(accepted), answered.time)
+    elif answered.spans or answered.audio_spans or _is_manual(answered.view):
+        if answered.answer == "reject":
+            collection.leave_out("rejected", item, by)
             return
-        _add_marks(collected, one, item, by)
-    elif one.relations or one.view == "relations":
-        collected.leave_out("with relations only", item, by)
-    elif one.view == "text_input":
-        given = one.user_input if isinstance(one.user_input, str) else ""
-        collected.of_kind("texts", "texts").add(item, by, given, About(one.time))
+        _add_marks(collection, answered, item, by)
+    elif answered.relations or answered.view == "relations":
+        collection.leave_out("with relations only", item, by)
+    elif answered.view == "text_input":
+        written = answered.user_input if isinstance(answered.user_input, str) else ""
+        collection.of_kind("texts", "texts").add(item, by, written, About(answered.time))
     else:
-        name = one.label if isinstance(one.label, str) and one.label else one.view or "answer"
-        answers = collected[name]
+        name = (
+            answered.label
+            if isinstance(answered.label, str) and answered.label
+            else answered.view or "answer"
+        )
+        answers = collection[name]
         answers.classes.update(dict.fromkeys(_BINARY))
-        answers.add(item, by, one.answer or "", one.time)
+        answers.add(item, by, answered.answer or "", answered.time)
 
 
 def _is_manual(view: str | None) -> bool:
     return view is not None and (view.endswith("_manual") or view in ("ner", "spans"))
 
 
-def _add_marks(collected: Collected, one: Answered, item: str, by: str) -> None:
+def _add_marks(collection: Collected, answered: Answered, item: str, by: str) -> None:
     """Add the spans, boxes and polygons of an answer, also where there are none."""
     size = None
-    if one.width is not None and one.height is not None:
-        size = checked_size(one.height, one.width)
-        collected.add_size(item, size)
+    if answered.width is not None and answered.height is not None:
+        size = checked_size(answered.height, answered.width)
+        collection.add_size(item, size)
     marks: dict[Kind, list[Any]] = {}
-    image = one.image is not None or one.view == "image_manual"
+    image = answered.image is not None or answered.view == "image_manual"
     marks["boxes" if image else "spans"] = []
-    for given in (one.spans or []) + (one.audio_spans or []):
-        if not isinstance(given, dict):
+    for mark in (answered.spans or []) + (answered.audio_spans or []):
+        if not isinstance(mark, dict):
             raise DataError("spans are objects with start and end, or with points")
-        label = given.get("label")
+        label = mark.get("label")
         if not image:
-            length = None if one.audio_spans else length_of(one.text)
-            marks["spans"].append(span(given.get("start"), given.get("end"), label, length))
+            length = None if answered.audio_spans else length_of(answered.text)
+            marks["spans"].append(span(mark.get("start"), mark.get("end"), label, length))
             continue
-        if given.get("type") in ("polygon", "freehand") and size is not None:
-            shape = from_polygon(_corners(given), size)
+        if mark.get("type") in ("polygon", "freehand") and size is not None:
+            shape = from_polygon(_corners(mark), size)
             marks.setdefault("masks", []).append((label or "", shape))
-        elif given.get("width") is not None and given.get("height") is not None:
-            place = [given.get(side) for side in ("x", "y", "width", "height")]
+        elif mark.get("width") is not None and mark.get("height") is not None:
+            place = [mark.get(side) for side in ("x", "y", "width", "height")]
             marks["boxes"].append(box(place, label, size))
         else:
-            marks["boxes"].append(box(hull(_corners(given)), label, size))
-    for kind, found in marks.items():
-        collected.of_kind(kind, kind).add(item, by, found, About(one.time))
+            marks["boxes"].append(box(hull(_corners(mark)), label, size))
+    for kind, marks_of_kind in marks.items():
+        collection.of_kind(kind, kind).add(item, by, marks_of_kind, About(answered.time))
 
 
-def _corners(given: dict[str, Any]) -> list[Any]:
-    points = given.get("points")
+def _corners(mark: dict[str, Any]) -> list[Any]:
+    points = mark.get("points")
     if not isinstance(points, list) or not points:
         raise DataError("a mark without points")
-    if not all(isinstance(one, list) and len(one) == 2 for one in points):
+    if not all(isinstance(point, list) and len(point) == 2 for point in points):
         raise DataError("points are pairs of x and y")
     return points

@@ -108,32 +108,32 @@ def recognises(head: Head) -> bool:
     """Return whether an object has an evaluation's id and results, or results in results."""
     if head.shape != "object" or "results" not in head.names:
         return False
-    given = head.whole.get("results")
-    if isinstance(given, dict):
-        given = given.get("results")
-        tests = given if isinstance(given, list) else []
-        return bool(tests) and all(isinstance(one, dict) and "provider" in one for one in tests)
-    return given is None and "evalId" in head.names  # too long for a beginning
+    results = head.whole.get("results")
+    if isinstance(results, dict):
+        results = results.get("results")
+        tests = results if isinstance(results, list) else []
+        return bool(tests) and all(isinstance(test, dict) and "provider" in test for test in tests)
+    return results is None and "evalId" in head.names  # too long for a beginning
 
 
 def read(source: Source) -> Export:
     """Return the outcome of every assertion."""
-    collected = Collected()
+    collection = Collected()
     scores: list[tuple[Scorer, str, float | int, dict[str, Any]]] = []
     for _, output in records(source, Output):
-        given = output.results
+        results = output.results
         for number, result in enumerate(
-            (given.results or ()) if isinstance(given, Results) else given or (), 1
+            (results.results or ()) if isinstance(results, Results) else results or (), 1
         ):
-            _add(collected, result, number, scores)
+            _add(collection, result, number, scores)
     if any(score not in (0, 1) for _, _, score, _ in scores):
         for scorer, item, score, about in scores:
-            add_score(collected, "score", scorer, item, score, **about)
-    return collected.export()
+            add_score(collection, "score", scorer=scorer, item=item, value=score, **about)
+    return collection.export()
 
 
 def _add(
-    collected: Collected,
+    collection: Collected,
     result: Result,
     number: int,
     scores: list[tuple[Scorer, str, float | int, dict[str, Any]]],
@@ -146,40 +146,40 @@ def _add(
     parts = (test, text(result.prompt_idx or 0), provider or "")
     written = result.response.output if result.response is not None else None
     output = written if isinstance(written, str) else None
-    texts = [one for one in (describe(result.vars), output) if one]
-    item = collected.items.name("/".join(parts).rstrip("/"), "\n".join(texts) or None) or ""
+    texts = [body for body in (describe(result.vars), output) if body]
+    item = collection.items.name("/".join(parts).rstrip("/"), "\n".join(texts) or None) or ""
     grading = result.grading_result
     if grading is None or not grading.component_results:
         failed = result.failure_reason == _ERROR or result.error
-        collected.leave_out("failed with an error" if failed else "without assertions", item)
+        collection.leave_out("failed with an error" if failed else "without assertions", item)
         return
     about = {"system": provider or None, "test": test}
-    for scorer, one in _scored(grading.component_results):
-        if one.metadata is not None and one.metadata.grader_error:
-            collected.leave_out("whose grader failed", item)
+    for scorer, component in _scored(grading.component_results):
+        if component.metadata is not None and component.metadata.grader_error:
+            collection.leave_out("whose grader failed", item)
             continue
-        outcome = None if one.passed is None else "pass" if one.passed else "fail"
-        add_score(collected, "pass", scorer, item, outcome, **about)
-        if one.score is not None:
-            scores.append((scorer, item, one.score, about))
+        outcome = None if component.passed is None else "pass" if component.passed else "fail"
+        add_score(collection, "pass", scorer=scorer, item=item, value=outcome, **about)
+        if component.score is not None:
+            scores.append((scorer, item, component.score, about))
 
 
 def _scored(components: list[Component | None]) -> Iterator[tuple[Scorer, Component]]:
     """Yield every assertion with its scorer; the members of a set follow it in the list."""
-    known: Counter[str] = Counter()
-    for one in components:
-        if one is None or one.component_results or one.assertion is None:
+    counts: Counter[str] = Counter()
+    for component in components:
+        if component is None or component.component_results or component.assertion is None:
             continue
-        kind = one.assertion.type or "assertion"
+        kind = component.assertion.type or "assertion"
         plain = kind.removeprefix("not-")
-        metric = one.assertion.metric
+        metric = component.assertion.metric
         name = kind if metric in (None, "") else f"{kind}/{text(metric)}"
-        known[name] += 1
-        if known[name] > 1:
-            name = f"{name}/{known[name]}"
+        counts[name] += 1
+        if counts[name] > 1:
+            name = f"{name}/{counts[name]}"
         if plain == _PEOPLE:
-            yield Scorer("person", name), one
+            yield Scorer("person", name), component
         elif plain in _MODELS or plain.startswith(_ALSO_MODELS):
-            yield Scorer("model", name), one
+            yield Scorer("model", name), component
         else:
-            yield Scorer("code", name), one
+            yield Scorer("code", name), component

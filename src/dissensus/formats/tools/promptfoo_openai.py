@@ -57,24 +57,24 @@ def _is_line(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Export:
     """Return the choices, metrics and matches of every sample."""
-    collected = Collected()
+    collection = Collected()
     spec = Spec()
     for _, event in records(source, Event):
         spec = event.spec or spec
         if event.type == "error":
             sample = event.sample_id
-            collected.leave_out("with an error", None if sample is None else text(sample))
+            collection.leave_out("with an error", None if sample is None else text(sample))
         elif event.type in ("metrics", "match") and isinstance(event.data, dict):
             if event.sample_id in (None, ""):
-                collected.leave_out("without a sample")
+                collection.leave_out("without a sample")
             else:
-                _add(collected, event, event.data, spec)
-    return collected.export(texts=True)
+                _add(collection, event, event.data, spec)
+    return collection.export(texts=True)
 
 
-def _add(collected: Collected, event: Event, data: dict[str, Any], spec: Spec) -> None:
+def _add(collection: Collected, event: Event, data: dict[str, Any], spec: Spec) -> None:
     """Add what one event records of a sample."""
-    fns = [text(one) for one in spec.completion_fns or ()]
+    fns = [text(function) for function in spec.completion_fns or ()]
     item, system = text(event.sample_id), fns[0] if fns else None
     code = Scorer("code", spec.eval_name or "evaluation")
     if event.type == "match":
@@ -82,11 +82,19 @@ def _add(collected: Collected, event: Event, data: dict[str, Any], spec: Spec) -
     elif "choice" in data:
         values, scorer = {"choice": data["choice"]}, Scorer("model", fns[-1] if fns else "grader")
     else:
-        values = {name: one for name, one in data.items() if not name.endswith(_META)}
+        values = {name: value for name, value in data.items() if not name.endswith(_META)}
         graded = "modelgraded" in str(spec.run_config)
         scorer = Scorer("model", fns[-1] if fns else "grader") if graded else code
     for question, value in values.items():
         if value == _INVALID:
-            collected.leave_out("with an invalid choice", item, question=question)
+            collection.leave_out("with an invalid choice", item, question=question)
         else:
-            add_score(collected, question, scorer, item, value, event.created_at, system=system)
+            add_score(
+                collection,
+                question,
+                scorer=scorer,
+                item=item,
+                value=value,
+                time=event.created_at,
+                system=system,
+            )

@@ -47,49 +47,51 @@ def _is_item(value: Any) -> bool:
 
 def read(source: Source) -> Export:
     """Return the annotations of a file."""
-    collected = Collected()
-    answers = collected["label"]
-    several = False
-    for name, one in entries(source, Item):
-        item = collected.items.name(name, describe(one.text))
+    collection = Collected()
+    answers = collection["label"]
+    is_multiple = False
+    for name, entry in entries(source, Item):
+        item = collection.items.name(name, describe(entry.text))
         if item is None:
             raise source.fail("an item without a name")
-        pairs = _pairs(one, item, source)
+        pairs = _pairs(entry, item, source)
         for annotator, options in pairs:
             if not (annotator and options):
                 reason = "without a label" if annotator else "without an annotator"
-                collected.leave_out(reason, item, annotator)
+                collection.leave_out(reason, item, annotator)
                 continue
-            several = several or len(options) > 1
-            if one.split is not None:
-                answers.split[len(answers.label)] = text(one.split)
+            is_multiple = is_multiple or len(options) > 1
+            if entry.split is not None:
+                answers.split[len(answers.label)] = text(entry.split)
             answers.add(item, annotator, joined(options))
-        if isinstance(one.soft_label, dict):
-            answers.classes.update(dict.fromkeys(one.soft_label))
-    if several:
+        if isinstance(entry.soft_label, dict):
+            answers.classes.update(dict.fromkeys(entry.soft_label))
+    if is_multiple:
         answers.kind = "multiple"
     else:
-        known = {label for label in answers.label if label}
-        offered = [name for name in answers.classes if not known or known <= {*answers.classes}]
-        if len(known) > 2 and all(map(_is_integer, known)):
+        labels = {label for label in answers.label if label}
+        offered = [name for name in answers.classes if not labels or labels <= {*answers.classes}]
+        if len(labels) > 2 and all(map(_is_integer, labels)):
             answers.kind = "ordinal"
-            offered = [name for name in {*known, *answers.classes} if _is_integer(name)]
+            offered = [name for name in {*labels, *answers.classes} if _is_integer(name)]
         answers.classes = dict.fromkeys(code(offered)[1].tolist())
-    return collected.export()
+    return collection.export()
 
 
-def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
+def _pairs(entry: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
     """Return pairs of annotator and labels; either may be empty."""
-    given = one.annotations
-    if isinstance(given, dict):
-        return [(annotator, _split(labels)) for annotator, labels in given.items()]
-    labels, annotators = _split(given, gaps=True), _split(one.annotators, gaps=True)
+    annotations = entry.annotations
+    if isinstance(annotations, dict):
+        return [(annotator, _split(labels)) for annotator, labels in annotations.items()]
+    labels, annotators = _split(annotations, gaps=True), _split(entry.annotators, gaps=True)
     if not any(labels) and len(labels) != len(annotators):
         return [(annotator, []) for annotator in annotators]
     if len(labels) != len(annotators):
         raise source.fail(f"item {item!r}: {len(labels)} labels but {len(annotators)} annotators")
-    both = zip(annotators, labels, strict=True)
-    return [(who, [label] if label else []) for who, label in both if who or label]
+    pairs = zip(annotators, labels, strict=True)
+    return [
+        (annotator, [label] if label else []) for annotator, label in pairs if annotator or label
+    ]
 
 
 def _split(value: Any, *, gaps: bool = False) -> list[str]:

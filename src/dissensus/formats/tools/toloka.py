@@ -65,7 +65,8 @@ def read(source: Source) -> Export:
     notes = count_note(int((status == "REJECTED").sum()), "kept: rejected answers")
     unfinished = _unfinished(table, status.is_in(_UNFINISHED), inputs)
     questions = {
-        name: replace(one, left_out=one.left_out + unfinished) for name, one in questions.items()
+        name: replace(question, left_out=question.left_out + unfinished)
+        for name, question in questions.items()
     }
     return export_of(questions, texts_of(rows["item"], finished.select(inputs)), notes)
 
@@ -76,10 +77,10 @@ def _unfinished(table: pl.DataFrame, is_open: pl.Series, inputs: list[str]) -> L
     if not rows.height:
         return LeftOut()
     key = [_TASK] if _TASK in table.columns else inputs
-    others = table.filter(~is_open).select(key)
+    finished = table.filter(~is_open).select(key)
     unfinished = table.filter(is_open).select(key).with_row_index("row")
-    alone = unfinished.join(others, on=key, how="anti", nulls_equal=True)["row"]
-    items = rows["item"].gather(alone).drop_nulls().unique(maintain_order=True).to_list()
+    only_open = unfinished.join(finished, on=key, how="anti", nulls_equal=True)["row"]
+    items = rows["item"].gather(only_open).drop_nulls().unique(maintain_order=True).to_list()
     people = rows["annotator"].drop_nulls().unique(maintain_order=True).to_list()
     return LeftOut({"open, skipped or expired": rows.height}, tuple(items), tuple(people))
 
@@ -101,5 +102,5 @@ def _rows(table: pl.DataFrame, inputs: list[str]) -> pl.DataFrame:
 def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, str]:
     if column not in table.columns:
         return {}
-    known = question_of(rows, table[column].to_list()).answers
-    return dict(zip(known["item"].to_list(), known["label"].to_list(), strict=True))
+    answers = question_of(rows, table[column].to_list()).answers
+    return dict(zip(answers["item"].to_list(), answers["label"].to_list(), strict=True))

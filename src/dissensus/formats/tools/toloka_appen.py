@@ -23,8 +23,8 @@ _FORMATS = ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")
 
 def recognises(head: Head) -> bool:
     """Return whether a table has units and workers, or the totals of a report without them."""
-    others = {_WORKER, *_TOTALS}
-    return head.shape == "table" and _UNIT in head.names and bool(others & {*head.names})
+    columns = {_WORKER, *_TOTALS}
+    return head.shape == "table" and _UNIT in head.names and bool(columns & {*head.names})
 
 
 def read(source: Source) -> Export:
@@ -39,11 +39,11 @@ def read(source: Source) -> Export:
     questions: dict[str, Question] = {}
     unclear = 0
     for name in names:
-        several = bool(table[name].str.strip_chars().str.contains("\n").any())
-        gold, skipped = _gold(table, name, several)
+        is_multiple = bool(table[name].str.strip_chars().str.contains("\n").any())
+        gold, skipped = _gold(table, name, is_multiple)
         unclear += skipped
-        answers = [_label(answer, several) for answer in table[name].to_list()]
-        questions[name] = question_of(rows, answers, several=several, gold=gold)
+        answers = [_label(answer, is_multiple) for answer in table[name].to_list()]
+        questions[name] = question_of(rows, answers, several=is_multiple, gold=gold)
     tainted = sum(map(accepted, table["_tainted"])) if "_tainted" in table.columns else 0
     notes = count_note(tainted, "kept: judgements of people who failed test questions")
     notes += count_note(unclear, "left out: gold of test questions that accept several answers")
@@ -55,15 +55,15 @@ def _split_columns(table: pl.DataFrame) -> tuple[list[str], list[str]]:
     names = {name: None for name in table.columns if not name.startswith("_")}
     twins = [name for name in names if f"{name}_gold" in names]
     about = {f"{name}_gold{ending}" for name in names for ending in ("", "_reason")}
-    others = [
+    candidates = [
         name
         for name in names
         if name not in twins and name not in about and not name.startswith("orig_")
     ]
-    per_unit = table.group_by(_UNIT).agg(pl.col(others).fill_null("").n_unique())
-    varied = {name: bool((per_unit[name] > 1).any()) for name in others}
-    questions = [*twins, *(name for name in others if varied[name])]
-    return questions, [name for name in others if not varied[name]]
+    per_unit = table.group_by(_UNIT).agg(pl.col(candidates).fill_null("").n_unique())
+    varied = {name: bool((per_unit[name] > 1).any()) for name in candidates}
+    questions = [*twins, *(name for name in candidates if varied[name])]
+    return questions, [name for name in candidates if not varied[name]]
 
 
 def _rows(table: pl.DataFrame) -> pl.DataFrame:
@@ -82,22 +82,22 @@ def _rows(table: pl.DataFrame) -> pl.DataFrame:
 def _times(column: pl.Series) -> pl.Series:
     written = as_texts_of_times(column)
     parsed = [written.str.to_datetime(form, strict=False) for form in _FORMATS]
-    return min(parsed, key=lambda one: one.null_count())
+    return min(parsed, key=lambda times: times.null_count())
 
 
-def _label(answer: str | None, several: bool) -> str | None:
-    if not several or answer is None:
+def _label(answer: str | None, is_multiple: bool) -> str | None:
+    if not is_multiple or answer is None:
         return answer
     return chosen(answer.split("\n")) if answer.strip("\n") else None
 
 
-def _gold(table: pl.DataFrame, name: str, several: bool) -> tuple[dict[str, str], int]:
+def _gold(table: pl.DataFrame, name: str, is_multiple: bool) -> tuple[dict[str, str], int]:
     """Return item → gold, and how many test questions accept more than one answer."""
     column = f"{name}_gold"
     if column not in table.columns:
         return {}, 0
-    known = table.select(_UNIT, pl.col(column).str.strip_chars("\r\n")).drop_nulls()
-    known = known.unique(_UNIT, maintain_order=True).filter(pl.col(column) != "")
-    labels = {item: _label(answer, several) for item, answer in known.iter_rows()}
+    gold_rows = table.select(_UNIT, pl.col(column).str.strip_chars("\r\n")).drop_nulls()
+    gold_rows = gold_rows.unique(_UNIT, maintain_order=True).filter(pl.col(column) != "")
+    labels = {item: _label(answer, is_multiple) for item, answer in gold_rows.iter_rows()}
     gold = {item: label for item, label in labels.items() if label and "\n" not in label}
-    return gold, known.height - len(gold)
+    return gold, gold_rows.height - len(gold)

@@ -33,83 +33,10 @@ from ..shapes import checked_size, from_polygon, runs_of, union
 from ..sources import Source
 from ..tables import read_columns
 
-
-def are_marks(value: Any) -> bool:
-    """Return whether an answer is a list of marks drawn on a picture."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, dict) and ("tool" in one or "x" in one) for one in value)
-    )
-
-
-def size_of(metadata: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return height and width of the first picture of a subject, where they are known."""
-    shown = metadata.get("subject_dimensions")
-    first = shown[0] if isinstance(shown, list) and shown else None
-    if not isinstance(first, dict):
-        return None
-    try:
-        return checked_size(first.get("naturalHeight"), first.get("naturalWidth"))
-    except DataError:
-        return None
-
-
-def marks_of_task(
-    source: Source,
-    by_row: Mapping[int, list[Any]],
-    items: Sequence[str],
-    sizes: Mapping[str, tuple[int, int]],
-) -> tuple[dict[Kind, dict[int, Any]], int]:
-    """Return kind → row → marks, and how many marks have other shapes."""
-    found: dict[Kind, dict[int, Any]] = {}
-    unread = 0
-    for row, given in by_row.items():
-        size = sizes.get(items[row])
-        for one in given:
-            try:
-                kind, mark = _mark(one, size)
-            except DataError as problem:
-                raise source.fail(f"row {row + 1}: {problem}") from None
-            if kind is None:
-                unread += 1
-            else:
-                found.setdefault(kind, {}).setdefault(row, []).append(mark)
-    for kind, by_kind in found.items():
-        for row in by_row:
-            by_kind.setdefault(row, [])
-        if kind == "masks":
-            known = {row: shapes for row, shapes in by_kind.items() if items[row] in sizes}
-            found[kind] = {r: _mask(shapes, sizes[items[r]]) for r, shapes in known.items()}
-    return found, unread
-
-
-def _mark(one: Mapping[str, Any], size: tuple[int, int] | None) -> tuple[Kind | None, Any]:
-    label = one.get("tool_label", one.get("tool"))
-    place = [one.get(name) for name in ("x", "y", "width", "height")]
-    if None not in place:
-        return "boxes", box(place, label, size)
-    if isinstance(one.get("points"), list) and size is not None:
-        corners = [(p.get("x"), p.get("y")) for p in one["points"] if isinstance(p, dict)]
-        if len(corners) < 3 or not all(isinstance(v, (int, float)) for c in corners for v in c):
-            raise DataError("a polygon whose points are not at least three of x and y")
-        return "masks", from_polygon(corners, size)
-    x, y, r = one.get("x"), one.get("y"), one.get("r")
-    if x is None or y is None or "points" in one:
-        return None, None
-    if r is not None:
-        around = point(x, y) | {"r": box((0, 0, r, r))["w"]}
-        left, top, r = around["x"] - around["r"], around["y"] - around["r"], around["r"]
-        return "boxes", box((left, top, 2 * r, 2 * r), label)
-    return "points", point(x, y, label, size)
-
-
-def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
-    return {"size": list(size), "counts": runs_of(union(shapes), size)}
-
-
 _NEEDED = ("classification_id", "annotations", "subject_ids")
 _SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
+
+ByTask = dict[str, dict[int, Any]]  # task → row → answer
 
 
 def recognises(head: Head) -> bool:
@@ -126,7 +53,7 @@ def read(source: Source) -> Export:
     metadata = _objects(source, table, "metadata")
     rows = _rows(table, metadata)
     answered, marked, blank, drawn = _answers(source, table)
-    tasks = {row for one in (*answered.values(), *marked.values()) for row in one}
+    tasks = {row for by_row in (*answered.values(), *marked.values()) for row in by_row}
 
     def asked(name: str) -> list[bool]:
         """Return which rows have the task without a value, or no task with one."""
@@ -137,17 +64,17 @@ def read(source: Source) -> Export:
     sizes = {
         item: size
         for item, about in zip(rows["item"].to_list(), metadata, strict=True)
-        if (size := size_of(about)) is not None and item is not None
+        if (size := _size_of(about)) is not None and item is not None
     }
     for name, by_task in marked.items():
         values = {row: value for row, value in answered.pop(name, {}).items() if value == []}
-        found, unread = marks_of_task(source, {**values, **by_task}, rows["item"].to_list(), sizes)
+        marks, unread = _marks_of_task(source, {**values, **by_task}, rows["item"].to_list(), sizes)
         drawn += unread
-        for kind, by_kind in found.items():
-            free = name if len(found) == 1 else f"{name} ({kind})"
-            given = [by_kind.get(row) for row in range(table.height)]
+        for kind, by_kind in marks.items():
+            free = name if len(marks) == 1 else f"{name} ({kind})"
+            marks_of_rows = [by_kind.get(row) for row in range(table.height)]
             people = rows.drop("expert")
-            questions[free] = kind_question(people, given, kind, sizes, asked=asked(name))
+            questions[free] = kind_question(people, marks_of_rows, kind, sizes, asked=asked(name))
     for name, by_row in answered.items():
         answers = [by_row.get(row) for row in range(table.height)]
         question = question_of(rows, answers, asked=asked(name))
@@ -161,7 +88,7 @@ def read(source: Source) -> Export:
 def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     """Return item, annotator, whether this is gold, time and duration."""
     names = [column for column in ("user_name", "user_id", "user_ip") if column in table.columns]
-    session = pl.Series([as_label(one.get("session")) for one in metadata], dtype=pl.String)
+    session = pl.Series([as_label(about.get("session")) for about in metadata], dtype=pl.String)
     columns = [*(table[name] for name in names), session]
     annotator = pl.select(pl.coalesce(column.replace("", None) for column in columns)).to_series()
     expert = pl.repeat(False, table.height, eager=True)
@@ -171,7 +98,7 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     if "created_at" in table.columns:
         rows["time"] = times_of(table["created_at"])
     started, finished = (
-        times_of(pl.Series([as_label(one.get(key)) for one in metadata], dtype=pl.String))
+        times_of(pl.Series([as_label(about.get(key)) for about in metadata], dtype=pl.String))
         for key in ("started_at", "finished_at")
     )
     if started.null_count() < len(started):
@@ -181,11 +108,8 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
 
 def _gold(answers: pl.DataFrame) -> dict[str, str]:
     """Return the labels of classifications made as gold standard."""
-    known = answers.filter(pl.col("expert")).unique("item", maintain_order=True)
-    return dict(zip(known["item"].to_list(), known["label"].to_list(), strict=True))
-
-
-ByTask = dict[str, dict[int, Any]]  # task → row → answer
+    gold = answers.filter(pl.col("expert")).unique("item", maintain_order=True)
+    return dict(zip(gold["item"].to_list(), gold["label"].to_list(), strict=True))
 
 
 def _answers(
@@ -198,13 +122,13 @@ def _answers(
     marked: ByTask = {}
     blank: dict[str, set[int]] = {}
     drawn = 0
-    for row, given in enumerate(_parsed(source, table["annotations"])):
-        if not isinstance(given, list):
+    for row, tasks in enumerate(_parsed(source, table["annotations"])):
+        if not isinstance(tasks, list):
             raise source.fail(f"row {row + 1}: annotations should be a list of tasks")
-        for task, value in _tasks(given):
+        for task, value in _tasks(tasks):
             name = f"{flows[row]}:{task}" if many else task
             answer = _answer(value)
-            if answer is None and are_marks(value):
+            if answer is None and _are_marks(value):
                 marked.setdefault(name, {})[row] = value
             elif answer is None and value in (None, ""):
                 blank.setdefault(name, set()).add(row)
@@ -216,16 +140,16 @@ def _answers(
     return ordered, {name: marked[name] for name in sorted(marked, key=_in_order)}, blank, drawn
 
 
-def _tasks(given: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:
+def _tasks(tasks: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield the tasks that were answered, those inside a combination too."""
-    for one in given:
-        if not (isinstance(one, dict) and "task" in one):
+    for task in tasks:
+        if not (isinstance(task, dict) and "task" in task):
             continue
-        value = one.get("value")
+        value = task.get("value")
         if deeper and isinstance(value, list) and value and all(map(_is_task, value)):
             yield from _tasks(value, deeper=False)
         else:
-            yield as_label(one["task"]), value
+            yield as_label(task["task"]), value
 
 
 def _is_task(part: Any) -> bool:
@@ -238,11 +162,11 @@ def _answer(value: Any) -> Any:
         return value
     if not isinstance(value, list):
         return None
-    if all(isinstance(one, str) for one in value):
+    if all(isinstance(part, str) for part in value):
         return value
     for key in ("choice", "label"):  # of a survey, of a drop-down
-        if all(isinstance(one, dict) and isinstance(one.get(key), str) for one in value):
-            names = list(dict.fromkeys(one[key] for one in value))
+        if all(isinstance(part, dict) and isinstance(part.get(key), str) for part in value):
+            names = list(dict.fromkeys(part[key] for part in value))
             return names if len(names) > 1 else names[0]
     return None
 
@@ -257,18 +181,18 @@ def _texts(source: Source, table: pl.DataFrame) -> pl.DataFrame | None:
     """Return item and text, as far as the subject's data have one."""
     if "subject_data" not in table.columns:
         return None
-    first = table.unique("subject_ids", maintain_order=True)
+    subjects = table.unique("subject_ids", maintain_order=True)
     texts: dict[str, str] = {}
     for item, data in zip(
-        first["subject_ids"], _objects(source, first, "subject_data"), strict=True
+        subjects["subject_ids"], _objects(source, subjects, "subject_data"), strict=True
     ):
         for about in data.values():
             if not isinstance(about, dict):
                 continue
             plain = {str(key).strip("#!/ ").casefold(): value for key, value in about.items()}
-            shown = next((plain[key] for key in _SHOWN if plain.get(key)), None)
-            if isinstance(shown, str) and item is not None:
-                texts.setdefault(item, shown)
+            body = next((plain[key] for key in _SHOWN if plain.get(key)), None)
+            if isinstance(body, str) and item is not None:
+                texts.setdefault(item, body)
     if not texts:
         return None
     return pl.DataFrame({"item": list(texts), "text": list(texts.values())})
@@ -278,7 +202,7 @@ def _objects(source: Source, table: pl.DataFrame, column: str) -> list[dict[str,
     if column not in table.columns:
         return [{}] * table.height
     parsed = list(_parsed(source, table[column]))
-    return [one if isinstance(one, dict) else {} for one in parsed]
+    return [value if isinstance(value, dict) else {} for value in parsed]
 
 
 def _parsed(source: Source, column: pl.Series) -> Iterator[Any]:
@@ -287,3 +211,77 @@ def _parsed(source: Source, column: pl.Series) -> Iterator[Any]:
             yield json.loads(body) if body else []
         except (ValueError, RecursionError):
             raise source.fail(f"row {row + 1}: {column.name} is not JSON") from None
+
+
+def _are_marks(value: Any) -> bool:
+    """Return whether an answer is a list of marks drawn on a picture."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(mark, dict) and ("tool" in mark or "x" in mark) for mark in value)
+    )
+
+
+def _size_of(metadata: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return height and width of the first picture of a subject, where they are known."""
+    dimensions = metadata.get("subject_dimensions")
+    picture = dimensions[0] if isinstance(dimensions, list) and dimensions else None
+    if not isinstance(picture, dict):
+        return None
+    try:
+        return checked_size(picture.get("naturalHeight"), picture.get("naturalWidth"))
+    except DataError:
+        return None
+
+
+def _marks_of_task(
+    source: Source,
+    by_row: Mapping[int, list[Any]],
+    items: Sequence[str],
+    sizes: Mapping[str, tuple[int, int]],
+) -> tuple[dict[Kind, dict[int, Any]], int]:
+    """Return kind → row → marks, and how many marks have other shapes."""
+    marks: dict[Kind, dict[int, Any]] = {}
+    unread = 0
+    for row, drawings in by_row.items():
+        size = sizes.get(items[row])
+        for drawing in drawings:
+            try:
+                kind, mark = _mark(drawing, size)
+            except DataError as problem:
+                raise source.fail(f"row {row + 1}: {problem}") from None
+            if kind is None:
+                unread += 1
+            else:
+                marks.setdefault(kind, {}).setdefault(row, []).append(mark)
+    for kind, by_kind in marks.items():
+        for row in by_row:
+            by_kind.setdefault(row, [])
+        if kind == "masks":
+            sized = {row: shapes for row, shapes in by_kind.items() if items[row] in sizes}
+            marks[kind] = {r: _mask(shapes, sizes[items[r]]) for r, shapes in sized.items()}
+    return marks, unread
+
+
+def _mark(drawing: Mapping[str, Any], size: tuple[int, int] | None) -> tuple[Kind | None, Any]:
+    label = drawing.get("tool_label", drawing.get("tool"))
+    place = [drawing.get(name) for name in ("x", "y", "width", "height")]
+    if None not in place:
+        return "boxes", box(place, label, size)
+    if isinstance(drawing.get("points"), list) and size is not None:
+        corners = [(p.get("x"), p.get("y")) for p in drawing["points"] if isinstance(p, dict)]
+        if len(corners) < 3 or not all(isinstance(v, (int, float)) for c in corners for v in c):
+            raise DataError("a polygon whose points are not at least three of x and y")
+        return "masks", from_polygon(corners, size)
+    x, y, r = drawing.get("x"), drawing.get("y"), drawing.get("r")
+    if x is None or y is None or "points" in drawing:
+        return None, None
+    if r is not None:
+        around = point(x, y) | {"r": box((0, 0, r, r))["w"]}
+        left_side, top, r = around["x"] - around["r"], around["y"] - around["r"], around["r"]
+        return "boxes", box((left_side, top, 2 * r, 2 * r), label)
+    return "points", point(x, y, label, size)
+
+
+def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
+    return {"size": list(size), "counts": runs_of(union(shapes), size)}
