@@ -36,11 +36,16 @@ class Table:
     rows: Sequence[Sequence[Any]]
     note: str = ""
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self, section: str, made: dict[str, Any]) -> dict[str, Any]:
         """Return it as it is kept: cells are texts, as people read them."""
-        rows = [[number(cell) for cell in row] for row in self.rows]
-        columns = [str(column) for column in self.columns]
-        return {"title": self.title, "columns": columns, "note": self.note, "rows": rows}
+        return {
+            "section": section,
+            "title": self.title,
+            "made": made,
+            "columns": [str(column) for column in self.columns],
+            "note": self.note,
+            "rows": [[number(cell) for cell in row] for row in self.rows],
+        }
 
     def show(self) -> None:
         """Print it."""
@@ -74,7 +79,7 @@ class Section:
     def write(self) -> None:
         """Write the tables of this section, the page made of them, and the headlines."""
         made = _environment() | {"source": self.source, "changed": _source() != self.source}
-        tables = [{"section": self.name, "made": made, **one.stored()} for one in self.tables]
+        tables = [one.stored(self.name, made) for one in self.tables]
         path = path_of(self.page) or Path(sys.argv[0]).parent / f"{self.page}.json"
         earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
         sections = list(dict.fromkeys([*(one["section"] for one in earlier), self.name]))
