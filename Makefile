@@ -4,7 +4,7 @@
 # make lint    only format, lint and types
 # make wheel   build the wheel and the source distribution into dist/
 # make bench   install the peers and run the benchmarks
-# make docs    write the generated pages again, and build the site in docs/_build/html
+# make docs    write the lists of methods and commands, and build the site in docs/_build/html
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -56,10 +56,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/build.py
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/reading.py
-	$(BIN)/python benchmarks/many_votes.py
-	$(BIN)/python benchmarks/recovery.py
+	$(BIN)/python benchmarks/run.py speed speed
+	$(BIN)/python benchmarks/run.py speed reading
+	$(BIN)/python benchmarks/run.py speed many_votes
+	$(BIN)/python benchmarks/run.py accuracy recovery
 
 wheel: $(VENV)/.build
 	rm -rf $(DIST)

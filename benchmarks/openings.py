@@ -1,14 +1,16 @@
-"""How every page of this folder begins: what was asked, the answer, a picture, what it means.
+"""The pages that are made of what was measured: what was asked, the answer, a picture, tables.
 
-python benchmarks/openings.py            write all openings, pictures and the headlines again
-python benchmarks/openings.py --check    end with 1 if a page has another opening than its tables
+python benchmarks/openings.py            write the committed pages, their pictures and the headlines
+python benchmarks/openings.py --check    end with 1 if one of them is not as its tables are
 
 The figures of an answer are read from the tables of its page, never typed: `questions.py` has a
-function for each page. A script that writes a section calls `write_opening` for its page.
+function for each page. Tables are kept as JSON beside the scripts. A few pages are committed, cut
+to what fits on two screens; `site_pages` has all of them, whole, for the site.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -18,13 +20,25 @@ from typing import Any
 
 from dissensus.pages.charts import BLUE, GREY, ORANGE, save_chart
 
-__all__ = ["Answer", "Rows", "Tables", "bars", "curves", "intervals", "value", "write_opening"]
+__all__ = [
+    "Answer",
+    "Rows",
+    "Tables",
+    "bars",
+    "curves",
+    "intervals",
+    "path_of",
+    "site_pages",
+    "value",
+    "write_pages",
+]
 
 HOME = Path(__file__).parent
 Rows = list[dict[str, str]]
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FEW = {"tickCount": 4, "format": "~s"}  # of an axis with logarithms
-_BY_HAND = "Written by the scripts in this folder; not by hand.\n"
+_COMMITTED = ("calibration", "camps", "judge", "methods", "performance")
+_MOST_ROWS = 24  # of all tables on a committed page
 
 
 @dataclass(frozen=True)
@@ -64,18 +78,13 @@ class Question:
 class Tables:
     """The tables of a page, by how their titles begin."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, stored: Sequence[dict[str, Any]]) -> None:
+        self._made = {table["title"]: table["made"] for table in stored}
         self._tables: dict[str, Rows] = {}
-        self._commands: dict[str, str] = {}
-        for section in text.split("\nMade by `")[1:]:
-            command = section.partition("`")[0]
-            for part in section.split("\n### ")[1:]:
-                title, _, body = part.partition("\n")
-                lines = [line for line in body.splitlines() if line.startswith("| ")]
-                cells = [[c.strip() for c in line.strip()[2:-2].split(" | ")] for line in lines]
-                columns = _unique(cells[0])
-                rows = [dict(zip(columns, row, strict=False)) for row in cells[2:]]
-                self._tables[title], self._commands[title] = rows, command
+        for table in stored:
+            columns = _unique(table["columns"])
+            rows = [dict(zip(columns, row, strict=False)) for row in table["rows"]]
+            self._tables[table["title"]] = rows
 
     def title(self, begin: str) -> str:
         """Return the title that begins so."""
@@ -92,9 +101,9 @@ class Tables:
         """Return whether there is such a table."""
         return any(known.startswith(begin) for known in self._tables)
 
-    def command(self, begin: str) -> str:
-        """Return the command that measured a table."""
-        return self._commands[self.title(begin)]
+    def made(self, begin: str) -> dict[str, str]:
+        """Return how and when a table was measured."""
+        return self._made[self.title(begin)]
 
 
 def _unique(names: Iterable[str]) -> list[str]:
@@ -249,86 +258,122 @@ def intervals(
 # Writing
 
 
-def with_opening(page: Path) -> tuple[str, Answer]:
-    """Return a page with the opening that its tables ask for, and the answer in it."""
+def path_of(name: str) -> Path | None:
+    """Return the file that keeps the tables of a page, if there is one."""
+    return next(iter(sorted(HOME.glob(f"*/{name}.json"))), None)
+
+
+def stored(name: str) -> list[dict[str, Any]]:
+    """Return the tables of a page."""
+    path = path_of(name)
+    return json.loads(path.read_text(encoding="utf-8")) if path else []
+
+
+def page_of(name: str, most_rows: int | None = None) -> tuple[str, Answer]:
+    """Return a page made of its tables, with so many rows of them, and the answer in it."""
     from questions import QUESTIONS
 
-    text = page.read_text(encoding="utf-8")
-    question = QUESTIONS[page.name]
-    answer = question.answer(Tables(text))
-    block = (
-        f"<!-- opening -->\n**Asked.** {question.asked}\n\n"
-        f"**Answer.** {' '.join(answer.sentences)}\n\n"
-        f"![{answer.caption}](images/{page.stem.lower()}.svg)\n\n*{answer.caption}*\n\n"
-        f"**For you.** {answer.meaning}\n<!-- end of opening -->\n\n"
-    )
-    old = re.compile(r"<!-- opening -->\n.*?<!-- end of opening -->\n\n", re.DOTALL)
-    return old.sub("", text).replace(_BY_HAND, block + _BY_HAND, 1), answer
+    question, tables = QUESTIONS[name], stored(name)
+    answer = question.answer(Tables(tables))
+    parts = [
+        f"# {name.replace('_', ' ').capitalize()}",
+        f"**Asked.** {question.asked}",
+        f"**Answer.** {' '.join(answer.sentences)}",
+        f"![{answer.caption}](images/{name}.svg)",
+        f"**For you.** {answer.meaning}",
+        f"Made by the scripts from [{name}.json]({path_of(name).relative_to(HOME)}), not by hand.",
+    ]
+    rows, section = 0, ""
+    for number, table in enumerate(tables):
+        rows += len(table["rows"])
+        if most_rows is not None and rows > most_rows and number:
+            parts.append(f"{len(tables) - number} more tables are in the file named above.")
+            break
+        if table["section"] != section:
+            section, made = table["section"], table["made"]
+            changed = " **The source changed while this was measured.**" * made["changed"]
+            parts += [
+                f"## {section}",
+                f"Made by `{made['command']}` on {made['date']}, {made['machine']}.\n"
+                f"{made['versions']}; source {made['source']}.{changed}",
+            ]
+        lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+        if most_rows is not None:
+            lines = lines[: most_rows + 2]
+        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        parts += [f"### {table['title']}", body, *([table["note"]] if table["note"] else [])]
+    return "\n\n".join(parts) + "\n", answer
 
 
-def write_opening(page: Path) -> None:
-    """Write the opening of a page and its picture, where its question is known."""
+def site_pages(pictures: Path) -> dict[str, str]:
+    """Return every page by its name, whole, and draw the pictures into a folder."""
     from questions import QUESTIONS
 
-    if page.name not in QUESTIONS:
-        print(f"{page.name} has no question in questions.py, so it has no opening")
+    pictures.mkdir(parents=True, exist_ok=True)
+    texts = {}
+    for name in QUESTIONS:
+        if path_of(name):
+            texts[name], answer = page_of(name)
+            save_chart(answer.chart, pictures / f"{name}.svg")
+    return texts
+
+
+def write_pages(name: str) -> None:
+    """Write what is made of the tables of a page: itself if it is committed, and the headlines."""
+    from questions import QUESTIONS
+
+    if name not in QUESTIONS:
+        print(f"{name} has no question in questions.py, so it has no page")
         return
-    text, answer = with_opening(page)
-    page.write_text(text, encoding="utf-8")
-    picture = page.parent / "images" / f"{page.stem.lower()}.svg"
-    picture.parent.mkdir(exist_ok=True)
-    save_chart(answer.chart, picture)
-    summary = page.parent / "README.md"
-    if summary.exists():
-        summary.write_text(with_headlines(summary), encoding="utf-8")
+    if name in _COMMITTED:
+        text, answer = page_of(name, _MOST_ROWS)
+        (HOME / f"{name.upper()}.md").write_text(text, encoding="utf-8")
+        save_chart(answer.chart, HOME / "images" / f"{name}.svg")
+    summary = HOME / "README.md"
+    summary.write_text(with_headlines(summary), encoding="utf-8")
 
 
 def with_headlines(summary: Path) -> str:
-    """Return the summary with a line for every page: question, figure, command."""
+    """Return the summary with a line for every page: question, figure, date, command."""
     from questions import QUESTIONS
 
-    lines = ["| question | figure | page | measured by |", "|---|---|---|---|"]
+    lines = ["| question | figure | date | `benchmarks/run.py` |", "|---|---|---|---|"]
     for name, question in QUESTIONS.items():
-        page = summary.parent / name
-        if page.exists():
-            tables = Tables(page.read_text(encoding="utf-8"))
+        if path_of(name):
+            tables = Tables(stored(name))
             answer = question.answer(tables)
-            command = tables.command(answer.source)
-            place = f"[{page.stem}]({name})"
-            lines.append(f"| {question.asked} | {answer.headline} | {place} | `{command}` |")
+            made = tables.made(answer.source)
+            asked = (
+                f"[{question.asked}]({name.upper()}.md)" if name in _COMMITTED else question.asked
+            )
+            words = made["command"].removeprefix("python benchmarks/run.py ")
+            lines.append(f"| {asked} | {answer.headline} | {made['date']} | `{words}` |")
     block = "<!-- headlines -->\n" + "\n".join(lines) + "\n<!-- end of headlines -->\n"
     old = re.compile(r"<!-- headlines -->\n.*?<!-- end of headlines -->\n", re.DOTALL)
     return old.sub(lambda _: block, summary.read_text(encoding="utf-8"))
 
 
 def stale() -> list[str]:
-    """Return the pages whose opening is not that of their tables, or is missing."""
-    from questions import QUESTIONS
-
+    """Return the committed pages that are not as their tables are."""
     summary = HOME / "README.md"
     found = [] if with_headlines(summary) == summary.read_text(encoding="utf-8") else ["README.md"]
-    for page in sorted(HOME.glob("*.md")):
-        picture = HOME / "images" / f"{page.stem.lower()}.svg"
-        if page == summary or (
-            page.name in QUESTIONS
-            and picture.exists()
-            and with_opening(page)[0] == page.read_text(encoding="utf-8")
-        ):
-            continue
-        found.append(page.name)
+    for name in _COMMITTED:
+        page, picture = HOME / f"{name.upper()}.md", HOME / "images" / f"{name}.svg"
+        text, _ = page_of(name, _MOST_ROWS)
+        if not (page.exists() and picture.exists() and page.read_text(encoding="utf-8") == text):
+            found.append(page.name)
     return found
 
 
 def main() -> None:
-    """Write all openings, or compare them."""
+    """Write the committed pages, or compare them."""
     sys.modules["openings"] = sys.modules["__main__"]  # one module, also for questions.py
     if "--check" in sys.argv:
         found = stale()
         print("\n".join(f"{name}: run python benchmarks/openings.py" for name in found))
         sys.exit(bool(found))
-    for page in sorted(HOME.glob("*.md")):
-        if page.name != "README.md":
-            write_opening(page)
+    for name in _COMMITTED:
+        write_pages(name)
 
 
 if __name__ == "__main__":

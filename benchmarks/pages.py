@@ -1,7 +1,7 @@
-"""Tables for the terminal, and the pages and JSON that keep them.
+"""Tables for the terminal, and the JSON that keeps them.
 
-A page is a Markdown file of sections; a script writes its own section again and leaves the
-others. Every section says when, where and how it was made.
+A file beside the scripts holds the tables of one page, in sections; a script writes its own section
+again and leaves the others. Every table says when, where and how it was made.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from crowds import OUT
-from openings import write_opening
+from openings import path_of, write_pages
 
 __all__ = ["Section", "Table", "number"]
 
@@ -37,11 +36,16 @@ class Table:
     rows: Sequence[Sequence[Any]]
     note: str = ""
 
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        table = "\n".join("| " + " | ".join(map(number, line)) + " |" for line in lines)
-        return f"### {self.title}\n\n{table}\n" + (f"\n{self.note}\n" if self.note else "")
+    def stored(self, section: str, made: dict[str, Any]) -> dict[str, Any]:
+        """Return it as it is kept: cells are texts, as people read them."""
+        return {
+            "section": section,
+            "title": self.title,
+            "made": made,
+            "columns": [str(column) for column in self.columns],
+            "note": self.note,
+            "rows": [[number(cell) for cell in row] for row in self.rows],
+        }
 
     def show(self) -> None:
         """Print it."""
@@ -63,7 +67,7 @@ class Section:
     """What one script measured."""
 
     name: str
-    page: str  # the file beside this one
+    page: str  # the file that keeps the tables
     tables: list[Table] = field(default_factory=list)
     source: str = field(default_factory=lambda: _source())  # when the measuring began
 
@@ -73,16 +77,30 @@ class Section:
         self.tables.append(table)
 
     def write(self) -> None:
-        """Write Markdown and JSON to `out/`, and this section of the page."""
-        run = _environment() | {"source": self.source, "changed": _source() != self.source}
-        text = f"## {self.name}\n\n{_header(run)}\n\n"
-        text += "\n".join(table.markdown() for table in self.tables)
-        OUT.mkdir(exist_ok=True)
-        (OUT / f"{self.name}.md").write_text(text, encoding="utf-8")
-        tables = [{**vars(table)} for table in self.tables]
-        data = json.dumps({"made": run, "tables": tables}, indent=1)
-        (OUT / f"{self.name}.json").write_text(data, encoding="utf-8")
-        _refresh(Path(__file__).parent / self.page, self.name, text)
+        """Write the tables of this section, the page made of them, and the headlines."""
+        made = _environment() | {"source": self.source, "changed": _source() != self.source}
+        tables = [one.stored(self.name, made) for one in self.tables]
+        path = path_of(self.page) or Path(sys.argv[0]).parent / f"{self.page}.json"
+        earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        sections = list(dict.fromkeys([*(one["section"] for one in earlier), self.name]))
+        kept = [one for one in earlier if one["section"] != self.name] + tables
+        kept.sort(key=lambda one: sections.index(one["section"]))
+        path.write_text(as_json(kept), encoding="utf-8")
+        write_pages(self.page)
+
+
+def as_json(tables: list[dict[str, Any]]) -> str:
+    """Return tables as JSON, with a line for each row."""
+
+    def dumped(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    parts = []
+    for table in tables:
+        head = [f'  "{key}": {dumped(value)}' for key, value in table.items() if key != "rows"]
+        rows = ",\n".join(f"   {dumped(row)}" for row in table["rows"])
+        parts.append(" {\n" + ",\n".join(head) + f',\n  "rows": [\n{rows}\n  ]\n }}')
+    return "[\n" + ",\n".join(parts) + "\n]\n"
 
 
 def number(value: Any) -> str:
@@ -104,24 +122,16 @@ def _words(given: list[str]) -> list[str]:
 
 
 def _environment() -> dict[str, Any]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    script = Path(sys.argv[0])
+    words = ["python benchmarks/run.py", script.parent.name, script.stem, *_words(sys.argv[1:])]
+    versions = {"python": platform.python_version(), **_versions()}
     return {
+        "command": " ".join(words),
         "date": datetime.now(UTC).date().isoformat(),
-        "command": " ".join([f"python benchmarks/{Path(sys.argv[0]).name}", *_words(sys.argv[1:])]),
-        "cores": os.cpu_count(),
-        "processor": _processor(),
-        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
-        "versions": {"python": platform.python_version(), **_versions()},
+        "machine": f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GiB",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
     }
-
-
-def _header(run: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
-    changed = "\n**The source changed while this was measured.**" if run["changed"] else ""
-    return (
-        f"Made by `{run['command']}` on {run['date']}, {run['cores']} cores "
-        f"({run['processor']}), {run['memory']}.\n{versions}; "
-        f"source {run['source']}.{changed}"
-    )
 
 
 def _source() -> str:
@@ -152,17 +162,3 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     name = re.search(r"model name\s*:\s*(.+)", summary)
     return name[1].strip() if name else platform.machine()
-
-
-def _refresh(page: Path, name: str, text: str) -> None:
-    """Put a section in its place on a page, or at its end."""
-    words = page.stem.replace("_", " ").capitalize()
-    title = f"# {words}\n\nWritten by the scripts in this folder; not by hand.\n"
-    whole = (page.read_text(encoding="utf-8") if page.exists() else "") or title
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    section = f"{begin}{text}{end}"
-    before, found, rest = whole.partition(begin)
-    rest = rest.partition(end)[2]
-    whole = before + section + rest if found else f"{whole}\n{section}"
-    page.write_text(whole, encoding="utf-8")
-    write_opening(page)

@@ -32,7 +32,7 @@ def count(n: int, of: int) -> str:
     return f"all {of}" if n == of else f"{n} of {of}"
 
 
-@question("METHODS.md", "Which method finds the right labels most often, on real data?")
+@question("methods", "Which method finds the right labels most often, on real data?")
 def methods(tables: Tables) -> Answer:
     rows = [row for row in tables["All methods"] if row["sets"] == "23"]
     best, vote = rows[0], pick(rows, method="majority")
@@ -64,7 +64,7 @@ def methods(tables: Tables) -> Answer:
     )
 
 
-@question("CALIBRATION.md", "When it says 90 %, is it right in 90 of 100?")
+@question("calibration", "When it says 90 %, is it right in 90 of 100?")
 def calibration(tables: Tables) -> Answer:
     title = tables.title("23 sets")
     rows = tables["23 sets"]
@@ -101,7 +101,7 @@ def calibration(tables: Tables) -> Answer:
     )
 
 
-@question("PERFORMANCE.md", "How fast is it beside crowd-kit and peerannot?")
+@question("performance", "How fast is it beside crowd-kit and peerannot?")
 def performance(tables: Tables) -> Answer:
     rows = tables["Time of a fit"]
     ratios = {
@@ -137,7 +137,7 @@ def performance(tables: Tables) -> Answer:
     )
 
 
-@question("SCALE.md", "Does it work beyond memory, on several machines, and while labels arrive?")
+@question("scale", "Does it work beyond memory, on several machines, and while labels arrive?")
 def scale(tables: Tables) -> Answer:
     disk = tables["Dawid–Skene, 5 rounds"]
     large = max(disk, key=lambda row: value(row["answers"]))
@@ -168,7 +168,7 @@ def scale(tables: Tables) -> Answer:
     )
 
 
-@question("DEFAULTS.md", "How long does a whole command take, from file to result?")
+@question("defaults", "How long does a whole command take, from file to result?")
 def defaults(tables: Tables) -> Answer:
     rows = [row for row in tables["Whole commands"] if row["at most"] != "–"]
     one = pick(rows, what="aggregate 1e4")
@@ -193,7 +193,7 @@ def defaults(tables: Tables) -> Answer:
     )
 
 
-@question("EXPORTS.md", "Can it read a large export of Label Studio?")
+@question("exports", "Can it read a large export of Label Studio?")
 def exports(tables: Tables) -> Answer:
     title = tables.title("A Label Studio export")
     ours, plain = tables["A Label Studio export"]
@@ -219,7 +219,7 @@ def exports(tables: Tables) -> Answer:
     )
 
 
-@question("IDENTIFICATION.md", "Does it find spammers and copies, and leave honest people alone?")
+@question("identification", "Does it find spammers and copies, and leave honest people alone?")
 def identification(tables: Tables) -> Answer:
     ordered = tables["Verdicts on ordered labels"]
     thirty = [row for row in ordered if row["labels each"] == "30"]
@@ -268,7 +268,7 @@ def identification(tables: Tables) -> Answer:
     )
 
 
-@question("CAMPS.md", "Does it see when annotators split into camps, and not invent camps?")
+@question("camps", "Does it see when annotators split into camps, and not invent camps?")
 def camps(tables: Tables) -> Answer:
     one = tables["Verdicts on crowds of one camp"]
     two = tables["Verdicts on crowds of two camps"]
@@ -316,7 +316,7 @@ def camps(tables: Tables) -> Answer:
     )
 
 
-@question("AGREEMENT.md", "Are the coefficients right, fast, and are their intervals honest?")
+@question("agreement", "Are the coefficients right, fast, and are their intervals honest?")
 def agreement(tables: Tables) -> Answer:
     large = tables["1,000,000 labels"]
     held = column(tables["Intervals"], "held")
@@ -365,7 +365,7 @@ def agreement(tables: Tables) -> Answer:
     )
 
 
-@question("ANSWERS.md", "Does it find the right spans, boxes, masks, texts and rankings?")
+@question("answers", "Does it find the right spans, boxes, masks, texts and rankings?")
 def answers(tables: Tables) -> Answer:
     spans, boxes, masks = (
         tables["Spans: ner_conll"],
@@ -412,7 +412,7 @@ def answers(tables: Tables) -> Answer:
     )
 
 
-@question("NEXT.md", "How many labels does choosing the next item and annotator save?")
+@question("next", "How many labels does choosing the next item and annotator save?")
 def next_labels(tables: Tables) -> Answer:
     rows = tables["Does joint need"]
     shares = {row["crowd"]: value(row["larger share"]) for row in rows}
@@ -443,9 +443,7 @@ def next_labels(tables: Tables) -> Answer:
     )
 
 
-@question(
-    "JUDGE.md", "May a model replace annotators, and what is the true rate behind its labels?"
-)
+@question("judge", "May a model replace annotators, and what is the true rate behind its labels?")
 def judge(tables: Tables) -> Answer:
     rows = tables["The alternative annotator test"]
     equal = sum(row["equal"] == "yes" for row in rows)
@@ -482,7 +480,7 @@ def judge(tables: Tables) -> Answer:
     )
 
 
-@question("LEARNING.md", "Does training on all annotations beat training on the majority label?")
+@question("learning", "Does training on all annotations beat training on the majority label?")
 def learning(tables: Tables) -> Answer:
     named = ("labelme", "music", "sentiment")
     sets = {name: tables[f"Learning on {name}"] for name in named}
@@ -542,7 +540,7 @@ def learning(tables: Tables) -> Answer:
     )
 
 
-@question("TENDENCY.md", "Can one predict what each annotator would say?")
+@question("tendency", "Can one predict what each annotator would say?")
 def tendency(tables: Tables) -> Answer:
     short = tables["In short"]
     lead = sum(row["lowest log loss"] == "auto" for row in short)
@@ -577,7 +575,7 @@ def tendency(tables: Tables) -> Answer:
     )
 
 
-@question("RECOVERING.md", "From one label per item, how would people have split?")
+@question("recovering", "From one label per item, how would people have split?")
 def recovering(tables: Tables) -> Answer:
     rows = tables["All sets together"]
     auto, single, oracle, again = (
@@ -616,7 +614,7 @@ def recovering(tables: Tables) -> Answer:
     )
 
 
-@question("META.md", "Can one learn a task from a few items with noisy annotators?")
+@question("meta", "Can one learn a task from a few items with noisy annotators?")
 def meta(tables: Tables) -> Answer:
     rows = tables["Network: clean; spammers: independent"]
     ours = next(row for row in rows if row["method"].endswith("*"))
@@ -664,9 +662,7 @@ def meta(tables: Tables) -> Answer:
     )
 
 
-@question(
-    "HARD_ITEMS.md", "Can it find items that nobody could label, and does removing them help?"
-)
+@question("hard_items", "Can it find items that nobody could label, and does removing them help?")
 def hard_items(tables: Tables) -> Answer:
     kinds = ("images", "gaussian")
     find = {kind: tables[f"Finding the ambiguous tenth: {kind}"] for kind in kinds}
@@ -706,7 +702,7 @@ def hard_items(tables: Tables) -> Answer:
     )
 
 
-@question("CROWDLAB.md", "Does it give cleanlab's multi-annotator scores?")
+@question("crowdlab", "Does it give cleanlab's multi-annotator scores?")
 def crowdlab(tables: Tables) -> Answer:
     rows = [row for row in tables["CROWDLAB"] if row["library"] == "dissensus"]
     apart = max(column(rows, "largest difference"))
@@ -743,7 +739,7 @@ def crowdlab(tables: Tables) -> Answer:
     )
 
 
-@question("ADAPTER.md", "Do scripts for crowd-kit run unchanged, with the same labels?")
+@question("adapter", "Do scripts for crowd-kit run unchanged, with the same labels?")
 def adapter(tables: Tables) -> Answer:
     rows = tables["The same script"]
     cells = [value(row[name]) for row in rows for name in row if name != "set"]
@@ -772,7 +768,7 @@ def adapter(tables: Tables) -> Answer:
 
 
 @question(
-    "RECOVERY.md", "Are known answers recovered: simulated truth, printed tables, other programs?"
+    "recovery", "Are known answers recovered: simulated truth, printed tables, other programs?"
 )
 def recovery(tables: Tables) -> Answer:
     printed = tables["Seed 0"]
@@ -816,7 +812,7 @@ def recovery(tables: Tables) -> Answer:
     )
 
 
-@question("TRAINING.md", "Does training scale with annotators, and survive being killed?")
+@question("training", "Does training scale with annotators, and survive being killed?")
 def training(tables: Tables) -> Answer:
     rows = tables["Step time"]
     ours = [row for row in rows if row["matrices"].startswith("rows")]
@@ -850,7 +846,7 @@ def training(tables: Tables) -> Answer:
     )
 
 
-@question("SITUATIONS.md", "Which method fits my situation?")
+@question("situations", "Which method fits my situation?")
 def situations(tables: Tables) -> Answer:
     rows = tables["Accuracy in percent"]
     names = [name for name in rows[0] if name != "method"]
@@ -880,7 +876,7 @@ def situations(tables: Tables) -> Answer:
     )
 
 
-@question("PEER_GRADING.md", "Do models of graders rank students' work better than the mean grade?")
+@question("peer_grading", "Do models of graders rank students' work better than the mean grade?")
 def peer_grading(tables: Tables) -> Answer:
     ranks, errors = tables["Rank correlation"], tables["Root mean square"]
     gain = {row["course"]: value(row["against mean"]) for row in ranks}
@@ -910,7 +906,7 @@ def peer_grading(tables: Tables) -> Answer:
     )
 
 
-@question("WORKBENCH.md", "Can reviewers rely on the workbench: its stop, its speed, its memory?")
+@question("workbench", "Can reviewers rely on the workbench: its stop, its speed, its memory?")
 def workbench(tables: Tables) -> Answer:
     stops = tables["A reviewer who knows the truth"]
     size, killed = tables["A million labels"], tables["Kills with -9"]

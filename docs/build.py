@@ -2,8 +2,9 @@
 
 python docs/build.py              needs the extra `docs`; a warning is an error
 
-Pages are gathered in docs/_build/pages, where benchmarks/ lies beside the other pages and links
-between the two folders are written again. The site is plain files, which any server can serve.
+Pages are gathered in docs/_build/pages: those of docs/, those that docs/generate.py makes, and
+benchmarks/ beside them, with links between the folders written again. The site is plain files,
+which any server can serve.
 """
 
 from __future__ import annotations
@@ -18,17 +19,21 @@ from sphinx.cmd.build import main as sphinx
 
 import method_pictures
 from dissensus import __version__
-from generate import PICTURE
+from generate import PICTURE, pages
 from site_links import broken
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from openings import site_pages
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+BENCHMARKS = ROOT / "benchmarks"
 PAGES = DOCS / "_build" / "pages"
 HTML = DOCS / "_build" / "html"
 # Pages from elsewhere: where they are, and where they are on the site.
 OTHERS = {ROOT / "CHANGELOG.md": "changes.md", ROOT / "CONTRIBUTING.md": "contributing.md"}
 FOLDERS = ("_build", "_static", "_templates", "__pycache__")
-LINK = re.compile(r"(\]\()([^)\s#:]+\.md)((?:#[^)\s]*)?\))")
+LINK = re.compile(r"(\]\()([^)\s#:]+\.(?:md|json))((?:#[^)\s]*)?\))")
 
 
 def on_site(path: Path) -> Path | None:
@@ -37,7 +42,9 @@ def on_site(path: Path) -> Path | None:
         return Path(OTHERS[path])
     if path.is_relative_to(DOCS):
         return path.relative_to(DOCS)
-    if path.is_relative_to(ROOT / "benchmarks"):
+    if path.is_relative_to(BENCHMARKS):
+        if path.suffix == ".json":  # tables: the page that is made of them
+            return Path("benchmarks", f"{path.stem.upper()}.md")
         return path.relative_to(ROOT)
     return None
 
@@ -89,12 +96,17 @@ def gather() -> None:
     """Copy the pages that have changed, and remove those that are gone."""
     sources = [p for p in DOCS.rglob("*") if p.suffix in (".md", ".png", ".svg", ".rst")]
     sources = [p for p in sources if p.relative_to(DOCS).parts[0] not in FOLDERS]
-    sources += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "benchmarks").rglob("*.svg"), *OTHERS]
+    sources += [BENCHMARKS / "README.md", *OTHERS]
     pictures = method_pictures.draw(PAGES)
+    contents = {path: path.read_bytes() for path in sources}
+    contents |= {DOCS / name: text.encode() for name, text in pages().items()}
+    measured = site_pages(PAGES / "benchmarks" / "images")
+    contents |= {
+        BENCHMARKS / f"{name.upper()}.md": text.encode() for name, text in measured.items()
+    }
     wanted = {}
-    for path in sources:
+    for path, content in contents.items():
         target = on_site(path)
-        content = path.read_bytes()
         if path.suffix == ".md":
             text = with_links(content.decode(), path)
             content = with_site_parts(text, target.as_posix(), pictures).encode()

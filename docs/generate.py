@@ -1,14 +1,20 @@
 """Write what the docs take from the code and from benchmarks/: methods, options, and the choice.
 
-python docs/generate.py           write the pages again
-python docs/generate.py --check   only say which are not as they should be
+python docs/generate.py           write methods.md, commands.md and choose.md again
+python docs/generate.py --check   only say which of these are not as they should be
+python docs/generate.py FOLDER    write every generated page into a folder
+
+Only these three are committed, without links to pages of methods, which are on the site alone. So
+are the tables of options and formats: a committed page has two marks where they go.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
@@ -136,7 +142,7 @@ def commands_page() -> str:
     return "\n".join([*lines, "", *tree]) + "\n"
 
 
-# Situations of benchmarks/situations.py: the heading of each, and what to know about it.
+# Situations of benchmarks/accuracy/situations.py: the heading of each, and what to know about it.
 SITUATIONS = {
     "five raters, 1–5": (
         "Five annotators on a scale from 1 to 5",
@@ -194,7 +200,7 @@ TOP = 4  # methods shown beside these
 
 def situations_section() -> str:
     """Return which method is best in which situation, and a section for each."""
-    page = tables("SITUATIONS.md")
+    page = tables("situations")
     table = page["Accuracy in percent, by situation"]
     steps = page["Distance to the truth in steps, on scales"]
     texts = {row[0]: row[1] for row in page["The situations"].rows}
@@ -218,7 +224,10 @@ def situations_section() -> str:
         for method in shown:
             far = [f"{distance[method]:.2f}"] if distance else []
             sections.append(f"| {' | '.join([linked(method), f'{right[method]:.1f} %', *far])} |")
-    lines += ["", "Right labels in percent. [How it was measured](../benchmarks/SITUATIONS.md)."]
+    lines += [
+        "",
+        "Right labels in percent. [How it was measured](../benchmarks/accuracy/situations.json).",
+    ]
     return "\n".join([BEGIN_SITUATIONS, *lines, *sections, END_SITUATIONS])
 
 
@@ -231,7 +240,7 @@ def linked(method: str) -> str:
 
 def real_section() -> str:
     """Return methods on real data with known truth."""
-    table = tables("METHODS.md")["All methods"]
+    table = tables("methods")["All methods"]
     right, loss = table.values("accuracy"), table.values("worst loss")
     every = max(table.values("sets").values())
     ranked = [m for m, n in table.values("sets").items() if n == every]
@@ -243,7 +252,7 @@ def real_section() -> str:
 
 def numbers_section() -> str:
     """Return methods for numbers by situation."""
-    page = tables("SITUATIONS.md")
+    page = tables("situations")
     table = page["Root mean squared error of numbers, by situation"]
     texts = page["The situations with numbers"].rows
     lines = [f"- **{name}**: {text}." for name, text in texts]
@@ -259,7 +268,7 @@ def numbers_section() -> str:
 
 def learning_section() -> str:
     """Return the best methods of learning, with floor and ceiling."""
-    page = tables("LEARNING.md")
+    page = tables("learning")
     sets = ("labelme", "music", "sentiment")
     values = {name: page[f"Learning on {name}"].values("accuracy") for name in sets}
     mean = {m: sum(values[name][m] for name in sets) / 3 for m in values[sets[0]]}
@@ -338,6 +347,12 @@ def usage_of(command: click.Command, called: str) -> list[str]:
     return lines
 
 
+def as_committed(text: str) -> str:
+    """Return a list without what only the site has: pages of methods and the navigation."""
+    text = re.sub(r"\[(`[^`]+`)\]\(methods/[^)]*\)", r"\1", text)
+    return re.sub(r"\n+```{toctree}\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def with_parts(path: Path, *parts: str) -> str:
     """Return a page in which generated parts, each between its marks, are replaced."""
     text = path.read_text(encoding="utf-8")
@@ -348,41 +363,66 @@ def with_parts(path: Path, *parts: str) -> str:
     return text
 
 
-def pages() -> dict[Path, str]:
-    """Return every generated page as it should be; without torch, not those of its methods."""
-    out = {DOCS / "methods.md": methods_page(), DOCS / "commands.md": commands_page()}
-    out |= {DOCS / where(entry): method_page(entry) for entry in catalogue()}
+def lists() -> dict[str, str]:
+    """Return the pages from which readers choose, as they are on the site."""
+    parts = situations_section(), real_section(), numbers_section(), learning_section()
+    return {
+        "methods.md": methods_page(),
+        "commands.md": commands_page(),
+        "choose.md": with_parts(DOCS / "choose.md", *parts),
+    }
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page by its path in docs/; without torch, not those of its methods."""
+    out = lists()
+    out |= {where(entry): method_page(entry) for entry in catalogue()}
     for verb in VERBS:
         path = DOCS / "commands" / f"{verb}.md"
         if path.exists():
-            out[path] = with_parts(path, options_of(verb))
-    out[DOCS / "formats.md"] = with_parts(DOCS / "formats.md", formats_table(), kinds_table())
-    path = DOCS / "commands" / "identify.md"
-    out[path] = with_parts(path, options_of("identify"), scores_table())
-    parts = situations_section(), real_section(), numbers_section(), learning_section()
-    out[DOCS / "choose.md"] = with_parts(DOCS / "choose.md", *parts)
+            parts = (
+                (options_of(verb), scores_table()) if verb == "identify" else (options_of(verb),)
+            )
+            out[f"commands/{verb}.md"] = with_parts(path, *parts)
+    out["formats.md"] = with_parts(DOCS / "formats.md", formats_table(), kinds_table())
     return out
 
 
+def committed() -> dict[str, str]:
+    """Return the pages that are generated and committed."""
+    return {name: as_committed(text) for name, text in lists().items()}
+
+
+def write(texts: Mapping[str, str], folder: Path) -> list[str]:
+    """Write pages into a folder, and return those that were not the same before."""
+    stale = stale_pages(texts, folder)
+    for name in stale:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[name], encoding="utf-8")
+    return stale
+
+
+def stale_pages(texts: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the pages of a folder that are missing or have another text."""
+    paths = {name: folder / name for name in texts}
+    return [n for n, p in paths.items() if not p.exists() or p.read_text("utf-8") != texts[n]]
+
+
 def main() -> int:
-    """Write the pages, or with `--check` list those that would change."""
-    check = "--check" in sys.argv[1:]
-    wanted = pages()
-    stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
-    known = {DOCS / where(entry) for entry in outlines()}
-    stale += [p for p in (DOCS / "methods").rglob("*.md") if p not in known]
-    for path in stale:
-        print(
-            f"{path.relative_to(DOCS.parent)} {'is out of date: make docs' if check else 'written'}"
-        )
-        if check:
-            continue
-        if path in wanted:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(wanted[path], encoding="utf-8")
-        else:
-            path.unlink()
-    return int(check and bool(stale))
+    """Write the committed pages or all of them, or list those that would change."""
+    parser = argparse.ArgumentParser(description="Write the pages that are generated.")
+    parser.add_argument("folder", nargs="?", type=Path, help="where every page goes")
+    parser.add_argument("--check", action="store_true", help="only list what is out of date")
+    arguments = parser.parse_args()
+    if arguments.check:
+        stale = stale_pages(committed(), DOCS)
+        print("".join(f"docs/{name} is out of date: make docs\n" for name in stale), end="")
+        return int(bool(stale))
+    texts = pages() if arguments.folder else committed()
+    for name in write(texts, arguments.folder or DOCS):
+        print(f"{name} written")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The tables of the pages in benchmarks/, for pages and pictures that are made of them."""
+"""The tables of benchmarks/, for pages and pictures that are made of them."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -39,12 +40,6 @@ def number(text: str) -> float | None:
 @cache
 def tables(page: str) -> dict[str, Measured]:
     """Return the tables of a page by their titles."""
-    text = (BENCHMARKS / page).read_text(encoding="utf-8")
-    found = {}
-    for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
-        title = part.partition("\n")[0].strip()
-        lines = [line for line in part.splitlines() if line.startswith("|")]
-        cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-        if len(cells) > 2:
-            found[title] = Measured(title, cells[0], [row for row in cells[2:] if row])
-    return found
+    (path,) = BENCHMARKS.glob(f"*/{page}.json")
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    return {one["title"]: Measured(one["title"], one["columns"], one["rows"]) for one in stored}

@@ -95,7 +95,7 @@ def of_classes(entry: Entry) -> Drawn | None:
     """Return accuracy by situation, beside the majority vote."""
     if entry.name == "judge-pool":
         return of_judge_pool()
-    table = tables("SITUATIONS.md")["Accuracy in percent, by situation"]
+    table = tables("situations")["Accuracy in percent, by situation"]
     if entry.name not in {row[0] for row in table.rows}:
         return None
     names = table.columns[1:]
@@ -125,7 +125,7 @@ def of_classes(entry: Entry) -> Drawn | None:
 
 def of_judge_pool() -> Drawn:
     """Return people, models and both, by set."""
-    table = tables("JUDGE.md")["The pool against held-out people"]
+    table = tables("judge")["The pool against held-out people"]
     figure = Figure(figsize=(6.4, 0.8 + 0.24 * len(table.rows)))
     axes = figure.subplots()
     y = np.arange(len(table.rows))[::-1]
@@ -144,7 +144,7 @@ def of_judge_pool() -> Drawn:
 
 def of_numbers(entry: Entry) -> Drawn | None:
     """Return errors by situation."""
-    table = tables("SITUATIONS.md")["Root mean squared error of numbers, by situation"]
+    table = tables("situations")["Root mean squared error of numbers, by situation"]
     names = [row[0] for row in table.rows]
     figure = Figure(figsize=(6.4, 0.7 + 0.24 * len(names)))
     for at, situation in enumerate(table.columns[1:]):
@@ -187,7 +187,7 @@ def of_answers(entry: Entry) -> Drawn | None:
     """Return the table of the kind of answers that a method is for."""
     method = "rover" if entry.name == "auto" else entry.name
     for title, column, low in ANSWERS:
-        values = by_method(tables("ANSWERS.md")[title], column)
+        values = by_method(tables("answers")[title], column)
         figure = ranking(
             values, method, f"{column}, {'lower' if low else 'higher'} is better", low=low
         )
@@ -226,7 +226,7 @@ def of_rankings(entry: Entry) -> Drawn | None:
 
 def of_learning(entry: Entry) -> Drawn | None:
     """Return the mean accuracy on three sets."""
-    page = tables("LEARNING.md")
+    page = tables("learning")
     sets = [
         page[f"Learning on {name}"].values("accuracy") for name in ("labelme", "music", "sentiment")
     ]
@@ -243,7 +243,7 @@ def of_learning(entry: Entry) -> Drawn | None:
 def of_tendency(entry: Entry) -> Drawn | None:
     """Return the log loss of predicted annotators."""
     if entry.name == "query":
-        values = tables("TENDENCY.md")["Images of nine patches"].values("accuracy")
+        values = tables("tendency")["Images of nine patches"].values("accuracy")
         figure = ranking(values, "query", "right labels of each annotator, simulated images")
         return figure and (
             figure,
@@ -251,7 +251,7 @@ def of_tendency(entry: Entry) -> Drawn | None:
             "simulated image. "
             "[All figures](../../benchmarks/TENDENCY.md).",
         )
-    values = tables("TENDENCY.md")["lewidi_hs_brexit"].values("log loss")
+    values = tables("tendency")["lewidi_hs_brexit"].values("log loss")
     if entry.name == "crowd":
         values = {f"crowd[{n}]" if n in CROWD else n: value for n, value in values.items()}
     figure = ranking(
@@ -267,7 +267,7 @@ def of_tendency(entry: Entry) -> Drawn | None:
 
 def of_recovery(entry: Entry) -> Drawn | None:
     """Return the distance to the annotators' shares."""
-    page = tables("RECOVERING.md")
+    page = tables("recovering")
     column, text = "USQ", "unbiased squared distance to the shares of annotators, lower is better"
     for title in ("All sets together", "SeedBERT on hs_brexit"):
         figure = ranking(page[title].values(column), entry.name, text, low=True)
@@ -283,7 +283,7 @@ def of_recovery(entry: Entry) -> Drawn | None:
 
 def of_small_tasks(entry: Entry) -> Drawn | None:
     """Return the accuracy on few-shot tasks."""
-    page = tables("META.md")
+    page = tables("meta")
     for title in ("Network: clean; spammers: independent", "Other ways to learn a small task"):
         values = page[title].values("mean")
         figure = ranking(values, entry.name, "share of right labels of queries")
@@ -308,7 +308,7 @@ def of_policies(entry: Entry) -> Drawn | None:
     """Return accuracy against labels per item."""
     figure = Figure(figsize=(6.6, 2.5))
     for at, crowd in enumerate(("hammer-spammer", "glad", "rte")):
-        table = tables("NEXT.md")[f"{crowd}: accuracy in % after so many labels per item"]
+        table = tables("next")[f"{crowd}: accuracy in % after so many labels per item"]
         axes = figure.add_subplot(1, 3, at + 1)
         for row in table.rows:
             mine = row[0] == entry.name

@@ -23,7 +23,7 @@ def auc(value, good):
 
 def verdict_crowds():
     """Return the module that draws the crowds of the benchmark."""
-    path = Path(__file__).parents[1] / "benchmarks" / "verdict_crowds.py"
+    path = Path(__file__).parents[1] / "benchmarks" / "trust" / "verdict_crowds.py"
     spec = spec_from_file_location("verdict_crowds", path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

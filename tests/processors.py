@@ -22,7 +22,7 @@ CORES = {  # what OpenBLAS's code for a core needs
     "Haswell": "AVX2",
     "SkylakeX": "AVX512_SKX",
 }
-_FILES = sorted(Path(__file__).parent.glob("test_*.py"))
+_FILES = sorted(Path(__file__).parent.rglob("test_*.py"))
 TESTS = [str(one) for one in _FILES if "mark.numeric" in one.read_text(encoding="utf-8")]
 CORE, OFF = "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"
 

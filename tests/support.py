@@ -77,7 +77,7 @@ def benchmark(name: str) -> ModuleType:
     """Return a module of the benchmarks that needs no other one."""
     if name in sys.modules:
         return sys.modules[name]
-    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+    path = next((Path(__file__).parents[1] / "benchmarks").rglob(f"{name}.py"))
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dissensus import __version__
-from tests.core import PATHS
-from tests.support import SHARED, SHIPPED
+
+from .core import PATHS
+from .support import SHARED, SHIPPED
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -149,7 +150,7 @@ def test_workflows_test_every_version_that_the_package_names():
     assert matrix["linux"]["strategy"]["matrix"]["python"] == named
 
 
-def test_every_page_of_benchmarks_opens_with_the_answer_of_its_tables():
+def test_pages_of_benchmarks_are_as_their_tables_are():
     done = subprocess.run(
         [sys.executable, "benchmarks/openings.py", "--check"],
         cwd=ROOT,

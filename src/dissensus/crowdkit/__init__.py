@@ -14,7 +14,7 @@ GoldMajorityVote fail with current scikit-learn; its Dawid-Skene counts the prio
 answer in its bound; its KOS fails where the votes of a task cancel out; its HRRASA compares words
 with letters; its Bradley-Terry stops at the second iteration, and the noisy one has a wrong
 gradient. And by choice: in KOS, who answers a task twice is heard once; models stop by our rule.
-`benchmarks/ADAPTER.md` has the differences, and which of crowd-kit's tests pass.
+`benchmarks/accuracy/adapter.json` has the differences, and which of crowd-kit's tests pass.
 """
 
 from __future__ import annotations

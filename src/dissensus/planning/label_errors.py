@@ -20,7 +20,8 @@ calibrated by them, whatever the order of the checks was, as long as it followed
 
 Every check also teaches the model, so what early checks show about its labels holds less and less:
 a drifts as a random walk, whose variance grows by drift² while all items are checked. The spreads
-were chosen on the same sets; benchmarks/WORKBENCH.md has the figures with each set left out.
+were chosen on the same sets; benchmarks/trust/workbench.json has the figures with each set left
+out.
 
 A reviewer is right, so checking a label removes its doubt; the items that remove most expected
 errors per second come first. Every so often an item is drawn at random instead: how many of the

@@ -245,7 +245,7 @@ class Auto(RecoveryMethod):
 
     Nothing here makes members differ as people do. The result is a well-calibrated probability of
     the majority, a little flatter. On six sets that was as close to people as an oracle that learns
-    from all annotations, and still far from people asked again (benchmarks/RECOVERING.md).
+    from all annotations, and still far from people asked again (benchmarks/deep/recovering.json).
 
         p(x) = softmax(log Σ_m weight[m] p_m(x) / temperature / slope(vote_count)**flatten)
 

@@ -1,0 +1,182 @@
+"""One meaning per option: the same type and the same help in every command."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import pytest
+
+from dissensus.cli import VERBS, cli
+from dissensus.cli import verb as options
+
+ROOT = Path(__file__).parents[2]
+
+
+def commands():
+    """Yield every command with its name, also those of groups."""
+    for verb in VERBS:
+        command = cli.get_command(click.Context(cli), verb)
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        for name, one in below.items():
+            yield f"{verb} {name}".strip(), one
+
+
+def shown_options():
+    """Return the options by flag: those that help shows, with the commands that have them."""
+    found = defaultdict(list)
+    for name, command in commands():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not parameter.hidden:
+                for flag in (*parameter.opts, *parameter.secondary_opts):
+                    if flag.startswith("--"):
+                        found[flag].append((name, parameter))
+    return found
+
+
+OPTIONS = shown_options()
+
+
+@pytest.mark.parametrize("flag", OPTIONS)
+def test_an_option_has_one_type_and_one_help(flag):
+    first_name, first = OPTIONS[flag][0]
+    for name, option in OPTIONS[flag]:
+        where = f"{flag} of {name} and {first_name}"
+        assert option.help == first.help, where
+        assert option.type.to_info_dict() == first.type.to_info_dict(), where
+        assert option.is_flag == first.is_flag, where
+
+
+@pytest.mark.parametrize("flag", OPTIONS)
+def test_help_is_a_short_sentence(flag):
+    text = OPTIONS[flag][0][1].help
+    assert text[0].isupper()
+    assert text[-1] in ".…"
+    assert len(text) <= 90
+
+
+def test_every_option_of_the_table_is_used():
+    used = {parameter.name for _, command in commands() for parameter in command.params}
+    used |= {flag.lstrip("-").replace("-", "_") for flag in OPTIONS}
+    assert set(options.DECLARED) - used == set()
+
+
+def test_every_command_takes_its_options_from_the_table():
+    for name, command in commands():
+        for parameter in command.params:
+            ours = isinstance(parameter, (options.Option, click.Argument))
+            assert ours or parameter.hidden, f"{parameter.name} of {name}"
+
+
+@pytest.mark.parametrize(
+    ("flag", "verbs"),
+    {
+        "--scale": [
+            "aggregate",
+            "agree",
+            "check",
+            "compare",
+            "evaluate",
+            "identify",
+            "next",
+            "report",
+        ],
+        "--confidence": ["agree"],
+        "--truth": ["compare", "evaluate", "next", "report"],
+        "--gold": ["aggregate", "check", "compare", "convert", "identify", "report"],
+        "--annotators": ["judge", "report", "tendency evaluate", "tendency fit"],
+        "--among": ["next", "tendency map", "tendency predict"],
+        "--n-annotators": ["meta fit", "simulate"],
+        "--by": ["judge", "report"],
+        "--budget": ["meta adapt", "next"],
+        "--target": ["next"],
+        "--repeats": ["agree", "compare", "evaluate", "recover evaluate"],
+        "--labels": ["train"],
+        "--load": ["meta adapt", "recover evaluate", "tendency evaluate"],
+    }.items(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_option_is_where_its_meaning_is(flag, verbs):
+    have = sorted(name for name, _ in OPTIONS[flag])
+    assert [verb for verb in verbs if verb not in have] == []
+    if flag in ("--annotators", "--among", "--n-annotators", "--by", "--labels", "--load"):
+        assert have == verbs
+
+
+# What peerannot's commands take; see PEERS.md.
+PEERANNOT = {
+    "aggregate": "-s --strategy --hard --metadata_path --answers-file --path-remove",
+    "aggregate-deep": "-K --n-classes -o --output-name -s --model --answers --img-size "
+    "--pretrained --n-epochs --lr --momentum --decay --scheduler -m --milestones --n-params "
+    "--lr-decay --num-workers --batch-size -optim --optimizer --data-augmentation --path-remove "
+    "--metadata_path --freeze --seed",
+    "train": "-o -K --labels --optimizer --model --metadata_path --img-size --data-augmentation "
+    "--path-remove --pretrained --n-epochs --lr --momentum --decay --scheduler --milestones "
+    "--n-params --lr-decay --num-workers --batch-size --freeze --seed",
+    "identify": "-s --method -K --labels --hard-labels --use-pleiss --model --n-epochs --alpha "
+    "--topk --n-params --lr --pretrained --momentum --metadata_path --decay --img-size "
+    "--maxiter-dawid-skene -optim --data-augmentation --freeze --matrix-file --seed",
+    "simulate": "--n-worker --n-task -K --folder -s --matrix-file -r --ratio --ratio-diff --random "
+    "-wl --workerload -fb --feedback --imbalance-votes --seed --verbose",
+    "install": "--no-task --answers-format --answers --metadata --label-names --files-path "
+    "--train-path --test-ground-truth-format --test-ground-truth --test-path --val-path",
+}
+# Our own former spellings.
+FORMER = {
+    "aggregate": "--labels --metadata-path",
+    "agree": "--level --by --resamples",
+    "check": "--labels",
+    "compare": "--seeds",
+    "evaluate": "--labels --ordered --resamples",
+    "identify": "--strategy --most --no-models",
+    "meta adapt": "--model --ask",
+    "meta fit": "--adapter --annotators --per-item --teach --turns",
+    "next": "--policy --least --annotators --gold",
+    "recover evaluate": "--model --keep --ordered",
+    "report": "--labels --texts",
+    "simulate": "--format",
+    "tendency evaluate": "--model --metadata",
+    "tendency fit": "--metadata",
+    "tendency map": "--items --most --annotators --answers",
+    "tendency predict": "--annotators",
+    "watch": "--interval",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"), [*PEERANNOT.items(), *FORMER.items()], ids=lambda value: value.split()[0]
+)
+def test_other_spellings_are_taken(name, flags):
+    command = dict(commands())[name]
+    context = click.Context(command)
+    parser = command.make_parser(context)
+    taken = {*parser._short_opt, *parser._long_opt}
+    assert set(flags.split()) - taken == set()
+
+
+def test_a_default_that_is_computed_is_none_until_then():
+    for name, command in commands():
+        values = command.make_context(name, ["x", "y"], resilient_parsing=True).params
+        for parameter in command.params:
+            if isinstance(getattr(parameter, "show_default", None), str):
+                assert not values[parameter.name], f"{parameter.name} of {name}"
+                assert parameter.multiple or values[parameter.name] is None
+
+
+def test_numeric_is_another_word_for_interval():
+    option = OPTIONS["--scale"][0][1]
+    assert option.type.convert("numeric", option, None) == "interval"
+    with pytest.raises(click.BadParameter):
+        option.type.convert("other", option, None)
+
+
+def test_pages_use_no_former_spelling():
+    former = {
+        (name.split()[0], flag)
+        for name, flags in FORMER.items()
+        for flag in flags.split()
+        if flag not in OPTIONS
+    }
+    for verb, flag in former:
+        text = (ROOT / "docs" / "commands" / f"{verb}.md").read_text("utf-8")
+        assert not re.search(rf"{flag}(?![\w-])", text), f"{flag} in {verb}.md"
