@@ -60,16 +60,12 @@ _EXTRAS |= dict.fromkeys(
 )
 
 
-class SpelledError(Exception):
-    """An error of input, as the command line says it."""
-
-
 class Group(click.Group):
     """A group of verbs."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a verb; an error names its flags."""
-        from ..errors import DissensusError
+        from ..errors import DissensusError, Message
 
         try:
             return super().invoke(ctx)
@@ -78,7 +74,7 @@ class Group(click.Group):
             if verb is not None and not isinstance(verb, click.Group):
                 from ..pages.terminal import flags_of
 
-                raise SpelledError(problem.message.text(flags_of(verb))) from problem
+                problem.message = Message(problem.message.text(flags_of(verb)))
             raise
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -157,7 +153,7 @@ def main(arguments: list[str] | None = None) -> Any:
         with progress_bar(verb) if reports else nullcontext():
             cli.main(arguments, prog_name="dissensus", standalone_mode=False)
         sys.stdout.flush()
-    except (SpelledError, DissensusError) as problem:
+    except DissensusError as problem:
         _end(str(problem), 2)
     except click.UsageError as problem:
         path = problem.ctx.command_path if problem.ctx else "dissensus"
