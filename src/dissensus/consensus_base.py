@@ -98,15 +98,15 @@ class ConsensusMethod(Settings, ABC):
         if answers.n_annotators == 1:
             notes = (*notes, "There is one annotator: the consensus is what they answered.")
         return Consensus(
-            registries[answers.kind].describe(self),
-            answers,
-            items,
-            people | dict(annotators),
-            inner,
-            params or {},
-            trace,
-            converged,
-            notes,
+            method=registries[answers.kind].describe(self),
+            answers=answers,
+            items=items,
+            annotators=people | dict(annotators),
+            inner=inner,
+            params=params or {},
+            trace=trace,
+            converged=converged,
+            notes=notes,
         )
 
 

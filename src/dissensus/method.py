@@ -158,7 +158,16 @@ class Aggregator(Settings, ABC):
         parts = annotations.parts(engine.cut(annotations), codes)
         first = None if start is None else _start_posterior(start, annotations)
         progress = progress or no_progress
-        fit = FitContext(annotations, parts, codes, engine, seed, first, progress, features)
+        fit = FitContext(
+            annotations,
+            parts,
+            codes,
+            engine,
+            seed=seed,
+            start=first,
+            progress=progress,
+            features=features,
+        )
         result = self.infer(fit)
         if codes is not None:
             result = replace(result, identifiable=identifiable_items(annotations, codes >= 0))
@@ -289,18 +298,18 @@ class Aggregator(Settings, ABC):
         with np.errstate(invalid="ignore"):  # NaN without labels
             agreement = given / fit.annotations.labels_per_annotator
         return Aggregation(
-            self.spec,
-            fit.annotations,
-            label,
-            posterior,
-            self.quality(params, agreement),
-            agreement,
-            params,
-            trace,
-            converged,
-            self.interval(params, 0.95),
-            notes,
-            self.temperature(fit.annotations.labels_per_item),
+            method=self.spec,
+            annotations=fit.annotations,
+            label=label,
+            posterior=posterior,
+            quality=self.quality(params, agreement),
+            agreement=agreement,
+            params=params,
+            trace=trace,
+            converged=converged,
+            interval=self.interval(params, 0.95),
+            notes=notes,
+            temperature=self.temperature(fit.annotations.labels_per_item),
         )
 
 
@@ -333,10 +342,11 @@ def check_size(
     remedy = f"{fitting[0]} would do" if fitting else "no method would do with less"
     texts = [name for name in annotations.classes.tolist() if name.count(" ") >= _WORDS]
     if 2 * n_classes > len(annotations) and 2 * len(texts) > n_classes:
-        remedy = "--kind text finds a consensus of texts"
         raise MethodError(
             f"{n_classes} different labels of {len(annotations)}, most of more than {_WORDS} "
-            f"words: is every answer a class of its own? {remedy}"
+            "words: every answer seems to be a class of its own",
+            remedy="finds a consensus of texts",
+            kind="text",
         )
     raise MethodError(
         f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
