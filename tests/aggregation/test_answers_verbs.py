@@ -226,7 +226,7 @@ def test_assigned_supplies_empty_answers(tmp_path):
     (tmp_path / "m.csv").write_text("item,annotator,start,end\na,x,0,2\n")
     (tmp_path / "who.csv").write_text("item,annotator\na,x\na,y\nb,x\n")
     done = examine_any(tmp_path / "m.csv")
-    assert any("--assigned" in note for note in done.notes)
+    assert any("assigned='FILE'" in note for note in done.notes)
     answers = ds.read(tmp_path / "m.csv", assigned=tmp_path / "who.csv")
     assert [len(row["spans"]) for row in answers.to_rows()] == [1, 0, 0]
 

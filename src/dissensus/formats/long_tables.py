@@ -1,10 +1,8 @@
-"""Long tables of labels, one row for each, as annotations; with or without a header.
+"""Long tables, also without a header: item, annotator, label; or annotator, item, label, gold.
 
-Codes are made of the columns of items, annotators and labels; rows that lack one of them are an
-error, or left out and counted. A table has no header if its first line looks like those below: then
-the columns are item, annotator, label, as crowd-truth sets are published, or annotator, item,
-label, gold, as the active crowd toolkit has them. What is assumed about columns is in a note;
-`columns` of `read` overrides it.
+The first is how crowd-truth sets are published, the second is the active crowd toolkit's. A
+table has no header if its first line looks like those below. What is assumed about columns is in
+a note; `--columns item=2,annotator=1,label=3` overrides it.
 """
 
 from __future__ import annotations
