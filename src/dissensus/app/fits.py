@@ -10,10 +10,12 @@ until the next fit knows the decision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
 from ..formats import Reading
 from ..planning import Review, plan_review, random_order
-from ..planning.label_errors import Checked
+from ..planning.label_errors import Checked, LabelErrors
 from ..reporting.report import Report, report_labels
 from .decisions import OPEN, Changes, Decisions
 
@@ -261,6 +263,45 @@ class Present:
         new = (labels == label) - stated if has_label else np.zeros(len(labels))
         np.add.at(self.accuracy, people, (new - was) / size)
         self.touched[people] |= has_label
+
+
+class Progress(NamedTuple):
+    """How far the review is.
+
+    Attributes
+    ----------
+    decided
+        Number of items that are decided.
+    wrong
+        The expected share of wrong labels among all items that can be judged, with its 90 %
+        interval; NaN without any.
+    n_identifiable
+        How many items that are, `None` where it can be judged of all.
+    errors
+        How many labels are wrong among those nobody checked.
+    n_drawn
+        Number of checked items that were drawn at random.
+    n_needed, seconds
+        How many more to check, as far as can be expected, and how long that takes; 0 seconds where
+        the time is not known yet.
+    target, stop
+        The share of right labels to reach, and whether it is reached.
+    """
+
+    decided: int
+    wrong: tuple[float, float, float]
+    errors: LabelErrors
+    n_drawn: int
+    n_needed: int
+    seconds: float
+    target: float
+    stop: bool
+    n_identifiable: int | None = None
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether it can be judged how many labels are wrong."""
+        return not math.isnan(self.wrong[0])
 
 
 def changes_in_words(old: Fit, new: Fit) -> str:

@@ -26,12 +26,12 @@ from ..formats import Reading
 from ..pages.terminal import words_of
 from ..pages.wording import amount
 from ..planning import DRAWN_EVERY, Review, errors_left
-from ..planning.label_errors import Checked, LabelErrors
+from ..planning.label_errors import Checked
 from ..registry import aggregators
 from .browse import as_named
 from .decisions import DECIDED, DISPUTED, Changes, Decisions, Effect, as_meant, effect, fingerprint
 from .exports import Command
-from .fits import Fit, Present, changes_in_words, fit
+from .fits import Fit, Present, Progress, changes_in_words, fit
 from .journal import USED, VERDICTS, Entry, Journal, RequestError
 
 _QUIET, _LONGEST = 1.0, 10.0  # seconds without a decision before a fit, and at most
@@ -53,45 +53,6 @@ class Assignment(NamedTuple):
 
     item: str
     drawn: bool = False
-
-
-class Progress(NamedTuple):
-    """How far the review is.
-
-    Attributes
-    ----------
-    decided
-        Number of items that are decided.
-    wrong
-        The expected share of wrong labels among all items that can be judged, with its 90 %
-        interval; NaN without any.
-    n_identifiable
-        How many items that are, `None` where it can be judged of all.
-    errors
-        How many labels are wrong among those nobody checked.
-    n_drawn
-        Number of checked items that were drawn at random.
-    n_needed, seconds
-        How many more to check, as far as can be expected, and how long that takes; 0 seconds where
-        the time is not known yet.
-    target, stop
-        The share of right labels to reach, and whether it is reached.
-    """
-
-    decided: int
-    wrong: tuple[float, float, float]
-    errors: LabelErrors
-    n_drawn: int
-    n_needed: int
-    seconds: float
-    target: float
-    stop: bool
-    n_identifiable: int | None = None
-
-    @property
-    def identifiable(self) -> bool:
-        """Whether it can be judged how many labels are wrong."""
-        return not math.isnan(self.wrong[0])
 
 
 class Workbench:

@@ -138,8 +138,8 @@ def aggregate(
         strategy = _strategy_in_folder(annotations, strategy)
     into = Destination(output, to, save, as_json)
     if annotations.numeric:
-        known: Any = {"gold": gold_labels, "authors": author_of, "seed": seed}
-        into.write_numbers(_estimate(paths[0], annotations, strategy, **known))
+        settings = {"gold": gold_labels, "authors": author_of, "seed": seed}
+        into.write_numbers(_estimate(paths[0], annotations, strategy, **settings))
         return
     gold_labels, strategy = gold_labels or dict(data.gold) or None, strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
