@@ -247,14 +247,15 @@ class Marks(Ragged):
 
     def distance(self, first: Integers, second: Integers) -> Floats:
         """Return 1 - 2 Σ m / (n1 + n2), with m on the best match of marks with the same label."""
-        matched = self._matched(first, second, lambda similarity: similarity)
-        n_marks = self.sizes[first] + self.sizes[second]
-        return np.clip(1 - 2 * matched / np.maximum(n_marks, 1), 0.0, 1.0) * (n_marks > 0)
+        return np.clip(1 - self._matched(first, second, lambda similarity: similarity), 0.0, 1.0)
 
     def _matched(
         self, first: Integers, second: Integers, weigh: Callable[[Floats], Floats]
     ) -> Floats:
-        """Return the summed weight of the best one-to-one match of pairs of answers."""
+        """Return 2 Σ w / (n1 + n2), with the weights w of similarities on the best match.
+
+        Two answers without marks are the same: 1.
+        """
         matched = np.zeros(len(first))
         corners, item = self.corners(self.place), self.item.astype(np.int64)
         for batch in batches(self.sizes[first] * self.sizes[second]):
@@ -265,7 +266,8 @@ class Marks(Ragged):
             matched[batch] = best_match(
                 pair[near], left[near], right[near], value=weight[near], n_pairs=len(first[batch])
             )
-        return matched
+        n_marks = self.sizes[first] + self.sizes[second]
+        return np.where(n_marks > 0, 2 * matched / np.maximum(n_marks, 1), 1.0)
 
     def mark_pairs(self, first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
         """Return every pair of marks of pairs of answers: the pair of answers, and both marks."""
@@ -278,11 +280,7 @@ class Marks(Ragged):
 
     def f1(self, first: Integers, second: Integers, least: float) -> Floats:
         """Return the F1 of pairs of answers: marks match if they are at least this similar."""
-        matched = self._matched(
-            first, second, lambda similarity: (similarity >= least).astype(float)
-        )
-        n_marks = self.sizes[first] + self.sizes[second]
-        return np.where(n_marks > 0, 2 * matched / np.maximum(n_marks, 1), 1.0)
+        return self._matched(first, second, lambda value: (value >= least).astype(float))
 
     def similar_pairs(
         self, corners: Floats, item: Integers, annotator: Integers, least: float
