@@ -30,7 +30,8 @@ _PASSING = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|November \d+, \d{4}"), "DATE"),
 )
 _COSTS = {"seconds", "MiB", "s", "ms", "MB"}
-_PROGRESS = re.compile(r"^[\w ]+: \d+ s$")
+_PROGRESS = re.compile(r"^[\w ]+: (\d+ s|\d+ of \d+.*)$")
+_BORDERS = re.compile("([━─])[━─]+")  # as wide as what a table holds
 _PASSING_KEYS = {"seconds", "memory", "mib", "version", "megabytes", "peak_mib", "fit_seconds"}
 _LEFT_ALONE = {".pt", ".safetensors", ".part", ".png", ".zip", ".lock"}
 
@@ -110,7 +111,7 @@ def _without_costs(lines: list[str]) -> list[str]:
             hidden = {n for n, cell in enumerate(cells) if cell.strip() in _COSTS} or hidden
         if "│" in line:
             line = "".join("COST" if n in hidden else cell for n, cell in enumerate(cells))
-        plain.append(line)
+        plain.append(_BORDERS.sub(r"\1", re.sub("  +", " ", line)) if hidden else line)
     return plain
 
 
