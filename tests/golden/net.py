@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import shutil
 import warnings
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ..support import run
 from .cases import Case
@@ -43,7 +45,8 @@ def outcome(case: Case, inputs: Path, folder: Path) -> dict[str, Any]:
     for command in case.commands[:-1]:
         run(*command, cwd=work)
     before = {path: path.stat().st_mtime_ns for path in _files(work)}
-    with warnings.catch_warnings():
+    silent = {"DISSENSUS_PROGRESS": "0"}  # a slow machine would print more
+    with warnings.catch_warnings(), mock.patch.dict(os.environ, silent):
         warnings.simplefilter("error")
         done = run(*case.commands[-1], cwd=work)
     plain = {
@@ -111,7 +114,8 @@ def _without_costs(lines: list[str]) -> list[str]:
             hidden = {n for n, cell in enumerate(cells) if cell.strip() in _COSTS} or hidden
         if "│" in line:
             line = "".join("COST" if n in hidden else cell for n, cell in enumerate(cells))
-        plain.append(_BORDERS.sub(r"\1", re.sub("  +", " ", line)) if hidden else line)
+        in_table = bool(hidden) and line[:1] in "┏┃┡│├└"
+        plain.append(_BORDERS.sub(r"\1", re.sub("  +", " ", line)) if in_table else line)
     return plain
 
 
