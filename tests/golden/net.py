@@ -32,7 +32,7 @@ _PASSING = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|November \d+, \d{4}"), "DATE"),
 )
 _COSTS = {"seconds", "MiB", "s", "ms", "MB"}
-_PROGRESS = re.compile(r"^[\w ]+: (\d+ s|\d+ of \d+.*)$")
+_PROGRESS = re.compile(r"^[\w ]+: \d+ s$")
 _BORDERS = re.compile("([━─])[━─]+")  # as wide as what a table holds
 _PASSING_KEYS = {"seconds", "memory", "mib", "version", "megabytes", "peak_mib", "fit_seconds"}
 _LEFT_ALONE = {".pt", ".safetensors", ".part", ".png", ".zip", ".lock"}
