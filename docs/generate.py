@@ -336,7 +336,7 @@ def options_of(verb: str) -> str:
 
 def usage_of(command: click.Command, called: str) -> list[str]:
     """Return how a command is called, and its options as a table."""
-    context = click.Context(command, info_name=called)
+    context = click.Context(command, info_name=called, **cli.context_settings)  # or -h is lost
     lines = [f"`{command.get_usage(context).removeprefix('Usage: ')}`", ""]
     lines += ["| option | meaning |", "|---|---|"]
     for parameter in command.get_params(context):

@@ -148,7 +148,7 @@ FORMER = {
 )
 def test_other_spellings_are_taken(name, flags):
     command = dict(commands())[name]
-    context = click.Context(command)
+    context = click.Context(command, **cli.context_settings)
     parser = command.make_parser(context)
     taken = {*parser._short_opt, *parser._long_opt}
     assert set(flags.split()) - taken == set()

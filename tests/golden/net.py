@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import click
+
+from dissensus.cli import cli
+
 from ..support import run
 from .cases import Case
 
@@ -44,6 +48,8 @@ def outcome(case: Case, inputs: Path, folder: Path) -> dict[str, Any]:
     shutil.copytree(inputs, work)
     for command in case.commands[:-1]:
         run(*command, cwd=work)
+    if case.commands[-1][-1] == "--help":
+        _forget_help(cli)
     before = {path: path.stat().st_mtime_ns for path in _files(work)}
     silent = {"DISSENSUS_PROGRESS": "0"}  # a slow machine would print more
     with warnings.catch_warnings(), mock.patch.dict(os.environ, silent):
@@ -61,6 +67,15 @@ def outcome(case: Case, inputs: Path, folder: Path) -> dict[str, Any]:
     }
     shutil.rmtree(work)
     return {key: value for key, value in plain.items() if value or key == "code"}
+
+
+def _forget_help(command: click.Command) -> None:
+    """Forget the help option, which click keeps as the first context had it: that of a test."""
+    command._help_option = None
+    context = click.Context(command)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            _forget_help(command.get_command(context, name))
 
 
 def _files(folder: Path) -> Iterator[Path]:
