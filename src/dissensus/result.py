@@ -1,13 +1,16 @@
-"""Results of aggregation: labels or values, their uncertainty, and the quality of annotators.
+"""Results: what every verb returns, and what the methods of aggregation infer.
 
-Results are immutable. They save to a folder of plain arrays and JSON; nothing is pickled.
+A verb's result writes by hand what only it knows: `tables`, `sentences`, `figures`, and `sections`
+where these three in a row do not do. Dataframes, JSON, the terminal, notebooks, pages and the
+workbench follow from them once, here. Results are immutable. Those of methods save to a folder of
+plain arrays and JSON; nothing is pickled.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,7 +30,7 @@ from .answers.numbers import Numbers
 from .base.arrays import Floats, FrozenArrays, Integers
 from .base.names import Names, decode, text
 from .base.probability import temper
-from .base.storage import State, loading_state, relation_of, save_state, with_prefix
+from .base.storage import State, as_plain, loading_state, relation_of, save_state, with_prefix
 from .base.tables import Drawable, Tabular
 from .base.tables import Table as Table
 from .errors import DataError, OptionError
@@ -35,8 +38,60 @@ from .errors import DataError, OptionError
 if TYPE_CHECKING:
     from .base.engine import Engine
     from .pages.charts import Figure
+    from .pages.sections import Section
 
 _ROUNDING = 1e-12  # tolerance of a sum of probabilities
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Drawable):
+    """What a verb returns: tables, sentences and figures, from which every view follows.
+
+    Attributes
+    ----------
+    notes
+        Remarks to show with the result, a sentence each.
+    """
+
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Columns by name, in tables by title; the first is the main one."""
+        return {}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the result says, a sentence each."""
+        return ()
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """Charts by name; the first is what `plot` returns."""
+        return {}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return what every view shows, as data without layout: by default sentences and tables."""
+        from .pages.sections import Section, plain_table
+
+        panels = [[plain_table(title, table)] for title, table in self.tables.items()]
+        return (Section("result", "", text=self.sentences, notes=self.notes, panels=panels),)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
+        return as_plain(self)
+
+    def show(self) -> None:
+        """Print the sections to the terminal."""
+        from .pages.terminal import print_sections
+
+        print_sections(self.sections())
+
+    def _table(self) -> Table:
+        return next(iter(self.tables.values()))
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        return next(iter(self.figures.values()), None), "there is nothing to draw"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +138,7 @@ class _Result(Tabular, FrozenArrays):
         """Return everything but the annotations, as JSON values and arrays."""
         notes: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
-        for name in (field.name for field in fields(self)):
+        for name in (declared.name for declared in fields(self)):
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 arrays[name] = value
@@ -110,9 +165,9 @@ class _Result(Tabular, FrozenArrays):
         for name in ("trace", "notes"):
             if name in content:
                 content[name] = tuple(content[name])
-        known = {field.name for field in fields(cls)}
-        content = {name: value for name, value in content.items() if name in known}
-        if "params" in known:
+        accepted = {declared.name for declared in fields(cls)}
+        content = {name: value for name, value in content.items() if name in accepted}
+        if "params" in accepted:
             from .registry import aggregators
 
             kind, packed = params_type, with_prefix("params", arrays)

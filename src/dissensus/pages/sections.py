@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from .charts import Figure
 from .wording import formatted, with_interval
 
@@ -38,6 +40,23 @@ class Drawing(NamedTuple):
     title: str
     words: str
     markup: Any  # of markupsafe
+
+
+def plain_table(caption: str, columns: Mapping[str, Any]) -> Table:
+    """Return columns as a small table: texts first as they stand, numbers to three digits.
+
+    >>> plain_table("labels", {"item": np.array(["a"]), "share": np.array([0.25])}).rows
+    [('a', '0.250')]
+    """
+    values = {name: np.asarray(column) for name, column in columns.items()}
+    cells = [
+        [formatted(value, ".3f") for value in column.tolist()]
+        if column.dtype.kind == "f"
+        else list(map(str, column.tolist()))
+        for column in values.values()
+    ]
+    n_texts = sum(column.dtype.kind not in "iuf" for column in values.values())
+    return Table(caption, list(values), list(zip(*cells, strict=True)), n_texts)
 
 
 def estimates_table(

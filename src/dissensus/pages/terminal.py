@@ -15,6 +15,8 @@ from ..answers.left_out import LeftOut
 from ..base.files import printable
 from ..base.progress import hide_bar
 from ..errors import DissensusError, Note, Spell
+from .sections import Section
+from .sections import Table as SmallTable
 
 
 def is_first() -> bool:
@@ -155,6 +157,22 @@ def print_table(
     for row in rows:
         table.add_row(*map(cell, row))
     show(table)
+
+
+def print_sections(sections: Iterable[Section]) -> None:
+    """Print sections: the text of each, its tables, then its notes; drawings are for pages."""
+    for section in sections:
+        for sentence in section.text:
+            print_text(sentence)
+        for panel in section.panels:
+            for part in panel:
+                if isinstance(part, SmallTable):
+                    texts, numbers = part.heads[: part.n_texts], part.heads[part.n_texts :]
+                    heads = (*texts, *(f">{head}" for head in numbers))
+                    print_table(heads, part.rows, part.caption or None)
+        for sentence in section.notes:
+            print_text(f"Note: {sentence.removesuffix('.')}.")
+        print_sections(section.subsections)
 
 
 def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str) -> None:
