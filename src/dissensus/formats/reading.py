@@ -92,6 +92,11 @@ class Reading:
     reason: str = ""
     unread: tuple[str, ...] = ()
 
+    @property
+    def answers(self) -> Annotations:
+        """The annotations, by the name that answers of every kind have."""
+        return self.annotations
+
 
 def read(
     source: Any,
