@@ -15,7 +15,7 @@ from dissensus.base.names import as_names
 from dissensus.deep.nn import Texts, as_inputs, encoder_for
 from dissensus.deep.nn.features import Features, features_of
 from dissensus.deep.tendency.attention_images import heat
-from dissensus.deep.tendency.attention_page import attention_report
+from dissensus.deep.tendency.attention_page import MapNames, attention_report
 from dissensus.deep.tendency.auto import Query
 from dissensus.deep.tendency.baselines import OwnMajority
 from dissensus.deep.tendency.maps import (
@@ -63,9 +63,7 @@ def report(fitted):
         model,
         as_inputs(simulated.inputs[few]),
         features.take(few),
-        items=annotations.items,
-        annotators=annotations.annotators,
-        classes=annotations.classes,
+        MapNames(annotations.items, annotations.annotators, annotations.classes),
         annotations=annotations,
         raw=True,
     )
@@ -303,9 +301,7 @@ def test_maps_of_texts_are_of_words():
         model,
         texts.take(few),
         features.take(few),
-        items=as_names(["a", "b", "c"]),
-        annotators=as_names(["x", "y"]),
-        classes=simulated.annotations.classes,
+        MapNames(as_names("abc"), as_names("xy"), simulated.annotations.classes),
         encoder=encoder,
     )
     assert [one.kind for one in maps_report.items] == ["words"] * 3
@@ -314,9 +310,11 @@ def test_maps_of_texts_are_of_words():
     assert "tint" in maps_report.page()
     with pytest.raises(OptionError, match="need the encoder"):
         attention_report(
-            model, texts.take(few), features.take(few), items=as_names("abc"),
-            annotators=as_names("xy"), classes=simulated.annotations.classes,
-        )  # fmt: skip
+            model,
+            texts.take(few),
+            features.take(few),
+            MapNames(as_names("abc"), as_names("xy"), simulated.annotations.classes),
+        )
 
 
 def test_maps_of_videos_are_curves_over_frames():
@@ -331,9 +329,11 @@ def test_maps_of_videos_are_curves_over_frames():
     assert not np.isnan(faithfulness(model, features, most=4).deletion)
     few = np.arange(2)
     maps_report = attention_report(
-        model, as_inputs(simulated.inputs[few]), features.take(few), items=as_names("ab"),
-        annotators=as_names("xy"), classes=simulated.annotations.classes,
-    )  # fmt: skip
+        model,
+        as_inputs(simulated.inputs[few]),
+        features.take(few),
+        MapNames(as_names("ab"), as_names("xy"), simulated.annotations.classes),
+    )
     assert len(maps_report.items[0].images) == 4
     assert "frame 4" in maps_report.page()
     assert torch.is_tensor(model.nets[0].tokens.positions)

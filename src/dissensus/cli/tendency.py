@@ -311,7 +311,7 @@ def map_(
     from ..deep.nn.encoders import encoder_for
     from ..deep.nn.features import features_of
     from ..deep.nn.reading import items_of, read_inputs
-    from ..deep.tendency.attention_page import attention_report
+    from ..deep.tendency.attention_page import MapNames, attention_report
     from ..deep.tendency.classifier import TendencyClassifier
     from ..deep.tendency.maps import query_model
 
@@ -331,9 +331,7 @@ def map_(
         estimator.model_,
         inputs,
         features,
-        items=items,
-        annotators=estimator.annotators_,
-        classes=estimator.classes_,
+        MapNames(items, estimator.annotators_, estimator.classes_),
         chosen=codes,
         annotations=crowd,
         encoder=encoder_for(estimator.encoder, inputs) if texts else None,

@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,14 @@ _MEANINGS = {
     "gradient": "rank correlation with gradient × input, another attribution method",
     "distance": "between maps of two annotators; 0 is identical, 1 is disjoint",
 }
+
+
+class MapNames(NamedTuple):
+    """Names of the items, of all annotators of the model, and of classes."""
+
+    items: Names
+    annotators: Names
+    classes: Names
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +169,8 @@ def attention_report(
     tendency: Tendency,
     inputs: Inputs,
     features: Features,
+    names: MapNames,
     *,
-    items: Names,
-    annotators: Names,
-    classes: Names,
     chosen: Integers | None = None,
     annotations: Annotations | None = None,
     encoder: Encoder | None = None,
@@ -182,8 +188,8 @@ def attention_report(
         The items: texts, images, videos or arrays.
     features
         Features of the same items.
-    items, annotators, classes
-        Names of the items, of all annotators of the model, and of classes.
+    names
+        Of the items, of all annotators of the model, and of classes.
     chosen
         Codes of the annotators to show; all by default.
     annotations
@@ -195,7 +201,8 @@ def attention_report(
     seed
         Random seed of the items on which faithfulness is measured.
     """
-    codes = np.arange(len(annotators)) if chosen is None else np.asarray(chosen)
+    codes = np.arange(len(names.annotators)) if chosen is None else np.asarray(chosen)
+    annotators = names.annotators[codes]
     texts = inputs.texts if isinstance(inputs, Texts) else ()
     maps = attention_maps(
         tendency, features, codes, layers=layers, raw=raw, all_tokens=isinstance(inputs, Texts)
@@ -210,10 +217,8 @@ def attention_report(
         length = int(getattr(encoder, "length", 512))
         values, kind = word_maps(maps, texts, tokenizer, length), "words"
     item_maps = []
-    for index, name in enumerate(items.tolist()):
-        own_labels = [
-            labels.get(name, {}).get(annotator, "") for annotator in annotators[codes].tolist()
-        ]
+    for index, name in enumerate(names.items.tolist()):
+        own_labels = [labels.get(name, {}).get(annotator, "") for annotator in annotators.tolist()]
         best = log[index].argmax(axis=1)
         probability = np.exp(log[index].max(axis=1))
         text = texts[index] if texts else ""
@@ -225,7 +230,9 @@ def attention_report(
                 words=[text[start:end] for start, end in word_spans(text)],
                 maps=values[index],
                 shape=maps.shape,
-                predicted=list(zip(map(str, classes[best]), probability.tolist(), strict=True)),
+                predicted=list(
+                    zip(map(str, names.classes[best]), probability.tolist(), strict=True)
+                ),
                 own_labels=[
                     ", ".join(label) if isinstance(label, list) else str(label)
                     for label in own_labels
@@ -234,7 +241,7 @@ def attention_report(
         )
     return AttentionReport(
         items=item_maps,
-        annotators=annotators[codes],
+        annotators=annotators,
         maps=maps,
         faithfulness=faithfulness(tendency, features, codes, seed=seed),
     )
