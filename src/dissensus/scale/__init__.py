@@ -10,13 +10,14 @@ Label Studio is followed while people work in it: what it sends, and what is wri
 from __future__ import annotations
 
 from .fitting import ShardedFit, fit_shards
-from .label_studio_api import ApiKey, LabelStudioApi, WebhookReceiver, read_api_key
+from .label_studio_api import ApiKey, LabelStudioApi, read_api_key
 from .label_studio_project import LabelStudioProject
 from .online import OnlineAggregation
 from .parquet import aggregate_files
 from .shards import ShardedAnnotations, shard_rows
 from .statistics import agree_shards, quality_intervals
 from .stream import Stream
+from .webhooks import WebhookReceiver
 
 __all__ = [
     "ApiKey",
