@@ -13,7 +13,7 @@ from .fitting import ShardedFit, fit_shards
 from .label_studio_api import ApiKey, LabelStudioApi, read_api_key
 from .label_studio_project import LabelStudioProject
 from .online import OnlineAggregation
-from .parquet import aggregate_files
+from .parquet import RowReading, aggregate_files
 from .shards import ShardedAnnotations, shard_rows
 from .statistics import agree_shards, quality_intervals
 from .stream import Stream
@@ -24,6 +24,7 @@ __all__ = [
     "LabelStudioApi",
     "LabelStudioProject",
     "OnlineAggregation",
+    "RowReading",
     "ShardedAnnotations",
     "ShardedFit",
     "Stream",
