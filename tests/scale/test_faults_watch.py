@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 from dissensus import DataError, aggregate, read
-from dissensus.cli.watch import Look
-from dissensus.scale.annotation_log import _read_whole
+from dissensus.scale.growing_files import _read_whole
 from dissensus.scale.online import OnlineAggregation
 from dissensus.scale.stream import Stream
+from dissensus.scale.watching import WatchedFiles
 
 from ..support import rows_of, run
 
@@ -303,7 +303,7 @@ def test_a_last_row_counts_when_the_file_no_longer_grows(tmp_path, capsys):
     file = tmp_path / "a.csv"
     file.write_text(HEADER + "t1,w1,x\nt2,w1,ca")
     with Stream.opened(tmp_path / "state") as stream:
-        look = Look(stream, file, tmp_path / "labels.csv", columns={}, missing="error")
+        look = WatchedFiles(stream, file, tmp_path / "labels.csv", columns={}, missing="error")
         assert look.take() == 1
         assert "a.csv: line 3 is not finished ('t2,w1,ca')" in capsys.readouterr().err
         with file.open("a") as more:

@@ -467,7 +467,7 @@ def test_the_receiver_takes_events_as_json_alone():
 
 
 def test_too_many_events_are_refused_and_remembered(monkeypatch):
-    monkeypatch.setattr("dissensus.scale.label_studio_api._MOST", 2)
+    monkeypatch.setattr("dissensus.scale.webhooks._MOST", 2)
     with WebhookReceiver(0) as receiver:
         assert [send(receiver.url, {"action": "A"}) for _ in range(3)] == [200, 200, 503]
         assert receiver.overflowed.is_set()

@@ -27,7 +27,7 @@ from dissensus.base.names import numbered
 from dissensus.scale import aggregate_files, agree_shards, fit_shards, quality_intervals, shard_rows
 from dissensus.scale import shards as shard_files
 from dissensus.scale.fitting import Disk
-from dissensus.scale.parquet import fits
+from dissensus.scale.parquet import RowReading, fits
 from dissensus.scale.parquet_files import chunks_of, find_files, read_all
 
 from ..support import run
@@ -318,7 +318,9 @@ def test_rows_that_lack_something_are_refused_or_dropped(tmp_path):
     with pytest.raises(DataError, match=r"a\.parquet: row 3: no item; missing='drop'"):
         aggregate_files([str(tmp_path / "a.parquet")], output=str(tmp_path / "l.parquet"))
     done = aggregate_files(
-        [str(tmp_path / "a.parquet")], output=str(tmp_path / "l.parquet"), missing="drop"
+        [str(tmp_path / "a.parquet")],
+        output=str(tmp_path / "l.parquet"),
+        reading=RowReading(missing="drop"),
     )
     assert done.annotations.classes.tolist() == ["a"]
     assert len(done.annotations) == 3
@@ -344,6 +346,7 @@ KILLED = textwrap.dedent(
     from contextlib import contextmanager
     from pathlib import Path
     from dissensus.scale import aggregate_files
+    from dissensus.scale.fitting import Disk
     import dissensus.scale.pieces as checkpoints
     import dissensus.scale.fitting as disk
 
@@ -370,7 +373,7 @@ KILLED = textwrap.dedent(
         write = disk.write_shard
         disk.write_shard = lambda folder, join, n: die() if n == 2 else write(folder, join, n)
     aggregate_files(
-        [files], "dawid-skene[max_iter=8,tol=0]", output, memory=200_000, threads=1,
+        [files], "dawid-skene[max_iter=8,tol=0]", output, memory=200_000, engine=Disk(threads=1),
         on_round=lambda done, _: die() if where == "round" and done == 4 else None,
     )
     """
@@ -391,7 +394,7 @@ def test_work_that_was_killed_is_taken_up_again(where, files, tmp_path):
         "dawid-skene[max_iter=8,tol=0]",
         str(output),
         memory=200_000,
-        threads=1,
+        engine=Disk(threads=1),
         resume=True,
         on_round=lambda number, _: rounds.append(number),
     )

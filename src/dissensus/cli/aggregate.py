@@ -413,29 +413,36 @@ class FileSet:
         output: str | None,
         cluster: Engine | None,
         *,
+        gold: dict[str, str] | None,
+        threads: int | None,
         save: str | None,
         as_json: bool,
         **settings: Any,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
         from ..formats.spellings import spelling_notes_of_counts
-        from ..scale.parquet import aggregate_files
+        from ..scale.fitting import Disk
+        from ..scale.parquet import RowReading, aggregate_files
         from ..scale.parquet_files import find_files, rows_in
 
         if strategy is None:
             strategy = "dawid-skene"
             note("beyond memory, or on a cluster, the default is -s dawid-skene")
         columns, classes = self._columns_and_classes()
+        rows = RowReading(
+            columns=columns,
+            classes=classes,
+            gold=gold,
+            missing=self.reading["missing"],
+            scale=self.reading["scale"],
+        )
         with progress_bar("aggregating") as progress:
             result = aggregate_files(
                 self.paths,
                 strategy,
                 output,
-                engine=cluster,  # type: ignore[arg-type]
-                columns=columns,
-                classes=classes,
-                missing=self.reading["missing"],
-                scale=self.reading["scale"],
+                reading=rows,
+                engine=cluster or Disk(threads=threads),  # type: ignore[arg-type]
                 memory=self.memory,
                 on_round=iterations(progress),
                 **settings,

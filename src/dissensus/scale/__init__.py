@@ -10,19 +10,21 @@ Label Studio is followed while people work in it: what it sends, and what is wri
 from __future__ import annotations
 
 from .fitting import ShardedFit, fit_shards
-from .label_studio_api import ApiKey, LabelStudioApi, WebhookReceiver, read_api_key
+from .label_studio_api import ApiKey, LabelStudioApi, read_api_key
 from .label_studio_project import LabelStudioProject
 from .online import OnlineAggregation
-from .parquet import aggregate_files
+from .parquet import RowReading, aggregate_files
 from .shards import ShardedAnnotations, shard_rows
 from .statistics import agree_shards, quality_intervals
 from .stream import Stream
+from .webhooks import WebhookReceiver
 
 __all__ = [
     "ApiKey",
     "LabelStudioApi",
     "LabelStudioProject",
     "OnlineAggregation",
+    "RowReading",
     "ShardedAnnotations",
     "ShardedFit",
     "Stream",

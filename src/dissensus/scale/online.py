@@ -97,6 +97,17 @@ class OnlineAggregation:
     def __len__(self) -> int:
         return len(self.log)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings, ready for JSON."""
+        return {
+            "method": aggregators.describe(self.method),
+            "classes": self.log.classes.tolist() if self.log.closed else None,
+            "refit": self.refit,
+            "refresh": self.refresh,
+            "seed": self.seed,
+        }
+
     def add(
         self,
         item: Sequence[Any],
@@ -129,7 +140,7 @@ class OnlineAggregation:
         position = len(columns) - 1 - columns[::-1].index(row)
         self.ids.discard(_key(id, *row))
         rows = columns[:position] + columns[position + 1 :]
-        self.log = AnnotationLog(self.log.classes.tolist() if self.log.closed else None)
+        self.log = AnnotationLog(self.settings["classes"])
         self.params, self.fitted, self.turn = None, 0, 0
         if rows:
             self._update(*zip(*rows, strict=True))
@@ -277,12 +288,9 @@ class CurrentLabels:
     ['0', '0']
     """
 
-    def __init__(
-        self, method: str, *, classes: Sequence[Any] | None = None, **settings: Any
-    ) -> None:
-        self._settings = {"method": method, "classes": classes, **settings}
+    def __init__(self, method: str, **settings: Any) -> None:
         self._rows: Counter[tuple[str, str, str]] = Counter()
-        self.online = OnlineAggregation(**self._settings)
+        self.online = OnlineAggregation(method, **settings)
 
     @property
     def method(self) -> str:
@@ -294,7 +302,7 @@ class CurrentLabels:
         rows = Counter() if annotations is None else _rows(annotations)
         new, gone = rows - self._rows, self._rows - rows
         if gone:
-            self.online = OnlineAggregation(**self._settings)
+            self.online = OnlineAggregation(**self.online.settings)
         added = list((rows if gone else new).elements())
         if added:
             item, annotator, label = zip(*added, strict=True)

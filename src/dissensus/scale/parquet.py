@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,39 @@ def fits(rows: int, memory: int | None = None) -> bool:
     return not limit or rows * _ROW <= limit
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowReading:
+    """How rows become annotations.
+
+    Parameters
+    ----------
+    columns
+        The columns of items, annotators and labels by role; by default recognised by their names.
+    classes
+        All classes in order, where they are declared.
+    gold
+        Known labels, `{item: label}`.
+    missing
+        What becomes of incomplete rows: `error` or `drop`.
+    scale
+        The scale of labels, as in `read`; numbers need all annotations in memory.
+    """
+
+    columns: Mapping[str, str] | None = None
+    classes: Sequence[Any] | None = None
+    gold: Mapping[str, str] | None = None
+    missing: str = "error"
+    scale: str = "auto"
+
+
 def aggregate_files(
     paths: Sequence[str],
     method: str = "dawid-skene",
     output: str | None = None,
     *,
+    reading: RowReading = RowReading(),
     engine: ShardEngine | None = None,
-    columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    gold: Mapping[str, str] | None = None,
-    missing: str = "error",
-    scale: str = "auto",
     memory: int | None = None,
-    threads: int | None = None,
     work: str | None = None,
     resume: bool = False,
     seed: int = 0,
@@ -57,8 +78,8 @@ def aggregate_files(
         An additive method, as the registry writes it.
     output
         A folder for pieces, or one file; by default standard output, as CSV.
-    scale
-        The scale of labels, as in `read`; numbers need all annotations in memory.
+    reading
+        How rows become annotations.
     engine
         A cluster; by default the threads of this machine over files in the work folder.
     memory
@@ -77,47 +98,42 @@ def aggregate_files(
     additive(method)  # before anything is computed
     check_pieces(output)
     memory = memory or MACHINE_MEMORY // 2 or 2**32
-    files = find_files(paths)
-    if engine is not None:  # whose workers may be elsewhere
+    engine = engine or Disk()
+    files, on_disk = find_files(paths), isinstance(engine, Disk)
+    if not on_disk:  # workers may be elsewhere
         files = tuple(file if is_address(file) else str(Path(file).resolve()) for file in files)
         output = output if output in (None, "-") or is_address(output) else _absolute(output)
         work = _absolute(work) if work else None
-    cores = Local(threads).cores if engine is None else engine.cores
-    total = rows_in(files)
-    shard_size = min(max(memory // (Local(threads).cores * _SORTED), 2**9), _LARGEST)
-    n_shards = max(-(-total // shard_size), cores if total > _SMALL else 1)
-    most = _LARGEST  # on a cluster, fewer chunks are fewer tasks
-    if engine is None:
-        most = min(max(shard_size // 2, 2**9), _CHUNK)
-    chunk_size = min(most, max(-(-total // cores), 2**9))
-    rows = chunks_of(files, columns, rows=chunk_size, missing=missing)
+    n_shards, chunk_size = _sizes(rows_in(files), memory, engine)
     run = fingerprint(
         files,
-        columns=dict(columns or {}),
-        classes=list(map(str, classes or ())),
-        gold=dict(gold or {}),
-        missing=missing,
-        scale=scale,
+        columns=dict(reading.columns or {}),
+        classes=list(map(str, reading.classes or ())),
+        gold=dict(reading.gold or {}),
+        missing=reading.missing,
+        scale=reading.scale,
         method=method,
         seed=seed,
-        shards=n_shards if engine is None else 0,  # a cluster builds them again
+        shards=n_shards if on_disk else 0,  # a cluster builds them again
     )
+    rows = chunks_of(files, reading.columns, rows=chunk_size, missing=reading.missing)
     with working(work or work_folder(output), run, resume=resume) as folder:
-        shard_engine = engine or Disk(threads=threads, folder=str(folder))
+        if isinstance(engine, Disk):
+            engine = replace(engine, folder=str(folder))
         with disk_space(folder):
             annotations = shard_rows(
                 rows,
-                shard_engine,
+                engine,
                 n_shards=n_shards,
-                classes=classes,
-                gold=gold,
-                scale=scale,
+                classes=reading.classes,
+                gold=reading.gold,
+                scale=reading.scale,
                 progress=progress,
             )
             fit = fit_shards(
                 annotations,
                 method,
-                shard_engine,
+                engine,
                 seed=seed,
                 checkpoints=FolderCheckpoints(folder),
                 memory=memory,
@@ -125,6 +141,17 @@ def aggregate_files(
             )
         with disk_space(output or folder), combining(output, folder) as pieces:
             return fit.write(pieces, lambda n_done: progress("labelling", n_done, n_shards))
+
+
+def _sizes(n_rows: int, memory: int, engine: ShardEngine) -> tuple[int, int]:
+    """Return how many shards there are, and the rows of a chunk."""
+    on_disk, cores = isinstance(engine, Disk), engine.cores
+    here = cores if on_disk else min(cores, Local().cores)
+    shard_size = min(max(memory // (here * _SORTED), 2**9), _LARGEST)
+    n_shards = max(-(-n_rows // shard_size), cores if n_rows > _SMALL else 1)
+    # On a cluster, fewer chunks are fewer tasks.
+    most = min(max(shard_size // 2, 2**9), _CHUNK) if on_disk else _LARGEST
+    return n_shards, min(most, max(-(-n_rows // cores), 2**9))
 
 
 def _absolute(path: str) -> str:

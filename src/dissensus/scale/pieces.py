@@ -30,7 +30,7 @@ from ..aggregation import Fitted
 from ..base.arrays import Floats, Integers
 from ..base.files import atomic_file, atomic_folder, check_folder, is_stream, try_lock, write_stdout
 from ..base.names import Names
-from ..base.storage import damage, load_arrays
+from ..base.storage import damage, load_arrays, with_prefix
 from ..errors import DissensusError, OptionError
 from ..formats.sources import format_for
 from ..result import pack_params, unpack_params
@@ -152,8 +152,7 @@ class FolderCheckpoints:
         with damage(f"{path}: damaged work", "leave out {} to start again", resume=True):
             arrays = load_arrays(path)
             trace, converged = tuple(arrays.pop("trace").tolist()), bool(arrays.pop("converged"))
-            arrays = {name.removeprefix("params."): value for name, value in arrays.items()}
-            return Fitted(unpack_params(kind, arrays), trace, converged)
+            return Fitted(unpack_params(kind, with_prefix("params", arrays)), trace, converged)
 
     def save(self, fitted: Fitted, attempt: int) -> None:
         """Store the state; the earlier one stays until this is complete."""

@@ -21,9 +21,8 @@ import numpy as np
 
 from ..base.files import atomic_file
 from ..base.names import text
-from ..base.storage import damage, load_arrays
+from ..base.storage import damage, load_arrays, with_prefix
 from ..errors import DataError, OptionError
-from ..registry import aggregators
 from ..result import pack_params, unpack_params
 from .annotation_log import AnnotationBatch, AnnotationLog, read_batch, write_batch
 from .online import OnlineAggregation
@@ -46,14 +45,7 @@ class Stream:
     @classmethod
     @contextmanager
     def opened(
-        cls,
-        folder: str | Path,
-        method: str = "dawid-skene",
-        *,
-        classes: Sequence[Any] | None = None,
-        refit: float = 0.5,
-        refresh: int = 10,
-        seed: int = 0,
+        cls, folder: str | Path, method: str = "dawid-skene", **settings: Any
     ) -> Iterator[Stream]:
         """Yield the stream in a folder, resumed or new.
 
@@ -64,14 +56,8 @@ class Stream:
         with locked(path):
             for leftover in path.glob(".*.part"):  # of a run that was killed
                 leftover.unlink()
-            online = OnlineAggregation(
-                method, classes=classes, refit=refit, refresh=refresh, seed=seed
-            )
-            settings = {"method": aggregators.describe(online.method), "seed": seed}
-            settings |= {"refit": refit, "refresh": refresh}
-            settings |= {"classes": None if classes is None else [str(name) for name in classes]}
-            stream = cls(path, online)
-            stream.input = _check_settings(path, settings).get("input")
+            stream = cls(path, OnlineAggregation(method, **settings))
+            stream.input = _check_settings(path, stream.online.settings).get("input")
             stream._load()
             yield stream
 
@@ -112,14 +98,7 @@ class Stream:
         for path in sorted(self.folder.glob("batch-*"), reverse=True):
             path.unlink()
         (self.folder / "state.npz").unlink(missing_ok=True)
-        old = self.online
-        self.online = OnlineAggregation(
-            aggregators.describe(old.method),
-            classes=old.log.classes.tolist() if old.log.closed else None,
-            refit=old.refit,
-            refresh=old.refresh,
-            seed=old.seed,
-        )
+        self.online = OnlineAggregation(**self.online.settings)
         self.batch, self.seen, self._saved = 0, {}, 0
 
     def _add(self, batch: AnnotationBatch) -> int:
@@ -176,11 +155,7 @@ class Stream:
                 columns = {name: arrays[name] for name in ("item", "annotator", "label")}
                 online.log = AnnotationLog.from_state({**names, **columns, "room": arrays["room"]})
                 online.ids, self.seen = set(texts["ids"]), texts["seen"]
-                params = {
-                    name.removeprefix("params."): value
-                    for name, value in arrays.items()
-                    if name.startswith("params.")
-                }
+                params = with_prefix("params", arrays)
                 online.params = unpack_params(online.method.params_type, params)
                 online.turn, online.fitted = int(arrays["turn"]), int(arrays["fitted"])
                 online.recount(arrays["posterior"])
