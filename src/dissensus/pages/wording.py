@@ -1,12 +1,110 @@
-"""Numbers, shares, intervals and names in words: every sentence and cell is written with these."""
+"""Numbers, shares, intervals and names in words: every sentence and cell is written with these.
+
+The words for measures and scores stand here once, for every view: `titles`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 _NAMED = 3  # names in one sentence
+
+# What measures are called in a family: on a page, and on a terminal where that has less room.
+_TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
+    "agreement": {  # of labels
+        "percent": "pairs that agree",
+        "alpha": "Krippendorff's alpha",
+        "fleiss": "Fleiss' kappa",
+        "ac1": "Gwet's AC1",
+        "cohen": "Cohen's kappa",
+        "scott": "Scott's pi",
+    },
+    "distances": {  # agreement of answers of other kinds
+        "alpha": "alpha",
+        "observed": ("distance within items", "observed distance"),
+        "expected": ("distance between items", "expected distance"),
+        "token_alpha": "alpha of tokens",
+        "span_f1": ("F1 of pairs of annotators, same spans", "F1 of pairs of annotators"),
+        "gamma": ("gamma, mean over pairs", "pairwise gamma"),
+        "f1_50": ("F1 of pairs of answers, overlap above one half", "F1 at .5, mean over pairs"),
+        "iou": ("intersection over union of pairs", "intersection over union, mean over pairs"),
+        "jaccard_alpha": ("alpha with the Jaccard distance", "alpha, Jaccard"),
+        "option_alpha": "alpha of options, mean",
+    },
+    "scores": {  # against the truth
+        "accuracy": ("accuracy (labelled right)", "accuracy (expected over ties)"),
+        "accuracy_as_labelled": "accuracy of the labels as given",
+        "macro_f1": ("macro F1 (mean over classes)", "macro F1"),
+        "log_loss": ("log loss of the truth", "log loss"),
+        "brier": ("Brier score (squared error of probabilities)", "Brier score"),
+        "ece": ("calibration error (confidence against accuracy)", "calibration error (ECE)"),
+        "distance": "mean distance in steps",
+        "mae": "mean absolute error",
+        "rmse": "root mean squared error",
+        "pearson": "correlation (Pearson)",
+        "spearman": ("correlation (Spearman)", "correlation of ranks (Spearman)"),
+        "f1": ("F1, exactly equal", "F1"),
+        "f1_50": ("F1 at an overlap of one half", "F1 at IoU .5"),
+        "precision": "precision",
+        "recall": "recall",
+        "overlap_f1": ("F1 at an overlap of one half", "F1 at IoU .5"),
+        "f1_75": ("F1 at an overlap of three quarters", "F1 at IoU .75"),
+        "iou": "intersection over union",
+        "wer": "word error rate",
+        "tau": "Kendall's tau",
+        "jaccard": "Jaccard index",
+        "exact": "exactly equal",
+    },
+    "soft scores": {  # of distributions of labels
+        "manhattan": "Manhattan distance",
+        "jensen_shannon": "Jensen-Shannon divergence (bits)",
+        "unbiased_squared": "squared distance, unbiased",
+        "cross_entropy": "cross-entropy (nats)",
+        "kl": "Kullback-Leibler (nats)",
+        "wasserstein": "Wasserstein distance (steps)",
+        "entropy_gap": "distance of entropies (bits)",
+        "entropy_pearson": "correlation of entropies",
+        "entropy_spearman": "… of their ranks",
+        "calibration_error": "calibration error",
+        "expected_distance": "expected distance",
+        "energy_distance": "energy distance",
+        "perspectivist_error": "error against everybody",
+        "accuracy": "accuracy against the majority",
+        "macro_f1": "macro F1 against the majority",
+    },
+    "annotators": {  # of predictions of every annotator
+        "log_loss": "log loss",
+        "accuracy": "accuracy, mean over annotators",
+        "accuracy_median": "accuracy, median annotator",
+        "accuracy_worst_decile": "accuracy, worst tenth of annotators",
+        "macro_f1": "macro F1, mean over annotators",
+        "ece": "calibration error (ECE)",
+        "dic": "DIC",
+        "dic_rms": "DIC rms",
+        "kappa_correlation": "correlation of kappas",
+        "dic_floor": "DIC by noise alone",
+        "dic_rms_floor": "DIC rms by noise alone",
+        "consensus_accuracy": "accuracy of their vote",
+        "error_rate": "error rate, mean over items",
+        "anad": "normalized distance (ANAD)",
+    },
+}
+
+
+def titles(family: str, *, short: bool = False) -> dict[str, str]:
+    """Return what the measures of a family are called, in the order in which they are shown.
+
+    Families are `agreement`, `distances`, `scores`, `soft scores` and `annotators`.
+
+    >>> titles("scores")["f1_50"], titles("scores", short=True)["f1_50"]
+    ('F1 at an overlap of one half', 'F1 at IoU .5')
+    """
+    return {
+        name: title if isinstance(title, str) else title[short]
+        for name, title in _TITLES[family].items()
+    }
 
 
 def amount(count: int, noun: str = "", total: int | None = None) -> str:

@@ -16,7 +16,7 @@ from ..base.storage import as_rows
 from ..pages import charts
 from ..pages.charts import BLUE, GREY, RED, Figure
 from ..pages.sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
-from ..pages.wording import amount, formatted, interval, percent
+from ..pages.wording import amount, formatted, interval, percent, titles
 from ..quality.answers import FEW, LIKE_OTHERS
 from ..quality.sections import MAX_ANNOTATORS, MAX_ITEMS, shortened
 from .class_page import IN_MEMORY
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from .answer_report import AnswerReport
 
 _MAX_NAMED = 40  # annotators and things in a chart
-MEASURES = {
-    "alpha": "alpha",
-    "observed": "distance within items",
-    "expected": "distance between items",
-    "token_alpha": "alpha of tokens",
-    "span_f1": "F1 of pairs of annotators, same spans",
-    "gamma": "gamma, mean over pairs",
-    "f1_50": "F1 of pairs of answers, overlap above one half",
-    "iou": "intersection over union of pairs",
-    "jaccard_alpha": "alpha with the Jaccard distance",
-    "option_alpha": "alpha of options, mean",
-}
 _CONFIDENCE = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
 _HEADS = {
     "excess": "more distant",
@@ -53,8 +41,6 @@ _SHARES = ("found", "sensitivity", "specificity", "iou", "accuracy", "honest", "
 
 def answer_page(report: AnswerReport) -> Page:
     """Return what the page shows."""
-    from .answer_sentences import SCORES
-
     answers, agreement = report.answers, report.agreement
     drawn = {
         "confidence": _confidence_figure(report),
@@ -64,18 +50,17 @@ def answer_page(report: AnswerReport) -> Page:
     figures = {name: figure for name, figure in drawn.items() if figure is not None}
     sections = [_data_section(report), _consensus_section(report), _annotators_section(report)]
     if report.evaluation is not None:
-        scores = {SCORES.get(name, name): score for name, score in report.evaluation.scores.items()}
+        words = titles("scores")
+        scores = {words[name]: score for name, score in report.evaluation.scores.items()}
         panels = [[estimates_table("Scores of the consensus", scores)]]
         sections.insert(2, Section("truth", "Known answers", panels=panels))
     sections.append(_disputed_section(report))
     if agreement is not None:
-        estimates = {
-            MEASURES.get(estimate.measure, estimate.measure): estimate
-            for estimate in agreement.estimates
-        }
+        names = titles("distances")
+        estimates = {names[estimate.measure]: estimate for estimate in agreement.estimates}
         table = estimates_table("Measures, intervals over items", estimates)
-        words = f"{amount(agreement.n_paired, 'item')} have two answers or more."
-        section = Section("agreement", "Agreement", [words], agreement.notes, panels=[[table]])
+        paired = f"{amount(agreement.n_paired, 'item')} have two answers or more."
+        section = Section("agreement", "Agreement", [paired], agreement.notes, panels=[[table]])
         sections.append(section)
     n_rows = len(report.result.items[next(iter(report.result.items))])
     alpha = "–" if agreement is None else formatted(agreement["alpha"].value, ".2f")

@@ -24,7 +24,7 @@ from ..answers.texts import Texts
 from ..errors import Note
 from ..metrics import in_words
 from ..pages.sections import CONFIDENT
-from ..pages.wording import amount, listed, percent
+from ..pages.wording import amount, listed, percent, titles
 from ..quality.answers import FEW
 from .actions import Action
 from .sentences import volume
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from .answer_report import AnswerReport
 
 _CLEAR = 0.975  # probability that a thing is better than the next one
-SCORES = {
-    "f1": "F1, exactly equal",
-    "precision": "precision",
-    "recall": "recall",
-    "overlap_f1": "F1 at an overlap of one half",
-    "f1_50": "F1 at an overlap of one half",
-    "f1_75": "F1 at an overlap of three quarters",
-    "iou": "intersection over union",
-    "wer": "word error rate",
-    "tau": "Kendall's tau",
-    "jaccard": "Jaccard index",
-    "exact": "exactly equal",
-}
 _VERDICTS = {  # what one such annotator does, and several; what to do
     "careless": ("often answers carelessly", "often answer carelessly"),
     "misses marks": ("misses much of what others mark", "miss much of what others mark"),
@@ -124,7 +111,7 @@ def _consensus(report: AnswerReport) -> list[str]:
         )
         sentences.append(
             f"Compared with {amount(evaluation.n_scored, 'known answer')}, "
-            f"{SCORES.get(name, name)} is {score.value:.2f} ({score.low:.2f} to {score.high:.2f})."
+            f"{titles('scores')[name]} is {score.value:.2f} ({score.low:.2f} to {score.high:.2f})."
         )
     elif report.errors is not None and report.errors.n_items:
         right, low, high = report.errors.accuracy

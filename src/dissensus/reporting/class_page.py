@@ -9,7 +9,7 @@ from ..judging.sections import judging_section
 from ..metrics import ClassAgreement, percent_agreement
 from ..metrics.sections import pairs_table
 from ..pages.sections import Page, Section, SortableTable, Table, estimates_table
-from ..pages.wording import amount, formatted, interval, percent, with_interval
+from ..pages.wording import amount, formatted, interval, percent, titles, with_interval
 from ..quality.sections import annotator_table, shortened
 from .details import class_items, downloads, lone_labels
 
@@ -21,19 +21,7 @@ IN_MEMORY = ("annotations", "answers", "mapping", "table")  # formats without a 
 _MAX_COPIES, _MAX_DIVIDING, _MAX_GROUPS = 20, 10, 12  # rows
 TERMS = ("follows", "verdicts", "alpha")
 _IN_PART = "agreement of pairs, near labels in part"
-_MEASURES = {
-    "percent": "pairs that agree",
-    "alpha": "Krippendorff's alpha",
-    "fleiss": "Fleiss' kappa",
-    "ac1": "Gwet's AC1",
-}
-_SCORES = {
-    "accuracy": "accuracy (labelled right)",
-    "macro_f1": "macro F1 (mean over classes)",
-    "log_loss": "log loss of the truth",
-    "brier": "Brier score (squared error of probabilities)",
-    "ece": "calibration error (confidence against accuracy)",
-}
+_SCORES = ("accuracy", "macro_f1", "log_loss", "brier", "ece")
 
 
 def class_page(report: Report) -> Page:
@@ -70,7 +58,8 @@ def class_page(report: Report) -> Page:
         _agreement_section(report),
     ]
     if report.evaluation is not None:
-        scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
+        words = titles("scores")
+        scores = {words[name]: report.evaluation.scores.get(name) for name in _SCORES}
         scores_table = estimates_table("Scores against known labels", scores)
         panels: list[list[Table | str]] = [[scores_table, "calibration"]]
         sections.insert(2, Section("truth", "Known labels", panels=panels))
@@ -237,7 +226,9 @@ def _groups(report: Report) -> list[Section]:
 def _agreement_section(report: Report) -> Section:
     """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
-    names = _MEASURES | {"percent": _IN_PART} if agreement.scale != "nominal" else _MEASURES
+    names = titles("agreement")
+    if agreement.scale != "nominal":
+        names["percent"] = _IN_PART
     estimates = {
         names.get(estimate.measure, estimate.measure): estimate for estimate in agreement.estimates
     }

@@ -10,7 +10,7 @@ from ..aggregation.sections import annotators_figure
 from ..base.arrays import Integers
 from ..pages.charts import Figure, histogram
 from ..pages.sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
-from ..pages.wording import amount, formatted
+from ..pages.wording import amount, formatted, titles
 from ..quality.sections import MAX_ITEMS, annotator_columns, annotator_table, item_table
 from .class_page import TERMS, annotators_section, data_section
 
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 _BINS = 20
 _WIDE, _ORDINARY = "answers scatter widely", "answers scatter as usual"
-_SCORES = {
-    "mae": "mean absolute error",
-    "rmse": "root mean squared error",
-    "pearson": "correlation (Pearson)",
-    "spearman": "correlation (Spearman)",
-}
+_SCORES = ("mae", "rmse", "pearson", "spearman")
 
 
 def number_page(report: NumberReport) -> Page:
@@ -37,8 +32,9 @@ def number_page(report: NumberReport) -> Page:
     estimates = estimates_table("Agreement", {"Krippendorff's alpha for numbers": report.alpha})
     panels: list[list[Table | str]] = [[estimates]]
     if report.evaluation is not None:
-        scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
-        forms = {_SCORES[name]: report.form for name in ("mae", "rmse")}
+        words = titles("scores")
+        scores = {words[name]: report.evaluation.scores.get(name) for name in _SCORES}
+        forms = {words[name]: report.form for name in ("mae", "rmse")}
         panels[0].append(estimates_table("Against known values", scores, forms))
     values = [formatted(value, report.form) for value in report.result.value]
     answers = [f"{value:g}" for value in annotations.value.tolist()]
