@@ -208,13 +208,15 @@ class Verb(Generic[Given, Returned]):
     declared
         The function whose signature, types and documentation are those of the verb; it never runs.
     read
-        Makes answers of what the first argument is: a path, a table, or answers already.
+        Makes answers of what the first argument is: a path, a table, or answers already. Settings
+        of the verb that it takes as well are passed to it, and not to a behaviour.
     """
 
-    def __init__(self, declared: Callable[Given, Returned], read: Callable[[Any], Any]) -> None:
+    def __init__(self, declared: Callable[Given, Returned], read: Callable[..., Any]) -> None:
         self.behaviours: dict[str, Callable[..., Returned]] = {}
         self.lacks: dict[str, tuple[str, str]] = {}  # kind → notimpl, notyet or never, and why
         self._signature, self._read = signature(declared), read
+        self._of_reading = tuple(signature(read).parameters)[1:]
         self.__name__: str = declared.__name__
         update_wrapper(self, declared)
 
@@ -238,7 +240,8 @@ class Verb(Generic[Given, Returned]):
         """
         bound = self._signature.bind(*args, **kwargs)
         name, *others = self._signature.parameters
-        answers = self._read(bound.arguments[name])
+        how = {word: bound.arguments[word] for word in self._of_reading if word in bound.arguments}
+        answers = self._read(bound.arguments[name], **how)
         if answers.kind in self.lacks:
             raise KindError(self.__name__, answers.kind, *self.lacks[answers.kind])
         behaviour = self.behaviours[answers.kind]
@@ -248,13 +251,15 @@ class Verb(Generic[Given, Returned]):
             value = bound.arguments.get(setting, default)
             if setting in accepted and setting in bound.arguments:
                 settings[setting] = value
-            elif setting not in accepted and value is not default and value != default:
+            elif setting in (*accepted, *self._of_reading):
+                continue
+            elif value is not default and value != default:
                 raise OptionError(f"{self.__name__} of {answers.kind} has no {setting}")
         return behaviour(answers, **settings)
 
 
 def by_kind(
-    read: Callable[[Any], Any],
+    read: Callable[..., Any],
 ) -> Callable[[Callable[Given, Returned]], Verb[Given, Returned]]:
     """Declare a verb; its behaviours are registered with `for_kind`.
 

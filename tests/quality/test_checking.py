@@ -312,7 +312,9 @@ def test_a_reading_brings_its_gold_and_notes(tmp_path):
     (tmp_path / "a.csv").write_text("item,annotator,label\na,x,0\na,y,0\na,z,1\n")
     assert check(tmp_path / "a.csv").n_labels == 3
     reading = examine(tmp_path / "a.csv")
-    assert replace(check(reading), reason="") == replace(check(reading.annotations), reason="")
+    of_reading, of_answers = check(reading), check(reading.annotations)
+    assert (of_reading.format, of_answers.format) == ("csv", "annotations")
+    assert replace(of_reading, reason="", format="") == replace(of_answers, reason="", format="")
 
 
 def test_counts_of_votes_are_reported_as_anonymous():

@@ -23,7 +23,8 @@ KNOWING: Severity = "worth knowing"
 class Table(NamedTuple):
     """A small table; all columns after the first `n_texts` are numbers.
 
-    The first `n_links` are names of annotators or items whose `details` open.
+    The first `n_links` are names of annotators or items whose `details` open. On the terminal, a
+    table may do without a frame.
     """
 
     caption: str
@@ -32,6 +33,7 @@ class Table(NamedTuple):
     n_texts: int = 1
     details: str = ""
     n_links: int = 0
+    framed: bool = True
 
 
 class Drawing(NamedTuple):

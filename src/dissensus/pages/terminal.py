@@ -15,8 +15,10 @@ from ..answers.left_out import LeftOut
 from ..base.files import printable
 from ..base.progress import hide_bar
 from ..errors import DissensusError, Note, Spell
-from .sections import Section
+from .sections import SERIOUS, Finding, Section
 from .sections import Table as SmallTable
+
+_LINE = 55  # characters of examples on one line
 
 
 def is_first() -> bool:
@@ -160,7 +162,7 @@ def print_table(
 
 
 def print_sections(sections: Iterable[Section]) -> None:
-    """Print sections: the text of each, its tables, then its notes; drawings are for pages."""
+    """Print sections: text, tables, findings, then notes; drawings are for pages."""
     for section in sections:
         for sentence in section.text:
             print_text(sentence)
@@ -169,10 +171,38 @@ def print_sections(sections: Iterable[Section]) -> None:
                 if isinstance(part, SmallTable):
                     texts, numbers = part.heads[: part.n_texts], part.heads[part.n_texts :]
                     heads = (*texts, *(f">{head}" for head in numbers))
-                    print_table(heads, part.rows, part.caption or None)
+                    box = {} if part.framed else {"box": None}
+                    print_table(heads, part.rows, part.caption or None, **box)
+        if section.findings is not None:
+            print_findings(section.findings)
         for sentence in section.notes:
             print_text(f"Note: {sentence.removesuffix('.')}.")
         print_sections(section.subsections)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings with their examples and remedies, or that there are none."""
+    from rich.table import Table
+
+    if not findings:
+        print_text("Nothing was found that speaks against aggregating.")
+        return
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 1, 0))
+    table.add_column("", no_wrap=True)
+    table.add_column("", ratio=1, overflow="fold")
+    for finding in findings:
+        line = "; ".join(finding.examples)
+        examples = [line] if line and len(line) <= _LINE else finding.examples
+        lines = [cell(finding.sentence), *(f"[dim]{cell(example)}[/dim]" for example in examples)]
+        if finding.remedy:
+            lines.append(f"→ {cell(finding.remedy)}")
+        name = cell(finding.code)
+        if finding.severity == SERIOUS:
+            name = f"[bold red]{name}\nserious[/bold red]"
+        table.add_row(name, "\n".join(lines))
+    show(table)
+    n_serious = sum(finding.severity == SERIOUS for finding in findings)
+    print_text(f"{n_serious} serious, {len(findings) - n_serious} worth knowing.")
 
 
 def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str) -> None:

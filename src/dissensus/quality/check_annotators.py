@@ -84,18 +84,23 @@ def check_items(annotations: Relation) -> Iterator[Finding]:
             remedy="`dissensus next` says where more labels help most",
             severity=SERIOUS if share > 0.5 else KNOWING,
         )
-    if labelled and size.max() == 2 and isinstance(annotations, Annotations):
+
+
+def check_third_labels(annotations: Annotations) -> Iterator[Finding]:
+    """Find that no item has three labels, although some have two."""
+    size = annotations.labels_per_item
+    if size.max(initial=0) == 2:
         yield Finding(
             "two-labels",
             "No item has three labels: where two differ, the data do not identify the right one.",
-            labelled,
+            int((size > 0).sum()),
             remedy="a third label for a part of the items, gold, or methods with a prior",
             severity=SERIOUS,
         )
 
 
 def check_crowd(annotations: Relation) -> Iterator[Finding]:
-    """Find too few annotators, annotators with too few labels, and matrices with too few."""
+    """Find too few annotators, and annotators with too few labels or most of them."""
     load = annotations.labels_per_annotator
     active = int((load > 0).sum())
     if 0 < active < 3:
@@ -126,7 +131,12 @@ def check_crowd(annotations: Relation) -> Iterator[Finding]:
             len(light),
             remedy="methods that pool annotators: hierarchical, dawid-skene-map, cbcc",
         )
-    if isinstance(annotations, Annotations) and active >= 3 and not is_free_text(annotations):
+
+
+def check_confusion(annotations: Annotations) -> Iterator[Finding]:
+    """Find too few labels for the cells of confusion matrices."""
+    active = int((annotations.labels_per_annotator > 0).sum())
+    if active >= 3 and not is_free_text(annotations):
         cells = cells_per_label(annotations)
         if cells > _SPARSE:
             yield Finding(
@@ -191,7 +201,7 @@ class Streams:
 
 def check_streams(annotations: Annotations) -> Iterator[Finding]:
     """Find annotators who always give one class, and annotators with equal labels."""
-    if len(annotations):
+    if len(annotations) and not is_free_text(annotations):
         streams = Streams(annotations)
         yield from _one_class(streams)
         yield from _copies(streams)

@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
-from ..answers.numbers import Numbers
 from ..base.arrays import Array, Integers
 from ..base.names import Names, as_names, indices_of
 from ..errors import Note
-from ..formats.spellings import classes_alike, items_alike
+from ..formats.spellings import are_free_texts, classes_alike, items_alike
 from ..metrics.statistics import repeats_previous
 from ..pages.sections import KNOWING, SERIOUS, Finding
 from ..pages.wording import first_quoted, many, quoted, verb
 from .findings import is_free_text
+
+Mask = npt.NDArray[np.bool_]
 
 _MANY = 0.02  # share of pairs above which several labels seem intended
 _RARE = 5  # labels below which a class is rare
@@ -53,11 +55,11 @@ def check_quotes(annotations: Relation) -> Iterator[Finding]:
         )
 
 
-def check_repeats(annotations: Annotations | Numbers) -> Iterator[Finding]:
-    """Find repeated labels of one annotator on one item, equal or different."""
+def check_repeats(
+    annotations: Relation, answer: Array, classes: Names | None = None
+) -> Iterator[Finding]:
+    """Find repeated answers of one annotator to one item, equal or different; numbers or codes."""
     repeated = repeats_previous(annotations)
-    classes = annotations.classes if isinstance(annotations, Annotations) else None
-    answer: Array = annotations.label if isinstance(annotations, Annotations) else annotations.value
     word = "answer" if classes is None else "label"
     equal = repeated.copy()
     equal[1:] &= answer[1:] == answer[:-1]
@@ -91,7 +93,8 @@ def check_repeats(annotations: Annotations | Numbers) -> Iterator[Finding]:
     if len(differ):
         share = len(differ) / len(starts)
         # Items that are asked again get the same label more often than another.
-        meant = classes is not None and share > _MANY and equal.sum() < len(differ)
+        meant = share > _MANY and equal.sum() < len(differ)
+        meant &= classes is not None and not are_free_texts(len(classes), len(annotations))
         yield Finding(
             "contradictions",
             f"{many(len(differ), 'time')} ({share:.1%}) an annotator gave different {word}s to "
@@ -100,7 +103,7 @@ def check_repeats(annotations: Annotations | Numbers) -> Iterator[Finding]:
             examples=examples(differ),
             remedy="if items were asked again, keep the last; if several labels were allowed, "
             "treat each class as a question",
-            severity=SERIOUS if meant and not is_free_text(annotations) else KNOWING,
+            severity=SERIOUS if meant else KNOWING,
         )
 
 
@@ -235,11 +238,17 @@ def check_kinds(annotations: Annotations) -> Iterator[Finding]:
         )
 
 
-def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Finding]:
-    """Find gold that cannot be used, and gold that contradicts all labels."""
+def _gold_items(annotations: Relation, gold: Mapping[str, str]) -> tuple[Integers, Mask]:
+    """Return the code of every item with gold, or -1, and whether it has labels: (gold)."""
     item = indices_of(as_names(gold.keys()), annotations.items)
     labelled = item >= 0
     labelled[labelled] = annotations.labels_per_item[item[labelled]] > 0
+    return item, labelled
+
+
+def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Finding]:
+    """Find gold about items without labels."""
+    _, labelled = _gold_items(annotations, gold)
     if not labelled.all():
         names = [name for name, is_labelled in zip(gold, labelled, strict=True) if not is_labelled]
         none = not labelled.any()
@@ -252,7 +261,12 @@ def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Findi
             remedy="check that items have the same names in both files" if none else "",
             severity=SERIOUS if none else KNOWING,
         )
-    if not isinstance(annotations, Annotations) or not labelled.any() or is_free_text(annotations):
+
+
+def check_gold_classes(annotations: Annotations, gold: Mapping[str, str]) -> Iterator[Finding]:
+    """Find gold of other classes, and gold that contradicts all labels."""
+    item, labelled = _gold_items(annotations, gold)
+    if not labelled.any() or is_free_text(annotations):
         return
     label = indices_of(as_names(gold.values()), annotations.classes)
     foreign = labelled & (label < 0)

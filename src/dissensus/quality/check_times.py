@@ -36,6 +36,13 @@ def seconds(values: Array) -> Floats | None:
     return time
 
 
+def check_speed(annotations: Relation) -> Iterator[Finding]:
+    """Find implausible durations and times, where there are any."""
+    for column, check_column in (("duration", check_durations), ("time", check_times)):
+        if len(annotations.columns.get(column, ())):
+            yield from check_column(annotations, annotations.columns[column])
+
+
 def check_durations(annotations: Relation, durations: Array) -> Iterator[Finding]:
     """Find impossible durations, and annotators who are far faster than the others."""
     if durations.dtype.kind not in "iuf":

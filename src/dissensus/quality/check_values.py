@@ -14,7 +14,6 @@ from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.numbers import Numbers
 from ..answers.rankings import Rankings
-from ..answers.sets import Sets
 from ..base.arrays import Floats
 from ..errors import Note
 from ..formats.spellings import classes_alike
@@ -32,28 +31,24 @@ _FAR = 8.0  # robust standard deviations
 _ENOUGH = 10  # answers of an annotator to call them constant
 
 
-def check_answers(answers: Answers) -> Iterator[Finding]:
-    """Yield findings about empty, repeated and copied answers, and names of labels."""
-    yield from _empty(answers)
-    yield from _repeated(answers)
-    yield from _labels(answers)
-    yield from _sides(answers)
-    yield from _copied(answers)
-
-
-def _empty(answers: Answers) -> Iterator[Finding]:
-    empty, load = answers.empty, answers.labels_per_annotator
-    if isinstance(answers, Marks) and len(answers) >= _MANY and not empty.any():
+def check_looked(marks: Marks) -> Iterator[Finding]:
+    """Find that no answer is empty, although there are many."""
+    if len(marks) >= _MANY and not marks.empty.any():
         yield Finding(
             "no-empty-answers",
             "No answer is empty, so nobody is known to have looked and marked nothing.",
-            len(answers),
+            len(marks),
             remedy=Note(
                 "",
                 remedy="add a row without values for every such answer, or give {} FILE",
                 assigned=...,
             ),
         )
+
+
+def check_empty(answers: Answers) -> Iterator[Finding]:
+    """Find annotators who mark nothing where others do."""
+    empty, load = answers.empty, answers.labels_per_annotator
     blank = np.bincount(answers.annotator, empty, minlength=len(load))
     marked_items = np.bincount(answers.item, ~empty, minlength=answers.n_items) > 0
     marked = np.bincount(answers.annotator, marked_items[answers.item], minlength=len(load))
@@ -69,7 +64,8 @@ def _empty(answers: Answers) -> Iterator[Finding]:
         )
 
 
-def _repeated(answers: Answers) -> Iterator[Finding]:
+def check_repeated(answers: Answers) -> Iterator[Finding]:
+    """Find several answers of one annotator to one item."""
     repeated = answers.repeats
     count = int(repeated.sum())
     if count:
@@ -83,11 +79,10 @@ def _repeated(answers: Answers) -> Iterator[Finding]:
         )
 
 
-def _labels(answers: Answers) -> Iterator[Finding]:
-    names = answers.classes if isinstance(answers, Marks) else None
-    names = answers.options if isinstance(answers, Sets) else names
-    if names is None:
-        return
+def check_label_names(answers: Answers) -> Iterator[Finding]:
+    """Find labels that differ only in spelling."""
+    (field,) = answers.coded_by.values()
+    names = getattr(answers, field)
     alike = classes_alike(names)
     if alike:
         yield Finding(
@@ -100,9 +95,8 @@ def _labels(answers: Answers) -> Iterator[Finding]:
         )
 
 
-def _sides(answers: Answers) -> Iterator[Finding]:
-    if not isinstance(answers, Rankings):
-        return
+def check_sides(answers: Rankings) -> Iterator[Finding]:
+    """Find annotators who give one answer to every comparison."""
     pairs = answers.pairs()
     if not (pairs.outcome == 1).any():
         return  # listed by rank, and not as they were presented
@@ -121,9 +115,10 @@ def _sides(answers: Answers) -> Iterator[Finding]:
         )
 
 
-def _copied(answers: Answers) -> Iterator[Finding]:
+def check_copied(answers: Answers) -> Iterator[Finding]:
+    """Find pairs of annotators with equal answers to all common items."""
     size = answers.labels_per_item.astype(np.int64)
-    if not 0 < (size * (size - 1) // 2).sum() <= _PAIRS or isinstance(answers, Rankings):
+    if not 0 < (size * (size - 1) // 2).sum() <= _PAIRS:
         return
     first, second = answers.within_item_pairs()
     compared = ~(answers.empty[first] & answers.empty[second])

@@ -7,45 +7,72 @@ findings make results wrong whatever the method; the rest is worth knowing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..answers import Answers
+from ..answers import KINDS
 from ..answers.annotations import Annotations, Scale
 from ..answers.left_out import LeftOut
 from ..answers.numbers import Numbers
 from ..base.arrays import Integers
 from ..base.names import as_names
 from ..base.storage import as_plain
-from ..base.tables import Table, Tabular, columns_of
+from ..base.tables import Table, columns_of
 from ..errors import DataError, Note
-from ..pages.sections import SERIOUS, Finding
+from ..formats import Reading, as_numbers, as_truth
+from ..formats.any_kind import AnswerReading, examine_any
+from ..pages.sections import SERIOUS, Finding, Section
+from ..pages.sections import Table as SmallTable
+from ..registry import by_kind
+from ..result import Result
 from .check_annotators import (
+    check_confusion,
     check_crowd,
     check_groups,
     check_identifiability,
     check_items,
     check_streams,
+    check_third_labels,
 )
 from .check_labels import (
     check_classes,
     check_gold,
+    check_gold_classes,
     check_kinds,
     check_names,
     check_quotes,
     check_repeats,
 )
-from .check_times import check_durations, check_times
-from .check_values import check_answers, check_numbers
-from .findings import CODES, is_free_text
-
-if TYPE_CHECKING:
-    from ..formats import Reading
+from .check_times import check_speed
+from .check_values import (
+    check_copied,
+    check_empty,
+    check_label_names,
+    check_looked,
+    check_numbers,
+    check_repeated,
+    check_sides,
+)
+from .findings import CODES
 
 __all__ = ["CODES", "Check", "Finding", "Spread", "check", "read_incomplete"]
+
+AnyReading = TypeVar("AnyReading")
+
+_MARKS = (check_looked, check_empty, check_repeated, check_label_names, check_copied)
+_OF_KIND: Mapping[str, tuple[Callable[[Any], Iterator[Finding]], ...]] = {
+    **dict.fromkeys(("spans", "boxes", "points"), _MARKS),
+    "sets": (check_empty, check_repeated, check_label_names, check_copied),
+    "rankings": (check_empty, check_repeated, check_sides),
+}
+_NOUNS = {"classes": "labels", "numbers": "numbers"}  # what answers of a kind are called
+_MOST_CLASSES = 12
+_LONGEST = 30  # characters of a class
+_FEW, _MOST_NAMES = 3, 200  # names in a sentence, and on the terminal
 
 
 class Spread(NamedTuple):
@@ -58,7 +85,7 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Tabular):
+class Check(Result):
     """The size of the data, and findings.
 
     Attributes
@@ -75,6 +102,8 @@ class Check(Tabular):
         What was left out or assumed in reading.
     left_out
         Rows that were left out, by reason, and all items and annotators without a label.
+    path, format
+        The file that was read, and its format; empty for answers in memory.
     """
 
     kind: str
@@ -88,8 +117,9 @@ class Check(Tabular):
     scale: Scale
     reason: str
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
     left_out: LeftOut = field(default_factory=LeftOut)
+    path: str = ""
+    format: str = ""
 
     def __repr__(self) -> str:
         other = len(self.findings) - len(self.serious)
@@ -98,29 +128,129 @@ class Check(Tabular):
             f"{self.n_items} items: {len(self.serious)} serious findings, {other} worth knowing>"
         )
 
-    def _table(self) -> Table:
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The findings."""
         names = ("severity", "code", "count", "sentence", "remedy")
         rows = [{name: getattr(finding, name) for name in names} for finding in self.findings]
-        return columns_of(rows) if rows else dict.fromkeys(names, as_names([]))
+        return {"findings": columns_of(rows) if rows else dict.fromkeys(names, as_names([]))}
 
     @property
     def serious(self) -> tuple[Finding, ...]:
         """The findings that make results wrong whatever the method."""
         return tuple(finding for finding in self.findings if finding.severity == SERIOUS)
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How much there is, the scale and the classes, and who has no label."""
+        return (self._size(), *self._about_labels())
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the sizes, and what was found."""
+        noun = "labels" if self.kind in _NOUNS else "answers"
+        spreads = {
+            f"{noun} per item": self.labels_per_item,
+            f"{noun} per annotator": self.labels_per_annotator,
+        }
+        rows = [
+            (name, str(spread.least), f"{spread.median:g}", f"{spread.mean:.1f}", str(spread.most))
+            for name, spread in spreads.items()
+        ]
+        sizes = SmallTable("", ("", *Spread._fields), rows, framed=False)
+        return (
+            Section("data", "Data", text=[self._size()], panels=[[sizes]]),
+            Section("findings", "Findings", text=self._about_labels(), findings=self.findings),
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        return as_plain(self)
+        of_file = {"path": self.path, "format": self.format} if self.path else {}
+        return of_file | {
+            name: value for name, value in as_plain(self).items() if name not in ("path", "format")
+        }
+
+    def _size(self) -> str:
+        gold = f", gold for {self.n_gold}" if self.n_gold else ""
+        file = f"{self.path} ({self.format}): " if self.path else ""
+        return (
+            f"{file}{self.n_labels} {_NOUNS.get(self.kind, 'answers')} by {self.n_annotators} "
+            f"annotators on {self.n_items} items{gold}."
+        )
+
+    def _about_labels(self) -> list[str]:
+        sentences = [f"scale: {self.scale} ({self.reason})"] if self.kind in _NOUNS else []
+        if self.classes:
+            sentences.append(self._most_common())
+        without = {"items": self.left_out.items, "annotators": self.left_out.annotators}
+        for role, names in without.items():
+            if len(names) > _FEW:
+                sentence = f"{role} without a label: {', '.join(names[:_MOST_NAMES])}"
+                if len(names) > _MOST_NAMES:
+                    sentence = Note(f"{sentence} …", remedy="all are in {}", json=True)
+                sentences.append(sentence)
+        return sentences
+
+    def _most_common(self) -> str:
+        """Return the most common classes and their share; ordered classes in order."""
+        ordered = list(self.classes.items())
+        if self.scale == "nominal":
+            ordered.sort(key=lambda pair: -pair[1])
+        total = max(self.n_labels, 1)
+        most_common = ", ".join(
+            f"{name if len(name) <= _LONGEST else name[: _LONGEST - 1] + '…'} {count / total:.1%}"
+            for name, count in ordered[:_MOST_CLASSES]
+        )
+        continued = f", … ({len(ordered)} in all)" if len(ordered) > _MOST_CLASSES else ""
+        return f"classes: {most_common}{continued}"
 
 
-def check(
-    annotations: Annotations | Numbers | Reading | Any, *, gold: Any = None, scale: str = "auto"
-) -> Check:
-    """Check annotations before they are aggregated.
+class ToCheck(NamedTuple):
+    """Answers to check, and what reading them told."""
+
+    answers: Any
+    reason: str = "the labels are numbers"
+    scale: Scale = "interval"
+    gold: Mapping[str, str] = {}  # item → label
+    notes: tuple[str, ...] = ()
+    gaps: tuple[Finding, ...] = ()
+    path: str = ""
+    format: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the answers."""
+        return str(self.answers.kind)
+
+
+def to_check(source: Any, scale: str = "auto") -> ToCheck:
+    """Return answers of any kind from what holds them; incomplete rows are a finding."""
+    if isinstance(source, Numbers):
+        return ToCheck(source)
+    gaps: list[Finding] = []
+    reading, path = source, ""
+    if not isinstance(source, (Reading, AnswerReading)):
+        reading, gaps = read_incomplete(
+            lambda missing: examine_any(source, missing=missing, scale=scale)
+        )
+        path = str(source) if isinstance(source, (str, Path)) else ""
+    answers: Any = reading.answers
+    of_file: Any = {"gaps": tuple(gaps), "path": path, "format": reading.format}
+    if isinstance(reading, AnswerReading):
+        notes = answers.left_out.sentences
+        return ToCheck(answers, answers.summary, "nominal", notes=notes, **of_file)
+    data = as_numbers(answers) if answers.numeric else answers
+    return ToCheck(
+        data, reading.reason, answers.scale, gold=reading.gold, notes=reading.notes, **of_file
+    )
+
+
+@by_kind(read=to_check)
+def check(answers: Any, *, gold: Any = None, scale: str = "auto") -> Check:
+    """Check answers before they are aggregated.
 
     Parameters
     ----------
-    annotations
+    answers
         Annotations, numbers, answers of another kind, a table, or a path that `read` takes.
     gold
         Known classes to check as well: `{item: class}`, a pandas Series, a table or a file.
@@ -134,100 +264,107 @@ def check(
     >>> [finding.code for finding in check(annotations).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
-    from ..formats import Reading, as_numbers, as_truth, examine
+    raise NotImplementedError
 
-    notes: tuple[str, ...] = ()
-    label_scale: Scale = "interval"
-    reason = "the labels are numbers"
-    truth = as_truth(gold) or {}
-    findings: list[Finding] = []
-    if isinstance(annotations, Answers):
-        return _check_answers(annotations)
-    data: Annotations | Numbers
-    if isinstance(annotations, Numbers):
-        data = annotations
-    else:
-        reading = annotations if isinstance(annotations, Reading) else None
-        if reading is None:
-            reading, gaps = read_incomplete(
-                lambda missing: examine(annotations, missing=missing, scale=scale)
-            )
-            findings += gaps
-        data, notes, reason = reading.annotations, reading.notes, reading.reason
-        label_scale = data.scale
-        truth = truth or dict(reading.gold)
-        if reading.format == "votes":
-            findings.append(
-                Finding(
-                    "anonymous",
-                    "Only votes are counted, so annotators are unknown and cannot be judged.",
-                    len(data),
-                    remedy="majority and naive-soft; models of annotators learn nothing here",
-                    severity=SERIOUS,
-                )
-            )
-    if isinstance(data, Annotations) and data.numeric:
-        data = as_numbers(data)
-    counts = {}
-    if isinstance(data, Annotations):
-        size = np.bincount(data.label, minlength=data.n_classes)
-        counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
-        findings += check_classes(data)
-        findings += check_kinds(data)
-        findings += check_identifiability(data, truth)
-    for run in (check_quotes, check_names, check_repeats, check_crowd, check_items, check_groups):
-        findings += run(data)
-    if isinstance(data, Annotations) and not is_free_text(data):
-        findings += check_streams(data)
-    for column, check_column in (("duration", check_durations), ("time", check_times)):
-        if len(data.columns.get(column, ())):
-            findings += check_column(data, data.columns[column])
-    if truth:
-        findings += check_gold(data, truth)
-    if isinstance(data, Numbers):
-        findings += check_numbers(data)
-    findings.sort(key=lambda finding: finding.severity != SERIOUS)
-    return Check(
-        kind="classes" if isinstance(data, Annotations) else "numbers",
-        n_labels=len(data),
-        n_items=data.n_items,
-        n_annotators=data.n_annotators,
-        n_gold=len(truth),
-        labels_per_item=_spread(data.labels_per_item),
-        labels_per_annotator=_spread(data.labels_per_annotator),
-        classes=counts,
-        scale=label_scale,
-        reason=reason,
-        findings=tuple(findings),
-        notes=notes,
-        left_out=data.left_out,
+
+@check.for_kind("classes")
+def check_on_classes(data: ToCheck, *, gold: Any = None) -> Check:
+    """Check classes: names, annotators, times, and whether there is enough evidence."""
+    labels: Annotations = data.answers
+    truth = as_truth(gold) or dict(data.gold)
+    findings = [
+        *_anonymous(data),
+        *check_classes(labels),
+        *check_kinds(labels),
+        *check_identifiability(labels, truth),
+        *check_quotes(labels),
+        *check_names(labels),
+        *check_repeats(labels, labels.label, labels.classes),
+        *check_crowd(labels),
+        *check_confusion(labels),
+        *check_items(labels),
+        *check_third_labels(labels),
+        *check_groups(labels),
+        *check_streams(labels),
+        *check_speed(labels),
+        *check_gold(labels, truth),
+        *check_gold_classes(labels, truth),
+    ]
+    size = np.bincount(labels.label, minlength=labels.n_classes)
+    classes = dict(zip(labels.classes.tolist(), size.tolist(), strict=True))
+    return _concluded(data, findings, n_gold=len(truth), classes=classes)
+
+
+@check.for_kind("numbers")
+def check_on_numbers(data: ToCheck, *, gold: Any = None) -> Check:
+    """Check numbers: outliers, annotators, times and gold."""
+    numbers: Numbers = data.answers
+    truth = as_truth(gold) or dict(data.gold)
+    findings = [
+        *check_quotes(numbers),
+        *check_names(numbers),
+        *check_repeats(numbers, numbers.value),
+        *check_crowd(numbers),
+        *check_items(numbers),
+        *check_groups(numbers),
+        *check_speed(numbers),
+        *check_gold(numbers, truth),
+        *check_numbers(numbers),
+    ]
+    return _concluded(data, findings, n_gold=len(truth))
+
+
+@check.for_kind(*KINDS)
+def check_on_answers(data: ToCheck) -> Check:
+    """Check answers of other kinds: empty, repeated and copied ones, and names of labels."""
+    checks = (
+        *_OF_KIND.get(data.kind, (check_empty, check_repeated, check_copied)),
+        *(check_quotes, check_names, check_crowd, check_items, check_groups),
     )
+    return _concluded(data, [finding for run in checks for finding in run(data.answers)])
 
 
-def _check_answers(answers: Answers) -> Check:
-    """Check answers of other kinds than classes and numbers."""
-    findings = list(check_answers(answers))
-    for run in (check_quotes, check_names, check_crowd, check_items, check_groups):
-        findings += run(answers)
-    findings.sort(key=lambda finding: finding.severity != SERIOUS)
+def _anonymous(data: ToCheck) -> Iterator[Finding]:
+    if data.format == "votes":
+        yield Finding(
+            "anonymous",
+            "Only votes are counted, so annotators are unknown and cannot be judged.",
+            len(data.answers),
+            remedy="majority and naive-soft; models of annotators learn nothing here",
+            severity=SERIOUS,
+        )
+
+
+def _concluded(
+    data: ToCheck,
+    findings: Iterable[Finding],
+    n_gold: int = 0,
+    classes: Mapping[str, int] | None = None,
+) -> Check:
+    """Return the size of the data with what was found, the serious findings first."""
+    answers = data.answers
     return Check(
-        kind=answers.kind,
+        kind=data.kind,
         n_labels=len(answers),
         n_items=answers.n_items,
         n_annotators=answers.n_annotators,
-        n_gold=0,
+        n_gold=n_gold,
         labels_per_item=_spread(answers.labels_per_item),
         labels_per_annotator=_spread(answers.labels_per_annotator),
-        classes={},
-        scale="nominal",
-        reason=answers.summary,
-        findings=tuple(findings),
-        notes=answers.left_out.sentences,
+        classes=classes or {},
+        scale=data.scale,
+        reason=data.reason,
+        findings=tuple(
+            sorted((*data.gaps, *findings), key=lambda finding: finding.severity != SERIOUS)
+        ),
+        notes=data.notes,
         left_out=answers.left_out,
+        path=data.path,
+        format=data.format,
     )
 
 
-def read_incomplete(read: Callable[[str], Reading]) -> tuple[Reading, list[Finding]]:
+def read_incomplete(read: Callable[[str], AnyReading]) -> tuple[AnyReading, list[Finding]]:
     """Return what `read` gives with `error`, or with `drop` and a finding about the gaps."""
     try:
         return read("error"), []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..answers.annotations import Annotations
-from ..answers.base import Relation
 from ..formats.spellings import are_free_texts
 
 # All findings; the docs list them from here.
@@ -51,8 +50,6 @@ CODES = {
 }
 
 
-def is_free_text(annotations: Relation) -> bool:
+def is_free_text(annotations: Annotations) -> bool:
     """Return whether labels are free text: many, and hardly any of them twice."""
-    return isinstance(annotations, Annotations) and are_free_texts(
-        annotations.n_classes, len(annotations)
-    )
+    return are_free_texts(annotations.n_classes, len(annotations))
