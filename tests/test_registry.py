@@ -10,8 +10,8 @@ from dissensus.cli.methods import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
 from dissensus.registry import (
     adapters,
+    answer_methods,
     answer_simulators,
-    consensus_methods,
     learners,
     recoverers,
     split_spec,
@@ -87,7 +87,7 @@ def test_every_name_that_peerannot_used_for_these_methods_is_known():
 
 
 def test_names_of_one_family_do_not_clash():
-    for registry in (aggregators, consensus_methods, estimators, learners, simulators, policies):
+    for registry in (aggregators, answer_methods, estimators, learners, simulators, policies):
         plain = [name.casefold().replace("-", "") for name in [*registry, *registry.aliases]]
         assert len(plain) == len(set(plain))
 
@@ -95,7 +95,7 @@ def test_names_of_one_family_do_not_clash():
 def test_the_catalogue_has_every_method_and_setting():
     summary = catalogue()
     deep = [*learners, *tendencies, *recoverers, *adapters] if find_spec("torch") else []
-    names = [*aggregators, *consensus_methods, *estimators, *deep]
+    names = [*aggregators, *answer_methods, *estimators, *deep]
     names += [*simulators, *answer_simulators, *policies]
     assert [entry.name for entry in summary] == names
     for entry in summary:

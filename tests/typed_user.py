@@ -16,7 +16,7 @@ def labels_of(path: Path) -> list[str]:
     annotations = ds.read(path)
     if not isinstance(annotations, ds.Annotations):
         raise ds.DataError(f"{path}: not one class per item")
-    result: ds.Aggregation = ds.aggregate(annotations, "dawid-skene[smoothing=0.1]")
+    result: ds.ClassAggregation = ds.aggregate(annotations, "dawid-skene[smoothing=0.1]")
     return [str(label) for label in result.labels]
 
 

@@ -21,10 +21,11 @@ import numpy as np
 import polars as pl
 
 import dissensus as ds
-from dissensus.aggregation.consensus_init import Candidates, ConsensusContext, Objects, SpanPool
+from dissensus.aggregation import Candidates, Objects, SpanPool
 from dissensus.aggregation.masks import soft_mask
 from dissensus.answers import Boxes, Masks, Spans
 from dissensus.base.engine import Local
+from dissensus.method import FitContext
 from dissensus.metrics.answer_scores import Found, found_marks, mask_overlaps
 from measure import fresh
 from pages import Section, Table
@@ -155,7 +156,7 @@ def span_table(section: Section) -> None:
         "medoid",
     ):
         result, seconds = timed(answers, method)
-        add(f"{method} (default)" if method == "span-pool" else method, result.consensus, seconds)
+        add(f"{method} (default)" if method == "span-pool" else method, result.truth, seconds)
     columns = ["method", "P", "R", "F1", "95 % interval", "F1, test half", "CPU s"]
     note = "Exact spans with labels, percent, all 6253 sentences; documents are drawn. Bar: 74.0."
     section.add(Table("Spans: ner_conll", columns, rows, note))
@@ -169,7 +170,7 @@ def choice_table(section: Section) -> None:
     rows = []
     pools = [f"span-pool[threshold={t}]" for t in (0.25, 0.3, 0.35, 0.4, 0.45, 0.5)]
     for method in (*pools, "candidates", "hierarchical", "mace", "objects", "sequence", "medoid"):
-        found = [found_marks(timed(d.answers, method)[0].consensus, d.gold) for d in crowds]
+        found = [found_marks(timed(d.answers, method)[0].truth, d.gold) for d in crowds]
         scores = [round(100 * one.f1, 1) for one in found]
         rows.append([method, *scores, round(float(np.mean(scores)), 1)])
     columns = ["method", "20 annotators", "50 annotators", "1000 annotators", "mean"]
@@ -210,7 +211,7 @@ def box_table(section: Section) -> None:
         "medoid",
     ):
         result, seconds = timed(answers, method)
-        add(f"{method} (default)" if method == "objects" else method, result.consensus, seconds)
+        add(f"{method} (default)" if method == "objects" else method, result.truth, seconds)
     columns = ["method", "P", "R", "F1 at .5", "95 % interval", "F1 at .75", "CPU s"]
     note = "Intersection over union of at least .5, percent; images are drawn. Bar: 78.0."
     section.add(Table("Boxes: boxes_people", columns, rows, note))
@@ -238,7 +239,7 @@ def mask_rows(answers: Masks, gold: Masks, methods: tuple[str, ...]) -> list[lis
         if "soft_value" in result.params:
             soft = [soft_mask(result, item) for item in answers.items.tolist()]
         name = f"{method} (default)" if method == "weighted-masks" else method
-        add(name, result.consensus, soft, seconds)
+        add(name, result.truth, soft, seconds)
     for name, peer in mask_peers():
         start = time.process_time()
         soft = peer(answers)
@@ -327,7 +328,7 @@ def mask_table(section: Section) -> None:
         scores: list[Any] = []
         for bad in (0, 2, 3):
             drawn = draw_masks(bad)
-            overlap = mask_overlaps(timed(drawn.answers, method)[0].consensus, drawn.gold)
+            overlap = mask_overlaps(timed(drawn.answers, method)[0].truth, drawn.gold)
             scores.append(round(float(overlap.mean()), 3))
         rows.append([method, *scores])
     columns = ["method", "none bad", "2 of 7 bad", "3 of 7 bad"]
@@ -344,7 +345,7 @@ def reliability(section: Section) -> None:
         ("boxes_people", Objects(), 0.5),
     ):
         answers, gold, _ = load(name)
-        proposed = method.propose(ConsensusContext(answers, None, Local(1)))
+        proposed = method.propose(FitContext(answers, None, Local(1)))
         exact = least == 1.0
         right = candidates_right(answers, gold, proposed, least, labels=exact)
         n_labels = len(answers.classes)
@@ -419,7 +420,7 @@ def silent_table(section: Section) -> None:
     answers, _, _ = load("boxes_people")
     names = answers.items.tolist()
     silent = Boxes.from_columns(names, ["silent"] * len(names), *[[None] * len(names)] * 4)
-    context = [ConsensusContext(one, None, Local(1)) for one in (answers, answers.merge(silent))]
+    context = [FitContext(one, None, Local(1)) for one in (answers, answers.merge(silent))]
     before, after = (Objects().propose(one) for one in context)
     both = Objects().infer(context[1])
     code = both.annotators["annotator"].tolist().index("silent")
@@ -440,7 +441,7 @@ def cost(kind: str, n_items: int) -> dict[str, Any]:
 
     drawn = getattr(simulated_answers, f"draw_{kind}")(n_items, per_item=14.0)
     result, seconds = timed(drawn.answers, "auto")
-    found = found_marks(result.consensus, drawn.gold, 0.5 if kind == "boxes" else 1.0)
+    found = found_marks(result.truth, drawn.gold, 0.5 if kind == "boxes" else 1.0)
     return {"marks": drawn.answers.n_elements, "seconds": seconds, "f1": found.f1}
 
 

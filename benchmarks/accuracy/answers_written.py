@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dissensus.aggregation.consensus_init import consensus
+from dissensus.aggregation import aggregate
 from dissensus.aggregation.joint_sets import Profiles, held_out
 from dissensus.answers import Rankings, Sets, Texts
 from dissensus.answers.texts import edit_distances, tokens_of
@@ -71,7 +71,7 @@ def text_table(section: Section) -> None:
         one = [str(texts.text[row]) for row in chosen]
         rows.append([name, "one annotator at random", *word_errors(one, reference), 0.0])
         for method in ("medoid[rounds=1]", "medoid", "rover[rounds=0,empty=1.0]", "rover", "auto"):
-            found, seconds = timed(lambda m=method, t=texts: consensus(t, m))
+            found, seconds = timed(lambda m=method, t=texts: aggregate(t, m))
             written = found.items["text"].tolist()
             rows.append([name, method, *word_errors(written, reference), round(seconds, 1)])
         if name == "vldb2021_speech":
@@ -124,7 +124,7 @@ def _loss(train: Rankings, test: Rankings, method: str) -> float:
     if not method:
         shares = np.bincount(train.pairs().outcome, minlength=3) / len(train)
         return float(-np.log(shares[pairs.outcome]).mean())
-    found = consensus(train, method).params
+    found = aggregate(train, method).params
     d = found["score"][pairs.left] - found["score"][pairs.right] + float(found["side"])
     odds = np.stack([np.exp(d / 2), np.exp(-d / 2), np.full_like(d, found["tie"])], axis=1)
     likely = (odds / odds.sum(axis=1, keepdims=True))[np.arange(len(d)), pairs.outcome]
@@ -153,7 +153,7 @@ def set_table(section: Section) -> None:
         rows.append([seed, "vote shares", round(plain.mean(), 3), _interval(plain), 0.0])
         for method in ("joint-sets[profiles=1,temperature=1]", "joint-sets[temperature=1]",
                        "joint-sets"):  # fmt: skip
-            found, seconds = timed(lambda m=method, t=train: consensus(t, m))
+            found, seconds = timed(lambda m=method, t=train: aggregate(t, m))
             params = Profiles(*(found.params[name] for name in Profiles._fields))
             loss = -held_out(train, test, params, float(found.params["temperature"]))
             interval = _interval(loss)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr, t
 
-from dissensus import estimate, simulate
+from dissensus import aggregate, simulate
 from pages import Section, Table
 
 METHODS = ("mean", "median", "gaussian", "gaussian[rate=within]", "PG1", "peer-grading")
@@ -41,7 +41,7 @@ def measured(strategy: str, size: int, graders: int, seed: int) -> dict[str, tup
     authors = {str(item): str(who) for item, who in enumerate(drawn.extras["authors"])}
     out = {}
     for method in METHODS:
-        value = estimate(drawn.annotations, method, authors=authors).value
+        value = aggregate(drawn.annotations, method, authors=authors).value
         known = ~np.isnan(value)
         value, truth = value[known], drawn.truth[known]
         error = float(np.sqrt(np.mean((value - truth) ** 2)))

@@ -31,7 +31,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dissensus.deep.learning.base import BuildParts, Classifier, CrowdModel, Method, PairBatch
+from dissensus.deep.learning.base import (
+    BuildParts,
+    Classifier,
+    CrowdModel,
+    LearningMethod,
+    PairBatch,
+)
 from dissensus.deep.learning.classifier import CrowdClassifier
 from dissensus.deep.nn import Examples, Training, hold_out, train
 from dissensus.registry import learners
@@ -45,7 +51,7 @@ _EPOCHS, _BATCH, _LR = 40, 64, 1e-3
 class KitModel(CrowdModel):
     """A layer of crowd-kit behind our classifier."""
 
-    def __init__(self, crowd: BuildParts, method: Method, kind: str) -> None:
+    def __init__(self, crowd: BuildParts, method: LearningMethod, kind: str) -> None:
         from crowdkit.learning import CoNAL, CrowdLayer
 
         super().__init__(crowd, method)
@@ -70,7 +76,7 @@ class KitModel(CrowdModel):
         raise NotImplementedError("crowd-kit has no word for it")
 
 
-class KitMethod(Method):
+class KitMethod(LearningMethod):
     """What the loop asks of a method, for a layer of crowd-kit."""
 
     kind: str = ""

@@ -96,7 +96,7 @@ def _column(draw: Draw, size: int) -> pl.Series:
 
 def odd_settings(draw: Draw, _folder: Path) -> Ended:
     """Fit a method with one or two settings that nobody would choose."""
-    from dissensus import Annotations, Numbers, aggregate, aggregators, estimate, estimators
+    from dissensus import Annotations, Numbers, aggregate, aggregators, estimators
     from dissensus.errors import DissensusError
     from dissensus.params import describe_fields
 
@@ -120,7 +120,7 @@ def odd_settings(draw: Draw, _folder: Path) -> Ended:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             if numeric:
-                good = np.isfinite(estimate(numbers, spec).value).all()
+                good = np.isfinite(aggregate(numbers, spec).value).all()
                 return ("good", "setting") if good else ("bug", f"{spec} gave no values")
             result = aggregate(annotations, spec)
     except DissensusError as problem:
@@ -159,17 +159,16 @@ def saved_folders() -> dict[str, tuple[Path, Callable[[Path], Any]]]:
     import tempfile
 
     from dissensus import (
-        Aggregation,
         Annotations,
+        ClassAggregation,
         CrowdClassifier,
         DistributionRecovery,
-        Estimation,
         FewShotCrowd,
+        NumberAggregation,
         Numbers,
         TendencyClassifier,
         Training,
         aggregate,
-        estimate,
     )
     from dissensus.deep.meta.episodes import Sizes
     from dissensus.scale.stream import Stream
@@ -180,7 +179,7 @@ def saved_folders() -> dict[str, tuple[Path, Callable[[Path], Any]]]:
     annotations = Annotations.from_columns(*columns)
     aggregate(annotations, "dawid-skene").save(home / "aggregation")
     numbers = Numbers.from_columns(columns[0], columns[1], [float(i) for i, _, _ in ROWS])
-    estimate(numbers, "gaussian").save(home / "estimation")
+    aggregate(numbers, "gaussian").save(home / "estimation")
     with Stream.opened(home / "stream") as stream:
         stream.add(*columns)
     with Stream.opened(home / "stream") as stream:
@@ -209,8 +208,8 @@ def saved_folders() -> dict[str, tuple[Path, Callable[[Path], Any]]]:
             stream.online.result()
 
     loads: dict[str, Callable[[Path], Any]] = {
-        "aggregation": Aggregation.load,
-        "estimation": Estimation.load,
+        "aggregation": ClassAggregation.load,
+        "estimation": NumberAggregation.load,
         "stream": opened,
         "classifier": CrowdClassifier.load,
         "tendency": TendencyClassifier.load,
@@ -345,7 +344,7 @@ def _pipe(folder: Path) -> Ended:
 
 def _threads(draw: Draw, folder: Path) -> Ended:
     """Write one file and one folder from two threads and two processes, and read both."""
-    from dissensus import Aggregation, Annotations, aggregate
+    from dissensus import Annotations, ClassAggregation, aggregate
 
     target, problems = folder / "out" / "saved", []
     made = [
@@ -367,7 +366,7 @@ def _threads(draw: Draw, folder: Path) -> Ended:
         try:
             while children[0].poll() is None or children[1].poll() is None:
                 one.save(target)
-                if tuple(Aggregation.load(target).posterior.ravel()) not in known:
+                if tuple(ClassAggregation.load(target).posterior.ravel()) not in known:
                     problems.append("a mixture was read")
         except Exception as problem:
             problems.append(repr(problem))

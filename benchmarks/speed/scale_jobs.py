@@ -212,9 +212,9 @@ def stream(
     batch = aggregate(annotations, "dawid-skene")
     fitted = perf_counter() - began
     result = now.result()
-    position = {name: row for row, name in enumerate(result.annotations.items.tolist())}
+    position = {name: row for row, name in enumerate(result.answers.items.tolist())}
     label = result.label[[position[name] for name in annotations.items.tolist()]]
-    reindex = {name: row for row, name in enumerate(result.annotations.annotators.tolist())}
+    reindex = {name: row for row, name in enumerate(result.answers.annotators.tolist())}
     confusion = result.params.confusion[[reindex[name] for name in annotations.annotators.tolist()]]
     return {
         "labels": len(annotations),

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dissensus import Annotations, DissensusError, Numbers, identify, read
+from dissensus.answers.gold import gold_codes
 from dissensus.quality.correlation import class_correlation, known_chunks
 from dissensus.quality.verdicts import rating_scores
-from dissensus.result import gold_codes
 from gold_sets import DATA, SETS, load
 from pages import Table
 from verdict_crowds import SPAMMERS, STYLES, class_crowd, rating_crowd

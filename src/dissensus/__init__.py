@@ -18,11 +18,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .aggregation.aggregation import Consensus as Consensus
+    from .aggregation import aggregate as aggregate
+    from .aggregation.aggregation import Aggregation as Aggregation
+    from .aggregation.aggregation import AnswerAggregation as AnswerAggregation
+    from .aggregation.aggregation import ClassAggregation as ClassAggregation
+    from .aggregation.aggregation import NumberAggregation as NumberAggregation
     from .aggregation.comparison import compare as compare
-    from .aggregation.consensus_init import aggregate as aggregate
     from .aggregation.held_out import bootstrap as bootstrap
-    from .aggregation.numbers import estimate as estimate
     from .answers.annotations import Annotations as Annotations
     from .answers.marks import Boxes as Boxes
     from .answers.marks import Points as Points
@@ -66,8 +68,6 @@ if TYPE_CHECKING:
     from .reporting.number_report import report_numbers as report_numbers
     from .reporting.report import report as report
     from .reporting.summary import summarise as summarise
-    from .result import Aggregation as Aggregation
-    from .result import Estimation as Estimation
 
 
 __version__ = "0.1.0"
@@ -75,11 +75,10 @@ __version__ = "0.1.0"
 
 # Module → its public names, imported on first use.
 _EXPORTS = {
-    "aggregation.aggregation": "Consensus",
+    "aggregation": "aggregate",
+    "aggregation.aggregation": "Aggregation AnswerAggregation ClassAggregation NumberAggregation",
     "aggregation.comparison": "compare",
-    "aggregation.consensus_init": "aggregate",
     "aggregation.held_out": "bootstrap",
-    "aggregation.numbers": "estimate",
     "answers.annotations": "Annotations",
     "answers.marks": "Boxes Points Spans",
     "answers.masks": "Masks",
@@ -109,7 +108,6 @@ _EXPORTS = {
     "reporting.number_report": "report_numbers",
     "reporting.report": "report",
     "reporting.summary": "summarise",
-    "result": "Aggregation Estimation",
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 

@@ -20,9 +20,9 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .aggregation.aggregation import ClassAggregation
     from .answers.annotations import Annotations
     from .base.engine import Local
-    from .result import Aggregation
 
 Row = tuple[str, str, str]  # item, annotator, label
 
@@ -147,7 +147,7 @@ def _simulate(strategy: str, n_classes: int, **sizes: Any) -> Any:
 
 
 @cache
-def _fitted(name: str) -> Aggregation:
+def _fitted(name: str) -> ClassAggregation:
     return _aggregate(crowd(name), name)
 
 
@@ -158,7 +158,7 @@ def _many_labels(votes: int) -> Annotations:
     return relation(rows)
 
 
-def _aggregate(annotations: Annotations, name: str, **context: Any) -> Aggregation:
+def _aggregate(annotations: Annotations, name: str, **context: Any) -> ClassAggregation:
     from .aggregation import aggregate
 
     return aggregate(annotations, name, **context)
@@ -234,7 +234,7 @@ def test_gold_is_kept(name: str) -> None:
         gold = {item: min(label, classes[-1]) for item, label in truth.items()}
         annotations = relation(within(name, rows), classes=classes, items="abcde")
         result = _aggregate(annotations, name, gold=gold)
-        items = result.annotations.items.tolist()
+        items = result.answers.items.tolist()
         for item, label in gold.items():
             assert result.labels[items.index(item)] == label
             certain = [float(label == known) for known in classes]
@@ -315,7 +315,7 @@ def test_parts_threads_and_engines_do_not_matter(name: str, engine: str) -> None
 def test_any_number_of_labels_on_one_item(name: str, votes: int) -> None:
     result = _aggregate(_many_labels(votes), name)
     _assert_distributions(result.posterior)
-    position = result.annotations.items.tolist().index("many")
+    position = result.answers.items.tolist().index("many")
     assert result.labels[position] == "1" or (abstains(name) and result.label[position] == -1)
 
 
@@ -324,7 +324,7 @@ def test_small_and_degenerate_data(name: str, case: str) -> None:
     rows = _SMALL[case]
     result = _aggregate(relation(rows), name)
     _assert_distributions(result.posterior)
-    labels = dict(zip(result.annotations.items.tolist(), result.labels.tolist(), strict=True))
+    labels = dict(zip(result.answers.items.tolist(), result.labels.tolist(), strict=True))
     for item, label in labels.items():
         named = {answer for position, _, answer in rows if position == item}
         assert label in named or (abstains(name) and label is None)
@@ -366,16 +366,16 @@ def test_empty_items_change_nothing_for_the_others(name: str) -> None:
 def test_a_result_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
     import numpy as np
 
-    from .result import Aggregation, pack_params
+    from .aggregation.aggregation import ClassAggregation, pack_params
 
     result = _aggregate(crowd(name), name)
     result.save(tmp_path / "saved")
-    again = Aggregation.load(tmp_path / "saved")
+    again = ClassAggregation.load(tmp_path / "saved")
     assert again.method == result.method
     assert again.labels.tolist() == result.labels.tolist()
     assert again.trace == result.trace
     assert again.converged == result.converged
-    assert again.annotations == result.annotations
+    assert again.answers == result.answers
     for table in ("items", "annotators"):
         there, back = getattr(result, table), getattr(again, table)
         assert there.keys() == back.keys()
@@ -397,7 +397,7 @@ def test_a_known_crowd_labels_other_items(name: str) -> None:
     fitted = _aggregate(annotations.subset(items=annotations.items[:300]), name)
     others = annotations.subset(items=annotations.items[300:])
     predicted = fitted.predict(others)
-    assert predicted.annotations.items.tolist() == others.items.tolist()
+    assert predicted.answers.items.tolist() == others.items.tolist()
     decided = (predicted.label >= 0) | (not abstains(name))
     assert np.mean(predicted.label[decided] == simulated.truth[300:][decided]) > 0.7
     _assert_distributions(predicted.posterior)
@@ -422,7 +422,7 @@ def test_an_update_is_a_fit_to_everything(name: str) -> None:
     rest = relation([row for row in rows_of(annotations) if row not in begun])
     assert begin.merge(rest) == annotations
     there, back = _aggregate(annotations, name), _aggregate(begin, name).update(rest)
-    assert back.annotations == annotations
+    assert back.answers == annotations
     np.testing.assert_allclose(back.posterior, there.posterior, atol=0.02)
 
 

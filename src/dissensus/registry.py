@@ -32,17 +32,18 @@ from .params import Settings, describe_fields, format_value
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from .aggregation import Aggregator
-    from .aggregation.consensus_init import ConsensusMethod
-    from .aggregation.numbers import Estimator
+    from .aggregation.classes import ClassMethod
+    from .aggregation.numbers import NumberMethod
     from .datasets.strategy import AnswerStrategy, Strategy
-    from .deep.learning.base import Method
+    from .deep.learning.base import LearningMethod
     from .deep.meta.base import AdapterSettings
     from .deep.recovery.base import RecoveryMethod
     from .deep.tendency import TendencyMethod
+    from .method import Method
     from .planning.policies import Policy
 
 METHODS = "dissensus.methods"  # the group of entry points
+_METHOD = "dissensus.method:Method"  # what plug-ins are subclasses of
 
 Kind = TypeVar("Kind", bound=Settings)
 Found = TypeVar("Found")
@@ -67,14 +68,14 @@ class Registry(Generic[Kind]):
     """The methods of one family: those that come with the package, and plug-ins.
 
     A plug-in is an entry point of the group `dissensus.methods`: its name, and `module:Class` of a
-    subclass of `base`. It never hides a name that comes with the package. What other packages offer
-    is looked up where a name is not known, and where all methods are listed.
+    `Method` whose `kinds` it is for. It never hides a name that comes with the package. What other
+    packages offer is looked up where a name is not known, and where all methods are listed.
     """
 
     family: str
     table: Mapping[str, str]  # name → module:Class
     aliases: Mapping[str, str]  # other name → specification
-    base: str = ""  # module:Class that plug-ins of this family are subclasses of
+    kind: str = ""  # of answers that its methods take; other families have no plug-ins
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.table, *self.others))
@@ -82,9 +83,9 @@ class Registry(Generic[Kind]):
     @cached_property
     def others(self) -> Mapping[str, str]:
         """Plug-ins of this family: name → module:Class."""
-        if not self.base:
+        if not self.kind:
             return {}
-        base, targets = _class_of(self.base), {}
+        base, targets = _class_of(_METHOD), {}
         for name, entry in plug_ins(METHODS).items():
             if name in self.table or name in self.aliases:
                 continue
@@ -93,13 +94,9 @@ class Registry(Generic[Kind]):
             except Exception as problem:
                 warn(f"plug-in {name} ({entry.value}) does not load: {problem!r}", stacklevel=2)
                 continue
-            if issubclass(cls, base) and self.takes(cls):
+            if issubclass(cls, base) and self.kind in cls.kinds:
                 targets[name] = f"{cls.__module__}:{cls.__qualname__}"
         return targets
-
-    def takes(self, cls: type[Any]) -> bool:  # noqa: ARG002
-        """Return whether a plug-in that is a subclass of the base belongs to this family."""
-        return True
 
     def find(self, name: str) -> type[Kind]:
         """Return the class of a method."""
@@ -158,27 +155,20 @@ class Registry(Generic[Kind]):
 
 
 @dataclass(frozen=True)
-class KindRegistry(Registry["ConsensusMethod"]):
-    """The methods for one kind of answers.
+class ReducibleRegistry(Registry[Kind]):
+    """The methods for a kind of answers that reduces to classes.
 
-    Where the kind reduces to classes, `reduction` names the method that does so, which has the
-    setting `aggregator`; every aggregator is then a method too.
+    `reduction` names the method that reduces it, whose setting is an `aggregator`; every method for
+    classes is then a method of this kind too.
     """
 
-    reduction: str | None = None
-    kind: str = ""
+    reduction: str = ""
 
-    def takes(self, cls: type[Any]) -> bool:
-        """Return whether a plug-in is for this kind of answers: its class lists its `kinds`."""
-        return self.kind in getattr(cls, "kinds", ())
-
-    def create(self, spec: str) -> ConsensusMethod:
+    def create(self, spec: str) -> Kind:
         """Return the method that a specification describes."""
         name, _ = split_spec(spec)
         own = {_plain(known) for known in (*self.table, *self.aliases)}
-        if self.reduction is None or _plain(name) in own:
-            return super().create(spec)
-        if _plain(name) in map(_plain, self.others):
+        if _plain(name) in own or _plain(name) in map(_plain, self.others):
             return super().create(spec)
         names = [*self.table, *aggregators]
         known = dict.fromkeys([*names, *self.aliases, *aggregators.aliases])
@@ -186,7 +176,7 @@ class KindRegistry(Registry["ConsensusMethod"]):
         aggregator = aggregators.describe(aggregators.create(spec))
         return self.find(self.reduction)(aggregator=aggregator)  # type: ignore[call-arg]
 
-    def describe(self, method: ConsensusMethod) -> str:
+    def describe(self, method: Kind) -> str:
         """Return the shortest specification of this method."""
         spec = super().describe(method)
         name, settings = split_spec(spec)
@@ -347,7 +337,7 @@ def _table(package: str, names: str) -> dict[str, str]:
     return table
 
 
-aggregators: Registry[Aggregator] = Registry(
+aggregators: Registry[ClassMethod] = Registry(
     "aggregate",
     _table(
         "aggregation",
@@ -398,50 +388,10 @@ aggregators: Registry[Aggregator] = Registry(
         "CUBAM": "multidimensional",
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
-    base="dissensus.method:Aggregator",
+    kind="classes",
 )
 
-# The method that reduces a kind to classes, and takes any aggregator.
-_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
-
-# Methods for answers of every kind; the first is the default, which is also called auto.
-_CONSENSUS = {
-    "spans": "span-pool candidates objects sequence medoid",
-    "boxes": "objects medoid",
-    "points": "objects medoid",
-    "masks": "weighted-masks staple medoid",
-    "sets": "joint-sets per-option medoid",
-    "rankings": "bradley-terry plackett-luce borda",
-    "texts": "auto rover medoid",
-}
-
-consensus_methods: Registry[ConsensusMethod] = Registry(
-    "consensus",
-    _table(
-        "aggregation",
-        """
-        spans:span-pool spans:candidates objects sequence medoid masks:weighted-masks masks:staple
-        joint-sets sets:per-option bradley-terry rankings:plackett-luce rankings:borda auto=TextAuto
-        rover
-        """,
-    ),
-    {},
-)
-
-registries: Mapping[str, KindRegistry] = {
-    kind: KindRegistry(
-        f"aggregate {kind}",
-        {name: consensus_methods.table[name] for name in names.split()},
-        {} if "auto" in names.split() else {"auto": names.split()[0]},
-        base="dissensus.consensus_base:ConsensusMethod",
-        reduction=_REDUCTIONS.get(kind),
-        kind=kind,
-    )
-    for kind, names in _CONSENSUS.items()
-    if names
-}
-
-estimators: Registry[Estimator] = Registry(
+estimators: Registry[NumberMethod] = Registry(
     "estimate",
     _table(
         "aggregation",
@@ -452,11 +402,47 @@ estimators: Registry[Estimator] = Registry(
         """,
     ),
     {
+        "auto": "mean",
         "student-t": "gaussian[freedom=4]",
         # The first model of Piech et al. (2013): reliability does not depend on the own grade.
         "PG1": "peer-grading[tied=False]",
     },
-    base="dissensus.aggregation.numbers:Estimator",
+    kind="numbers",
+)
+
+# Methods for answers of other kinds; the first is the default, which is also called auto.
+_OF_KIND = {
+    "spans": "spans:span-pool spans:candidates objects sequence medoid",
+    "boxes": "objects medoid",
+    "points": "objects medoid",
+    "masks": "masks:weighted-masks masks:staple medoid",
+    "sets": "joint-sets sets:per-option medoid",
+    "rankings": "bradley-terry rankings:plackett-luce rankings:borda",
+    "texts": "auto=TextAuto rover medoid",
+}
+# The method that reduces a kind to classes, and takes any method for classes.
+_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
+
+
+def _registry_of(kind: str, names: str) -> Registry[Any]:
+    table = _table("aggregation", names)
+    default = {} if "auto" in table else {"auto": next(iter(table))}
+    if kind not in _REDUCTIONS:
+        return Registry(f"aggregate {kind}", table, default, kind)
+    return ReducibleRegistry(f"aggregate {kind}", table, default, kind, _REDUCTIONS[kind])
+
+
+methods: Mapping[str, Registry[Any]] = {  # kind → its methods
+    "classes": aggregators,
+    "numbers": estimators,
+    **{kind: _registry_of(kind, names) for kind, names in _OF_KIND.items()},
+}
+
+# Methods for answers of other kinds than classes and numbers, each once.
+answer_methods: Registry[Method[Any, Any]] = Registry(
+    "consensus",
+    {name: target for kind in _OF_KIND for name, target in methods[kind].table.items()},
+    {},
 )
 
 simulators: Registry[Strategy] = Registry(
@@ -485,7 +471,7 @@ answer_simulators: Registry[AnswerStrategy] = Registry(
     {},
 )
 
-learners: Registry[Method] = Registry(
+learners: Registry[LearningMethod] = Registry(
     "aggregate-deep",
     _table(
         "deep.learning",
@@ -603,7 +589,7 @@ network_scores: Registry[Any] = Registry(
 ON_TORCH = (learners, tendencies, recoverers, adapters)
 REGISTRIES: tuple[Registry[Any], ...] = (
     aggregators,
-    consensus_methods,
+    answer_methods,
     estimators,
     *ON_TORCH,
     simulators,

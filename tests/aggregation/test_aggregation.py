@@ -81,7 +81,7 @@ def test_dawid_and_skene_1979():
     np.testing.assert_allclose(result.params.confusion[4][0], eye[0], atol=1e-6)
     top = result.posterior.max(axis=1)  # as printed, before calibration
     unsure = top < 0.99
-    assert result.annotations.items[unsure].tolist() == ["7", "35", "38"]
+    assert result.answers.items[unsure].tolist() == ["7", "35", "38"]
     assert top[unsure].round(3).tolist() == [0.981, 0.948, 0.979]
     printed = (
         "1 4 2 2 2 2 1 3 2 2 4 3 1 2 1 1 1 1 2 2 2 2 2 2 1 1 2 1 1 1 1 3 1 2 2 4 2 3 3 1 1 1 2 1 2"

@@ -10,20 +10,21 @@ from hypothesis import strategies as st
 
 import dissensus as ds
 from dissensus import Annotations, DataError, MethodError
-from dissensus.aggregation.consensus_init import Consensus, Objects
+from dissensus.aggregation import Objects
+from dissensus.aggregation.aggregation import AnswerAggregation
 from dissensus.aggregation.existence import schedule
 from dissensus.aggregation.masks import soft_mask
 from dissensus.aggregation.sequence import Chain, span_posterior, spans_of, tags_of
 from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
 from dissensus.base.engine import Local
 from dissensus.metrics.answer_scores import found_marks, mask_overlaps
-from dissensus.registry import aggregators, consensus_methods, registries
+from dissensus.registry import aggregators, answer_methods, methods
 
 from ..answer_sets import drawn, made, span_rows
 from ..support import shared_path
 
 MINE = ("spans", "boxes", "points", "masks")
-METHODS = [(kind, name) for kind in MINE for name in registries[kind]]
+METHODS = [(kind, name) for kind in MINE for name in methods[kind]]
 
 
 def table_rows(result, rename=lambda name: name):
@@ -80,7 +81,7 @@ def test_where_all_agree_the_answer_is_theirs_and_sure(kind, name):
     assert (answers.distance(*answers.within_item_pairs()) == 0).all()
     assert (result.confidence > 0.9).all()
     one = made(kind, rows)
-    pairs = zip(result.consensus.values(), one.values(), strict=True)
+    pairs = zip(result.truth.values(), one.values(), strict=True)
     assert all(same_value(kind, found, given_) for found, given_ in pairs)
 
 
@@ -98,7 +99,7 @@ def test_one_annotator_is_the_consensus_with_a_note(kind, name):
     answers = made(kind, [row for row in drawn(kind) if row[1] == "w0"])
     result = ds.aggregate(answers, name)
     assert any("one annotator" in note for note in result.notes)
-    pairs = zip(result.consensus.values(), answers.values(), strict=True)
+    pairs = zip(result.truth.values(), answers.values(), strict=True)
     assert all(same_value(kind, found, given_) for found, given_ in pairs)
 
 
@@ -112,7 +113,7 @@ def test_from_empty_answers_follows_nothing(kind, name):
     assert answers.empty.all()
     assert "100 % of answers are empty" in answers.summary
     result = ds.aggregate(answers, name)
-    assert result.consensus.empty.all()
+    assert result.truth.empty.all()
     assert (answers.distance(*answers.within_item_pairs()) == 0).all()
 
 
@@ -125,7 +126,7 @@ def test_gold_is_kept(kind, name):
     result = ds.aggregate(answers, name, gold={item: gold})
     rows = result.items["item"] == item
     assert (result.confidence[rows] == 1).all()
-    kept = result.consensus.values()[1]
+    kept = result.truth.values()[1]
     assert same_value(kind, kept, gold)
     other = [one for one in answers.items.tolist() if one != item]
     assert set(result.items["item"].tolist()) <= {item, *other}
@@ -135,7 +136,7 @@ def test_gold_is_kept(kind, name):
 def test_results_survive_saving(kind, name, tmp_path):
     result = ds.aggregate(made(kind, drawn(kind)), name)
     result.save(tmp_path / "saved")
-    loaded = Consensus.load(tmp_path / "saved")
+    loaded = AnswerAggregation.load(tmp_path / "saved")
     assert repr(loaded) == repr(result)
     assert loaded.answers == result.answers
     assert loaded.notes == result.notes
@@ -147,15 +148,15 @@ def test_results_survive_saving(kind, name, tmp_path):
             np.testing.assert_array_equal(mine[column], theirs[column])
     if result.inner is not None:
         np.testing.assert_array_equal(loaded.inner.posterior, result.inner.posterior)
-        assert loaded.inner.annotations == result.inner.annotations
+        assert loaded.inner.answers == result.inner.answers
 
 
 @pytest.mark.parametrize(("kind", "name"), METHODS)
 def test_methods_are_written_and_read_the_same(kind, name):
-    registry = registries[kind]
+    registry = methods[kind]
     assert registry.describe(registry.create(name)) == name
     assert registry.create(registry.describe(registry.create(name))) == registry.create(name)
-    assert set(registry) <= set(consensus_methods)
+    assert set(registry) <= set(answer_methods)
 
 
 def test_every_aggregator_works_on_spans_boxes_and_points():
@@ -279,9 +280,7 @@ def test_spans_of_length_one_are_yes_or_no_questions():
     for method in ("two-level", "dawid-skene", "majority"):
         inner = ds.aggregate(spans, method).inner
         plain = ds.aggregate(expected, method)
-        order = [
-            plain.annotations.items.tolist().index(n) for n in inner.annotations.items.tolist()
-        ]
+        order = [plain.answers.items.tolist().index(n) for n in inner.answers.items.tolist()]
         np.testing.assert_allclose(inner.posterior, plain.posterior[order], atol=1e-9)
 
 
@@ -343,7 +342,7 @@ def test_long_spans_are_matched_by_overlap():
 def test_favouring_recall_keeps_more_marks():
     for kind in ("spans", "boxes", "points"):
         answers = made(kind, drawn(kind, 1))
-        default = registries[kind].resolve("auto")[0]
+        default = methods[kind].resolve("auto")[0]
         some = ds.aggregate(answers)
         more = ds.aggregate(answers, f"{default}[favour=recall]")
         assert len(more.confidence) >= len(some.confidence)
@@ -569,17 +568,17 @@ def test_spans_of_named_entities_are_found():
     assert answers.summary == (
         "spans: 6253 items, 47 annotators, 35879 marks, 4 labels; 37 % of answers are empty"
     )
-    assert found_marks(ds.aggregate(answers).consensus, gold).f1 >= 0.74
+    assert found_marks(ds.aggregate(answers).truth, gold).f1 >= 0.74
 
 
 def test_boxes_of_people_are_found():
     answers, gold = read_shared("boxes_people")
-    assert found_marks(ds.aggregate(answers).consensus, gold, 0.5).f1 >= 0.78
+    assert found_marks(ds.aggregate(answers).truth, gold, 0.5).f1 >= 0.78
 
 
 def test_masks_of_cells_are_found():
     answers, gold = read_shared("masks_cells")
-    assert mask_overlaps(ds.aggregate(answers).consensus, gold).mean() >= 0.87
+    assert mask_overlaps(ds.aggregate(answers).truth, gold).mean() >= 0.87
 
 
 @pytest.mark.parametrize("name", ["simulated", "boxes_people"])
@@ -597,9 +596,9 @@ def test_an_annotator_who_marks_nothing_changes_little(name):
 def test_confidence_of_candidates_is_calibrated():
     answers, gold = read_shared("boxes_people")
     result = ds.aggregate(answers)
-    found = found_marks(result.consensus, gold, 0.5)
+    found = found_marks(result.truth, gold, 0.5)
     assert result.confidence.mean() == pytest.approx(found.precision, abs=0.07)
     answers, gold = read_shared("ner_conll")
     result = ds.aggregate(answers)
-    found = found_marks(result.consensus, gold)
+    found = found_marks(result.truth, gold)
     assert result.confidence.mean() == pytest.approx(found.precision, abs=0.07)

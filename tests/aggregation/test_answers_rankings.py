@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
-from dissensus.aggregation.consensus_init import consensus
+from dissensus.aggregation import aggregate
 from dissensus.answers import Rankings
 from dissensus.errors import DataError
 
@@ -76,7 +76,7 @@ def test_distance_is_kendalls_tau_over_shared_things():
 def test_without_ties_side_and_care_it_is_logistic_regression():
     answers, _, _ = simulated(1, careless=0.0, n=600)
     spec = "bradley-terry[ties=False,side=False,honest=False,strength=0.3,tol=0,max_iter=50]"
-    fitted = consensus(answers, spec).params["score"]
+    fitted = aggregate(answers, spec).params["score"]
     pairs = answers.pairs()
 
     def loss(score):
@@ -100,7 +100,7 @@ def test_swapping_left_and_right_turns_the_side_only():
     rank = answers.rank.reshape(-1, 2)
     winner = np.where(rank[:, 0] < rank[:, 1], things[:, 0], things[:, 1])
     swapped = Rankings.from_comparisons(item, who, things[:, 1], things[:, 0], winner)
-    one, two = consensus(answers), consensus(swapped)
+    one, two = aggregate(answers), aggregate(swapped)
     np.testing.assert_allclose(one.items["score"], two.items["score"], atol=1e-6)
     assert float(one.params["side"]) == pytest.approx(-float(two.params["side"]), abs=1e-6)
 
@@ -109,9 +109,9 @@ def test_careless_annotators_are_found_and_do_not_count():
     taus, plain, hits = [], [], []
     for seed in range(3):
         answers, score, lazy = simulated(seed)
-        result = consensus(answers)
+        result = aggregate(answers)
         taus.append(kendalltau(result.items["score"], score).statistic)
-        naive = consensus(answers, "bradley-terry[honest=False]")
+        naive = aggregate(answers, "bradley-terry[honest=False]")
         plain.append(kendalltau(naive.items["score"], score).statistic)
         honest = dict(zip(answers.annotators.tolist(), result.annotators["honest"], strict=True))
         worst = sorted(honest, key=honest.__getitem__)[: len(lazy)]
@@ -124,7 +124,7 @@ def test_intervals_cover_true_scores():
     covered = []
     for seed in range(4):
         answers, score, _ = simulated(seed, careless=0.2)
-        items = consensus(answers, "bradley-terry[strength=0.44]").items
+        items = aggregate(answers, "bradley-terry[strength=0.44]").items
         true = score - score.mean()
         covered.append(((items["low"] <= true) & (true <= items["high"])).mean())
     assert 0.9 <= np.mean(covered) <= 1.0
@@ -133,15 +133,15 @@ def test_intervals_cover_true_scores():
 @pytest.mark.parametrize("method", ["bradley-terry", "plackett-luce"])
 def test_the_objective_never_falls(method):
     answers, _, _ = simulated(3)
-    trace = np.array(consensus(answers, f"{method}[tol=0,max_iter=40]").trace)
+    trace = np.array(aggregate(answers, f"{method}[tol=0,max_iter=40]").trace)
     assert (np.diff(trace) > -1e-8 * np.abs(trace[1:])).all()
 
 
 def test_plackett_luce_of_two_things_is_bradley_terry():
     answers, score, _ = simulated(4, careless=0.0)
     spec = "bradley-terry[ties=False,side=False,honest=False,strength=0.01]"
-    one = consensus(answers, spec).items["score"]
-    two = consensus(answers, "plackett-luce[prior=0.01]").items["score"]
+    one = aggregate(answers, spec).items["score"]
+    two = aggregate(answers, "plackett-luce[prior=0.01]").items["score"]
     assert np.corrcoef(one, two)[0, 1] > 0.999
     assert kendalltau(two, score).statistic > 0.7
 
@@ -150,13 +150,13 @@ def test_plackett_luce_of_two_things_is_bradley_terry():
 def test_groups_that_nothing_compares_are_ranked_apart(method):
     values = [["a", "b"]] * 3 + [["c", "d", "e"]] * 2
     answers = Rankings.from_values(["p"] * 3 + ["q"] * 2, list("uvwuv"), values)
-    result = consensus(answers, method)
+    result = aggregate(answers, method)
     table = dict(zip(answers.things.tolist(), result.items["group"].tolist(), strict=True))
     assert table == {"a": 2, "b": 2, "c": 1, "d": 1, "e": 1}
     ranks = dict(zip(answers.things.tolist(), result.items["rank"].tolist(), strict=True))
     assert ranks == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 3}
     assert any("2 groups of things" in note for note in result.notes)
-    consensus_values = [[e["value"] for e in value] for value in result.consensus.values()]
+    consensus_values = [[e["value"] for e in value] for value in result.truth.values()]
     assert consensus_values == [["a", "b"], ["c", "d", "e"]]
 
 
@@ -164,7 +164,7 @@ def test_lists_in_order_of_rank_show_no_side():
     """A file that lists the best first does not say what was shown first."""
     values = [["a", "b", "c"]] * 5 + [["b", "a", "c"]] * 2
     answers = Rankings.from_values(["q"] * 7, [f"v{n}" for n in range(7)], values)
-    result = consensus(answers)
+    result = aggregate(answers)
     assert float(result.params["side"]) == 0
     order = result.items["thing"][np.argsort(result.items["rank"])].tolist()
     assert order == ["a", "b", "c"]
@@ -178,7 +178,7 @@ def test_names_do_not_matter():
     names = [[f"t{t:02d}" for t in things[:, side]] for side in (0, 1)]
     winner = [a if r[0] < r[1] else b for a, b, r in zip(*names, rank.tolist(), strict=True)]
     other = Rankings.from_comparisons(answers.item, answers.annotator, *names, winner)
-    one, two = consensus(answers).items["score"], consensus(other).items["score"]
+    one, two = aggregate(answers).items["score"], aggregate(other).items["score"]
     np.testing.assert_allclose(one, two[rename], atol=1e-7)
 
 
@@ -207,7 +207,7 @@ def test_held_out_comparisons_are_predicted_as_specified(name, left, right, word
     fold = np.random.default_rng(0).integers(5, size=len(comparisons))
     losses = []
     for number in range(2):
-        result = consensus(comparisons.keep(fold != number))
+        result = aggregate(comparisons.keep(fold != number))
         test = comparisons.keep(fold == number)
         pairs, who = test.pairs(), test.annotator
         score = result.params["score"]

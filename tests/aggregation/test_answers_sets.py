@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from dissensus import Annotations
-from dissensus.aggregation.consensus_init import Consensus, consensus
+from dissensus.aggregation import aggregate
+from dissensus.aggregation.aggregation import AnswerAggregation
 from dissensus.aggregation.joint_sets import JointSets, Profiles, held_out
 from dissensus.answers import Sets
 from dissensus.answers.sets import join_options, split_options
@@ -35,7 +36,7 @@ def simulated(seed: int, profiles: bool, n_items: int = 800) -> tuple[Sets, np.n
     return Sets.from_values(item.tolist(), who.tolist(), values, options=range(10)), truth
 
 
-def f1(result: Consensus, truth: np.ndarray) -> float:
+def f1(result: AnswerAggregation, truth: np.ndarray) -> float:
     given = np.stack([result.items[f"p:{o}"] for o in range(10)], axis=1) > 0.5
     return 2 * (given & truth).sum() / (given.sum() + truth.sum())
 
@@ -71,7 +72,7 @@ def test_one_option_is_a_question_of_yes_and_no():
     from dissensus.aggregation import aggregate
 
     expected = aggregate(annotations, "dawid-skene").probabilities[:, 1]
-    np.testing.assert_allclose(consensus(sets, "dawid-skene").items["p:o"], expected, atol=1e-12)
+    np.testing.assert_allclose(aggregate(sets, "dawid-skene").items["p:o"], expected, atol=1e-12)
 
 
 def test_options_that_go_together_are_found_together():
@@ -79,7 +80,7 @@ def test_options_that_go_together_are_found_together():
     for seed in (100, 101):
         answers, truth = simulated(seed, profiles=True)
         methods = ("joint-sets", "majority", "dawid-skene")
-        scores.append([f1(consensus(answers, method), truth) for method in methods])
+        scores.append([f1(aggregate(answers, method), truth) for method in methods])
     joint, majority, dawid_skene = np.mean(scores, axis=0)
     assert joint > 0.88
     assert joint > max(majority, dawid_skene) + 0.03
@@ -87,12 +88,12 @@ def test_options_that_go_together_are_found_together():
 
 def test_independent_options_do_not_suffer():
     answers, truth = simulated(100, profiles=False)
-    assert f1(consensus(answers), truth) > f1(consensus(answers, "dawid-skene"), truth) - 0.01
+    assert f1(aggregate(answers), truth) > f1(aggregate(answers, "dawid-skene"), truth) - 0.01
 
 
 def test_the_objective_never_falls():
     answers, _ = simulated(7, profiles=True, n_items=200)
-    trace = np.array(consensus(answers, "joint-sets[profiles=5,tol=0,max_iter=60]").trace)
+    trace = np.array(aggregate(answers, "joint-sets[profiles=5,tol=0,max_iter=60]").trace)
     assert (np.diff(trace) > -1e-8 * np.abs(trace[1:])).all()
 
 
@@ -109,7 +110,7 @@ def test_names_and_order_do_not_matter():
         [values[row] for row in rows],
         options=range(10),
     )
-    one, two = consensus(answers), consensus(other)
+    one, two = aggregate(answers), aggregate(other)
     for o in range(10):
         there = two.items[f"p:{rename_option[o]}"][rename_item]
         np.testing.assert_allclose(one.items[f"p:{o}"], there, atol=1e-6)
@@ -119,30 +120,30 @@ def test_parts_make_no_difference():
     from dissensus.base.engine import Local
 
     answers, _ = simulated(5, profiles=True, n_items=200)
-    one, many = (consensus(answers, engine=Local(1, parts)) for parts in (1, 7))
+    one, many = (aggregate(answers, engine=Local(1, parts)) for parts in (1, 7))
     np.testing.assert_allclose(one.confidence, many.confidence, atol=1e-9)
 
 
 def test_all_agree_and_nobody_chooses():
     same = Sets.from_values(["a"] * 5 + ["b"] * 5, list("uvwxy") * 2, [["p", "q"]] * 5 + [[]] * 5)
-    result = consensus(same)
+    result = aggregate(same)
     assert result.items["labels"].tolist() == ["p|q", ""]
     assert (result.confidence > 0.9).all()
-    assert result.consensus.values() == [["p", "q"], []]
+    assert result.truth.values() == [["p", "q"], []]
 
 
 def test_gold_is_kept():
     answers, truth = simulated(11, profiles=True, n_items=100)
     gold = {str(i): [str(o) for o in np.flatnonzero(truth[i])] for i in range(20)}
     for method in ("joint-sets", "per-option"):
-        result = consensus(answers, method, gold=gold)
-        assert result.consensus.values()[:20] == list(gold.values()), method
+        result = aggregate(answers, method, gold=gold)
+        assert result.truth.values()[:20] == list(gold.values()), method
 
 
 def test_one_profile_is_dawid_skene_per_option_with_a_pooled_prior():
     """The E-step of every option by hand."""
     answers, _ = simulated(2, profiles=False, n_items=120)
-    fitted = consensus(answers, "joint-sets[profiles=1,temperature=1,tol=0,max_iter=400]")
+    fitted = aggregate(answers, "joint-sets[profiles=1,temperature=1,tol=0,max_iter=400]")
     a, b = fitted.params["sensitivity"], fitted.params["specificity"]
     chosen = answers.chosen().toarray()
     item, who = answers.item, answers.annotator

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissensus.aggregation.consensus_init import consensus
+from dissensus.aggregation import aggregate
 from dissensus.answers import Texts
 from dissensus.answers.texts import plain_word, tokens_of
 
@@ -57,34 +57,34 @@ def test_case_and_punctuation_do_not_count():
 def test_languages_without_blanks_are_cut_into_characters():
     texts = Texts.from_values(["i"] * 3, list("abc"), ["今日は天気がとてもいいですね"] * 3)
     assert texts.tokens.unit == "character"
-    assert consensus(texts).items["text"].tolist() == ["今日は天気がとてもいいですね"]
+    assert aggregate(texts).items["text"].tolist() == ["今日は天気がとてもいいですね"]
 
 
 def test_every_slot_takes_the_word_of_most():
     texts = ["the cat sat on a mat", "the bat sat on the mat", "a cat sat on the mat"]
     answers = Texts.from_values(["i"] * 3, list("abc"), texts)
-    assert consensus(answers, "rover").items["text"].tolist() == ["the cat sat on the mat"]
+    assert aggregate(answers, "rover").items["text"].tolist() == ["the cat sat on the mat"]
 
 
 def test_a_word_that_one_adds_is_left_out_and_one_that_one_misses_is_kept():
     texts = ["we came upon a village", "we came upon a small village", "we came a village"]
     answers = Texts.from_values(["i"] * 3, list("abc"), texts)
-    assert consensus(answers, "rover").items["text"].tolist() == ["we came upon a village"]
+    assert aggregate(answers, "rover").items["text"].tolist() == ["we came upon a village"]
 
 
 def test_the_most_frequent_spelling_is_written():
     texts = ["I saw Rome.", "i saw Rome.", "I saw rome", "I saw Rome."]
     answers = Texts.from_values(["i"] * 4, list("abcd"), texts)
-    assert consensus(answers, "rover").items["text"].tolist() == ["I saw Rome."]
+    assert aggregate(answers, "rover").items["text"].tolist() == ["I saw Rome."]
 
 
 def test_all_agree_one_annotator_and_empty_answers():
     same = Texts.from_values(["i"] * 4, list("abcd"), ["one two"] * 4)
-    assert consensus(same, "rover").confidence.tolist() == [1.0]
-    single = consensus(Texts.from_values(["i"], ["a"], ["one two"]))
+    assert aggregate(same, "rover").confidence.tolist() == [1.0]
+    single = aggregate(Texts.from_values(["i"], ["a"], ["one two"]))
     assert single.items["text"].tolist() == ["one two"]
     assert any("one annotator" in note for note in single.notes)
-    nothing = consensus(Texts.from_values(["i", "i"], ["a", "b"], ["", " "]), "rover")
+    nothing = aggregate(Texts.from_values(["i", "i"], ["a", "b"], ["", " "]), "rover")
     assert nothing.items["text"].tolist() == [""]
 
 
@@ -99,7 +99,7 @@ def test_careless_annotators_weigh_less():
             given = [w if rng.random() > wrong else str(rng.choice(vocabulary)) for w in words]
             rows.append((f"i{item:02d}", f"a{who}", " ".join(given)))
     answers = Texts.from_values(*map(list, zip(*rows, strict=True)))
-    annotators = consensus(answers, "rover").annotators
+    annotators = aggregate(answers, "rover").annotators
     for column in ("accuracy", "weight"):
         assert annotators[column][3:].min() > annotators[column][:3].max()
 
@@ -110,21 +110,21 @@ def test_order_and_names_do_not_matter():
     ]
     one = Texts.from_values(*map(list, zip(*frame, strict=True)))
     other = Texts.from_values(*map(list, zip(*frame[::-1], strict=True)))
-    assert consensus(one).items["text"].tolist() == consensus(other).items["text"].tolist()
+    assert aggregate(one).items["text"].tolist() == aggregate(other).items["text"].tolist()
 
 
 def test_gold_is_kept():
     answers = Texts.from_values(["i", "i", "j"], list("aba"), ["x y", "x z", "p q"])
-    result = consensus(answers, "rover", gold={"j": "known"})
+    result = aggregate(answers, "rover", gold={"j": "known"})
     assert result.items["text"].tolist()[1] == "known"
     assert result.confidence[1] == 1
 
 
 def test_translations_take_the_medoid_and_transcripts_a_vote():
     apart = Texts.from_values(["i"] * 3, list("abc"), ["a b c d", "a x y z", "p q r a"])
-    assert "closest to the others" in consensus(apart).notes[0]
+    assert "closest to the others" in aggregate(apart).notes[0]
     near = Texts.from_values(["i"] * 3, list("abc"), ["a b c d", "a b c e", "a b c d"])
-    assert "word by word" in consensus(near).notes[0]
+    assert "word by word" in aggregate(near).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_transcripts_have_as_few_errors_as_specified(name, bar):
     frame = pl.read_csv(folder / "answers.csv.gz", infer_schema=False).fill_null("")
     truth = dict(pl.read_csv(folder / "truth.csv.gz", infer_schema=False).iter_rows())
     columns = (frame[column].to_list() for column in ("task", "worker", "label"))
-    items = consensus(Texts.from_values(*columns)).items
+    items = aggregate(Texts.from_values(*columns)).items
     references = [truth[item] for item in items["item"].tolist()]
     assert word_errors(items["text"].tolist(), references) < bar
 
 
 def test_an_empty_text_among_others_is_outvoted():
     texts = Texts.from_values("aaab", "xyzx", ["", "the cat", "the cat", ""])
-    assert consensus(texts, "rover").items["text"].tolist() == ["the cat", ""]
+    assert aggregate(texts, "rover").items["text"].tolist() == ["the cat", ""]

@@ -428,7 +428,7 @@ def test_a_saved_consensus_is_converted(tmp_path):
     assert run("aggregate", tmp_path / "s.csv", "--save", tmp_path / "r", "-o", "-").code == 0
     assert run("convert", tmp_path / "r", tmp_path / "c.jsonl").code == 0
     agreed = ds.read(tmp_path / "c.jsonl")
-    assert agreed.to_rows() == ds.Consensus.load(tmp_path / "r").consensus.to_rows()
+    assert agreed.to_rows() == ds.AnswerAggregation.load(tmp_path / "r").truth.to_rows()
 
 
 def test_favouring_recall_keeps_more_marks(tmp_path):

@@ -57,7 +57,7 @@ def test_a_fitted_temperature_recovers_the_one_that_was_applied():
 
 def test_results_keep_the_posterior_and_calibrate_what_people_read():
     result = aggregate(crowd().annotations, "dawid-skene")
-    expected = temper(result.posterior, label_temperature(result.annotations.labels_per_item))
+    expected = temper(result.posterior, label_temperature(result.answers.labels_per_item))
     np.testing.assert_allclose(result.probabilities, expected)
     assert (result.confidence <= result.posterior.max(axis=1) + 1e-12).all()
     np.testing.assert_array_equal(result.predictions.posterior, result.probabilities)
@@ -219,7 +219,7 @@ def test_nothing_is_wrong_where_nothing_is_in_doubt():
 def test_the_default_is_right_about_as_often_as_it_claims(name):
     result = aggregate(shared(name), "auto")
     truth = shared_truth(name)
-    items = result.annotations.items.tolist()
+    items = result.answers.items.tolist()
     known = [k for k, item in enumerate(items) if item in truth]
     right = np.array([result.labels[k] == truth[items[k]] for k in known])
     assert abs(result.confidence[known].mean() - right.mean()) < 0.1

@@ -52,7 +52,7 @@ def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
     result = aggregate(annotations, "majority")
     x = np.array([[2 + 2.8, 1.2], [1.2, 1 + 2.8]])
     np.testing.assert_allclose(
-        confusion_from_posterior(result.annotations, result.posterior)[0],
+        confusion_from_posterior(result.answers, result.posterior)[0],
         x / x.sum(axis=1, keepdims=True),
     )
 

@@ -12,16 +12,17 @@ from scipy.stats import chi2, multivariate_normal
 from dissensus import (
     Annotations,
     DataError,
-    Estimation,
+    NumberAggregation,
     Numbers,
     OutputError,
     aggregate,
-    estimate,
     estimators,
     simulate,
     write,
 )
-from dissensus.aggregation.numbers import Gaussian, NumericContext
+from dissensus.aggregation.gaussian import Gaussian
+from dissensus.aggregation.numbers import NumberContext
+from dissensus.base.engine import Local
 from dissensus.formats import as_numbers, kind_of_labels, read
 from dissensus.params import describe_fields
 
@@ -69,7 +70,7 @@ def crowd(seed=1, **given):
 def test_the_order_of_rows_does_not_matter(spec, rows, order):
     shuffled = rows.copy()
     order.shuffle(shuffled)
-    there, back = estimate(numbers(rows), spec), estimate(numbers(shuffled), spec)
+    there, back = aggregate(numbers(rows), spec), aggregate(numbers(shuffled), spec)
     np.testing.assert_array_equal(there.value, back.value)
     np.testing.assert_array_equal(there.weight, back.weight)
     assert np.isfinite(there.value).all()
@@ -86,7 +87,7 @@ def test_names_do_not_matter(spec):
         items=annotations.items[::-1],
         annotators=annotations.annotators[::-1],
     )
-    there, back = estimate(annotations, spec), estimate(swapped, spec)
+    there, back = aggregate(annotations, spec), aggregate(swapped, spec)
     np.testing.assert_allclose(there.value, back.value[::-1], **close)
     np.testing.assert_allclose(there.weight, back.weight[::-1], **close)
 
@@ -102,7 +103,7 @@ def test_a_shift_of_all_answers_shifts_all_values(spec, by):
         items=annotations.items,
         annotators=annotations.annotators,
     )
-    there, back = estimate(annotations, spec), estimate(moved, spec)
+    there, back = aggregate(annotations, spec), aggregate(moved, spec)
     np.testing.assert_allclose(back.value, there.value + by, rtol=0, atol=1e-7)
     np.testing.assert_allclose(back.deviation, there.deviation, atol=1e-7)
     np.testing.assert_allclose(back.bias, there.bias, atol=1e-7)
@@ -115,7 +116,7 @@ def test_a_shift_of_all_answers_shifts_all_values(spec, by):
     truth=st.dictionaries(st.sampled_from("abcde"), st.integers(-9, 9), min_size=1),
 )
 def test_gold_is_kept(spec, rows, truth):
-    found = estimate(numbers(rows, items="abcde"), spec, gold=truth)
+    found = aggregate(numbers(rows, items="abcde"), spec, gold=truth)
     by_item = dict(zip("abcde", zip(found.value, found.deviation, strict=True), strict=True))
     for item, known in truth.items():
         assert by_item[item] == (known, 0.0)
@@ -125,14 +126,14 @@ def test_gold_is_kept(spec, rows, truth):
 @settings(max_examples=25)
 @given(rows=answer_rows(), truth=st.dictionaries(st.sampled_from("abcde"), st.integers(-9, 9)))
 def test_the_objective_never_falls(spec, rows, truth):
-    trace = np.array(estimate(numbers(rows, items="abcde"), spec, gold=truth).trace)
+    trace = np.array(aggregate(numbers(rows, items="abcde"), spec, gold=truth).trace)
     assert (np.diff(trace) >= -1e-8 * np.maximum(1, np.abs(trace[1:]))).all()
 
 
 @pytest.mark.parametrize("spec", ["lfc-n", "gaussian", "student-t", "catd", "crh"])
 def test_methods_with_an_objective_report_it(spec):
     summary = []
-    found = estimate(crowd().annotations, spec, progress=lambda *row: summary.append(row))
+    found = aggregate(crowd().annotations, spec, progress=lambda *row: summary.append(row))
     assert summary == list(enumerate(found.trace, 1))
     assert len(summary) > 2
     assert found.converged
@@ -140,15 +141,15 @@ def test_methods_with_an_objective_report_it(spec):
 
 @each_spec
 def test_a_result_is_saved_and_loaded(spec, tmp_path):
-    found = estimate(crowd().annotations, spec)
+    found = aggregate(crowd().annotations, spec)
     found.save(tmp_path / "kept")
-    again = Estimation.load(tmp_path / "kept")
+    again = NumberAggregation.load(tmp_path / "kept")
     assert (again.method, again.trace, again.converged) == (
         found.method,
         found.trace,
         found.converged,
     )
-    assert again.annotations == found.annotations
+    assert again.answers == found.answers
     for table in ("items", "annotators"):
         there, back = getattr(found, table), getattr(again, table)
         assert there.keys() == back.keys()
@@ -159,12 +160,12 @@ def test_a_result_is_saved_and_loaded(spec, tmp_path):
 def test_other_folders_are_distinguished_from_a_result(tmp_path):
     aggregate(Annotations.from_columns("a", "x", "0")).save(tmp_path / "classes")
     with pytest.raises(DataError, match=r"Aggregation\.load reads it"):
-        Estimation.load(tmp_path / "classes")
+        NumberAggregation.load(tmp_path / "classes")
     with pytest.raises(DataError, match="not a saved result"):
-        Estimation.load(tmp_path)
+        NumberAggregation.load(tmp_path)
     (tmp_path / "mine.txt").write_text("")
     with pytest.raises(OutputError, match="holds something else"):
-        estimate(crowd().annotations, "mean").save(tmp_path)
+        aggregate(crowd().annotations, "mean").save(tmp_path)
 
 
 @each_spec
@@ -180,7 +181,7 @@ def test_other_folders_are_distinguished_from_a_result(tmp_path):
     ids=["one answer", "one item", "all the same", "two groups that never met", "repeats"],
 )
 def test_small_and_degenerate_data(spec, rows):
-    found = estimate(numbers(rows), spec)
+    found = aggregate(numbers(rows), spec)
     format_value = np.array([number for *_, number in rows])
     assert (found.value >= format_value.min() - 1e-9).all()
     assert (found.value <= format_value.max() + 1e-9).all()
@@ -190,7 +191,7 @@ def test_small_and_degenerate_data(spec, rows):
 @each_spec
 def test_the_values_of_one_annotator_are_theirs(spec):
     format_value = np.array([4.0, 1.0, 2.0, 9.0])
-    found = estimate(Numbers.from_columns("abcd", "xxxx", format_value), spec)
+    found = aggregate(Numbers.from_columns("abcd", "xxxx", format_value), spec)
     if spec.startswith(
         ("gaussian", "student-t", "peer-grading")
     ):  # values are drawn towards their mean
@@ -209,7 +210,7 @@ def test_items_and_annotators_without_answers_are_left_open(spec):
         items=annotations.n_items + 2,
         annotators=annotations.n_annotators + 1,
     )
-    without, beside = estimate(annotations, spec), estimate(more, spec)
+    without, beside = aggregate(annotations, spec), aggregate(more, spec)
     np.testing.assert_allclose(beside.value[: annotations.n_items], without.value, **close)
     np.testing.assert_allclose(beside.weight[:-1], without.weight, **close)
     assert np.isnan(beside.value[-2:]).all()
@@ -225,7 +226,7 @@ def test_nothing_is_as_large_as_items_times_annotators(spec):
     annotator = (item * 7 + np.tile([0, 1], size)) % size
     annotations = Numbers.from_codes(item, annotator, item % 13.0, items=size, annotators=size)
     tracemalloc.start()
-    estimate(annotations, spec)
+    aggregate(annotations, spec)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100 * 8 * 2 * size  # a table of both would be 250 times that
@@ -243,13 +244,13 @@ def test_it_says_what_it_is(name):
 
 def test_gold_has_to_be_numbers_about_items_that_are_there():
     annotations = numbers([("a", "x", 1.0), ("b", "x", 2.0)])
-    assert estimate(annotations, "mean", gold={"a": "7.5", "z": 1}).value.tolist() == [7.5, 2.0]
+    assert aggregate(annotations, "mean", gold={"a": "7.5", "z": 1}).value.tolist() == [7.5, 2.0]
     with pytest.raises(DataError, match="gold says 'cat' for item 'a', which is not a number"):
-        estimate(annotations, "mean", gold={"a": "cat"})
+        aggregate(annotations, "mean", gold={"a": "cat"})
     with pytest.raises(DataError, match="for none of the annotated items"):
-        estimate(annotations, "mean", gold={"z": 1})
+        aggregate(annotations, "mean", gold={"z": 1})
     with pytest.raises(DataError, match="no answer"):
-        estimate(Numbers.from_columns([], [], []), "mean")
+        aggregate(Numbers.from_columns([], [], []), "mean")
 
 
 # Against plain loops
@@ -271,12 +272,12 @@ def per_annotator(annotations, loss):
 def test_means_and_medians_are_those_of_numpy():
     annotations = crowd(imbalance=True).annotations
     np.testing.assert_allclose(
-        estimate(annotations, "mean").value,
+        aggregate(annotations, "mean").value,
         per_item(annotations, lambda value, _: value.mean()),
         **close,
     )
     np.testing.assert_array_equal(
-        estimate(annotations, "median").value,
+        aggregate(annotations, "median").value,
         per_item(annotations, lambda value, _: np.median(value)),
     )
 
@@ -284,14 +285,14 @@ def test_means_and_medians_are_those_of_numpy():
         cut = int(0.25 * len(value))
         return np.sort(value)[cut : len(value) - cut].mean()
 
-    found = estimate(annotations, "trimmed-mean[trim=0.25]").value
+    found = aggregate(annotations, "trimmed-mean[trim=0.25]").value
     np.testing.assert_allclose(found, per_item(annotations, trimmed), **close)
     error = per_item(
         annotations, lambda v, _: v.std(ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.nan
     )
-    np.testing.assert_allclose(estimate(annotations, "mean").deviation, error, **close)
+    np.testing.assert_allclose(aggregate(annotations, "mean").deviation, error, **close)
     np.testing.assert_allclose(
-        estimate(annotations, "trimmed-mean[trim=0]").deviation, error, **close
+        aggregate(annotations, "trimmed-mean[trim=0]").deviation, error, **close
     )
 
 
@@ -327,7 +328,7 @@ def test_weighted_means_are_what_the_formulas_say():
     for spec, (weigh, loss, start) in cases.items():
         mark = "," if "[" in spec else "["
         spec = f"{spec.rstrip(']')}{mark}tol=0,max_iter=7]"
-        found = estimate(annotations, spec)
+        found = aggregate(annotations, spec)
         value, weight = weighted_means(annotations, weigh, loss, 7, start)
         np.testing.assert_allclose(found.value, value, err_msg=spec, **close)
         np.testing.assert_allclose(found.weight, weight, err_msg=spec, **close)
@@ -336,7 +337,7 @@ def test_weighted_means_are_what_the_formulas_say():
 
 def test_weighted_medians_have_half_of_the_weight_on_either_side():
     annotations = numbers([("b", who, y) for who, y in zip("vwxyz", (1, 2, 3, 4, 50), strict=True)])
-    fit = NumericContext(annotations, np.full(1, np.nan), 0, lambda *_: None)
+    fit = NumberContext(answers=annotations, gold=np.full(1, np.nan), engine=Local())
     for weight, median in (
         ([1, 1, 1, 1, 1], 3.0),
         ([1, 1, 1, 1, 4.5], 50.0),
@@ -384,7 +385,10 @@ def moments(annotations, rounds):
 
 def test_many_degrees_of_freedom_are_normal():
     annotations = crowd().annotations
-    there, back = estimate(annotations, "gaussian"), estimate(annotations, "gaussian[freedom=1e9]")
+    there, back = (
+        aggregate(annotations, "gaussian"),
+        aggregate(annotations, "gaussian[freedom=1e9]"),
+    )
     np.testing.assert_allclose(there.value, back.value, atol=1e-5)
 
 
@@ -398,8 +402,8 @@ def rmse(found, truth):
 def test_biases_and_precisions_are_recovered():
     made = crowd(n_items=600, n_annotators=20, feedback=6, seed=2)
     mean, found = (
-        estimate(made.annotations, "mean"),
-        estimate(made.annotations, "gaussian[rate=within]"),
+        aggregate(made.annotations, "mean"),
+        aggregate(made.annotations, "gaussian[rate=within]"),
     )
     bias, precision = made.extras["bias"], made.extras["precision"]
     assert rmse(found, made.truth) < 0.8 * rmse(mean, made.truth)
@@ -413,7 +417,7 @@ def test_biases_and_precisions_are_recovered():
 def test_standard_errors_are_about_right():
     made = simulate("numeric[bias=0]", n_items=2000, n_annotators=25, feedback=6, seed=4)
     for name in ("mean", "trimmed-mean", "crh", "gaussian[rate=within]"):
-        found = estimate(made.annotations, name)
+        found = aggregate(made.annotations, name)
         ratio = rmse(found, made.truth) / np.sqrt(np.mean(found.deviation**2))
         assert 0.85 < ratio < 1.2, (name, ratio)
 
@@ -428,7 +432,7 @@ def test_one_exact_annotator_among_noisy_ones_is_followed(spec, share):
     format_value = truth[:, None] + rng.normal(0, 5, size=(200, 5)) * [0, 1, 1, 1, 1]
     item, annotator = np.divmod(np.arange(1000), 5)
     annotations = Numbers.from_codes(item, annotator, format_value.ravel(), items=200, annotators=5)
-    found, mean = estimate(annotations, spec), estimate(annotations, "mean")
+    found, mean = aggregate(annotations, spec), aggregate(annotations, "mean")
     assert found.weight.argmax() == 0
     assert rmse(found, truth) < share * rmse(mean, truth)
 
@@ -441,7 +445,7 @@ def test_annotators_who_are_alike_give_the_mean(spec):
     annotations = Numbers.from_codes(
         item, annotator, (truth[:, None] + error).ravel(), items=40, annotators=2
     )
-    found = estimate(annotations, spec)
+    found = aggregate(annotations, spec)
     np.testing.assert_allclose(found.value, truth, atol=1e-3 * truth.std())
     assert np.ptp(found.weight) < 0.01 * found.weight.mean()
 
@@ -459,7 +463,10 @@ def test_wild_answers_move_students_t_less():
         items=400,
         annotators=15,
     )
-    normal, robust = estimate(annotations, "gaussian"), estimate(annotations, "gaussian[freedom=3]")
+    normal, robust = (
+        aggregate(annotations, "gaussian"),
+        aggregate(annotations, "gaussian[freedom=3]"),
+    )
     assert rmse(robust, made.truth) < 0.3 * rmse(normal, made.truth)
 
 
@@ -482,7 +489,7 @@ def test_emotion_scores_come_out_as_published(name, mae, error):
     annotations = as_numbers(read(shared_path("n_emotion") / "answers.csv.gz"))
     truths = shared_truth("n_emotion")
     truth = np.array([float(truths[item]) for item in annotations.items.tolist()])
-    found = estimate(annotations, name)
+    found = aggregate(annotations, name)
     assert np.abs(found.value - truth).mean() == pytest.approx(mae, abs=6e-4)
     assert rmse(found, truth) == pytest.approx(error, abs=6e-4)
 
@@ -531,7 +538,7 @@ def test_weighted_votes_are_what_the_formulas_say(name):
 )
 def test_public_data_come_out_as_seen(data, name, accuracy):
     found = aggregate(shared(data), name)
-    labels = dict(zip(found.annotations.items.tolist(), found.labels.tolist(), strict=True))
+    labels = dict(zip(found.answers.items.tolist(), found.labels.tolist(), strict=True))
     truth = {item: label for item, label in shared_truth(data).items() if item in labels}
     right = np.mean([labels[item] == label for item, label in truth.items()])
     assert right == pytest.approx(accuracy, abs=2e-3)
@@ -597,5 +604,7 @@ def test_the_command_and_the_library_begin_with_the_same_method(tmp_path):
     write(Numbers.from_columns("aab", "xyx", [1.5, 3.5, 4]), tmp_path / "answers.csv")
     run("aggregate", tmp_path / "answers.csv", "--save", tmp_path / "kept", cwd=tmp_path)
     assert (
-        Estimation.load(tmp_path / "kept").method == estimate(crowd().annotations).method == "mean"
+        NumberAggregation.load(tmp_path / "kept").method
+        == aggregate(crowd().annotations).method
+        == "mean"
     )

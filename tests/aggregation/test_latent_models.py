@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scipy.special import expit, logsumexp, psi
 from scipy.stats import spearmanr
 
-from dissensus import Aggregation, Annotations, DataError, aggregate, evaluate, simulate
+from dissensus import Annotations, ClassAggregation, DataError, aggregate, evaluate, simulate
 from dissensus.aggregation import crossed_effects, glad, minimax_entropy
 
 from ..support import annotation_rows, relation, shared, shared_truth
@@ -156,8 +156,8 @@ def test_glad_turns_round_who_is_wrong_on_purpose():
     rows = [(str(i), str(who), str(truth[i])) for i in range(60) for who in range(3)]
     rows += [(str(i), "liar", str(1 - truth[i])) for i in range(60)]
     result = aggregate(relation(rows), "glad")
-    assert result.params.ability[result.annotations.annotators == "liar"] < 0
-    assert result.quality[result.annotations.annotators == "liar"] < 0.1
+    assert result.params.ability[result.answers.annotators == "liar"] < 0
+    assert result.quality[result.answers.annotators == "liar"] < 0.1
 
 
 def test_glad_with_estimated_prevalence_knows_what_is_rare():
@@ -249,7 +249,7 @@ def test_mace_finds_who_knows_and_who_makes_it_up(method):
     made_up = rng.choice(3, size=400, p=[0.6, 0.3, 0.1])
     rows += [(str(i), "spam", str(made_up[i])) for i in range(400)]
     result = aggregate(relation(rows), f"mace[method={method}]")
-    spam = result.annotations.annotators == "spam"
+    spam = result.answers.annotators == "spam"
     assert (result.params.competence[~spam] > 0.99).all()
     assert result.params.competence[spam] < 0.05
     np.testing.assert_allclose(result.params.strategy[spam][0], [0.6, 0.3, 0.1], atol=0.05)
@@ -467,7 +467,7 @@ def test_the_classifier_judges_new_items_by_their_features(tmp_path):
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(with_them.posterior, expected, atol=1e-9)
     result.save(tmp_path / "taught")
-    again = Aggregation.load(tmp_path / "taught").predict(fresh, features=features[half:])
+    again = ClassAggregation.load(tmp_path / "taught").predict(fresh, features=features[half:])
     np.testing.assert_array_equal(again.posterior, with_them.posterior)
 
 

@@ -110,10 +110,10 @@ def test_m_msr_equals_a_plain_implementation():
 def test_annotators_who_never_met_anybody_weigh_nothing():
     rows = [(f"{n}", who, str(n % 2)) for n in range(9) for who in "xyz"]
     result = aggregate(relation([*rows, ("lonely", "w", "1")]), "m-msr")
-    found = dict(zip(result.annotations.annotators, result.params.weight, strict=True))
+    found = dict(zip(result.answers.annotators, result.params.weight, strict=True))
     assert found["w"] == 0
     assert found["x"] > 0
-    assert dict(zip(result.annotations.items, result.labels, strict=True))["lonely"] == "1"
+    assert dict(zip(result.answers.items, result.labels, strict=True))["lonely"] == "1"
 
 
 def test_more_annotators_than_peers_are_measured_by_the_peers():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, estimate, simulate
-from dissensus.aggregation.numbers import PeerGrading
+from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, simulate
+from dissensus.aggregation.gaussian import PeerGrading
 from dissensus.answers.selections import author_codes, without_own
 from dissensus.formats.side_tables import read_authors
 
@@ -30,9 +30,9 @@ def test_grades_of_own_work_are_left_out():
     assert author_codes(grades, authors).tolist() == [0, 1, -1]
     kept, n_own = without_own(grades, authors)
     assert (kept.value.tolist(), n_own) == ([4.0, 6.0, 5.0], 2)
-    assert estimate(grades, "mean", authors=authors).value.tolist() == [4.0, 6.0, 5.0]
+    assert aggregate(grades, "mean", authors=authors).value.tolist() == [4.0, 6.0, 5.0]
     with pytest.raises(DataError, match="no item has an author among the annotators"):
-        estimate(grades, authors={"a": "zoe"})
+        aggregate(grades, authors={"a": "zoe"})
 
 
 def test_labels_of_own_work_are_left_out_of_classes():
@@ -45,23 +45,23 @@ def test_labels_of_own_work_are_left_out_of_classes():
 @pytest.mark.parametrize("seed", range(20, 24))
 def test_grades_are_ranked_better_than_by_the_mean(seed):
     drawn, authors = course(seed)
-    found = estimate(drawn.annotations, authors=authors)
+    found = aggregate(drawn.annotations, authors=authors)
     assert found.method.startswith("peer-grading")
     assert found.converged
-    plain = estimate(drawn.annotations, "mean", authors=authors)
+    plain = aggregate(drawn.annotations, "mean", authors=authors)
     assert ranking(found, drawn.truth) > ranking(plain, drawn.truth)
 
 
 def test_biases_and_the_tie_of_reliability_to_the_own_grade_are_recovered():
     drawn, authors = course(5, "peer-grading[slope=1,evenness=20]", size=300, graders=12)
-    found = estimate(drawn.annotations, authors=authors)
+    found = aggregate(drawn.annotations, authors=authors)
     bias, precision = drawn.extras["bias"], drawn.extras["precision"]
     assert np.corrcoef(found.bias, bias)[0, 1] > 0.8
     own = (drawn.truth - 70) / 10
     slope = np.polyfit(own, np.log(found.weight), 1)[0]
     assert 0.7 < slope < 1.3  # the log precision rises by 1 with a standard deviation
     assert np.corrcoef(np.log(found.weight), np.log(precision))[0, 1] > 0.8
-    alone = estimate(drawn.annotations, "PG1", authors=authors)
+    alone = aggregate(drawn.annotations, "PG1", authors=authors)
     error, other = (np.mean((one.value - drawn.truth) ** 2) for one in (found, alone))
     assert error < other
 

@@ -79,7 +79,7 @@ def test_results_of_every_method_hold_python_strings(name):
 
 @pytest.mark.parametrize("name", list(estimators))
 def test_estimates_of_numbers_hold_python_strings(name):
-    assert check_texts(ds.estimate(NUMBERS, name, authors={"a": "x"})) >= 2
+    assert check_texts(ds.aggregate(NUMBERS, name, authors={"a": "x"})) >= 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,7 +87,7 @@ def test_results_of_every_kind_hold_python_strings(kind, tmp_path):
     result = ds.aggregate(made(kind, drawn(kind)))
     assert check_texts(result) >= 2
     result.save(tmp_path / "result")
-    assert check_texts(ds.Consensus.load(tmp_path / "result")) >= 2
+    assert check_texts(ds.AnswerAggregation.load(tmp_path / "result")) >= 2
     assert check_texts(result.to_pandas()["item"].to_numpy()) == 1
 
 

@@ -261,7 +261,7 @@ def test_a_weight_of_zero_has_no_influence(rows, more):
         skills.fit(relation(given_rows, items="abcde", classes="012"))
         for given_rows in (rows, rows + more)
     )
-    heard = alone.annotations.labels_per_item > 0
+    heard = alone.answers.labels_per_item > 0
     np.testing.assert_allclose(alone.posterior[heard], beside.posterior[heard], atol=1e-12)
 
 
@@ -317,10 +317,10 @@ def test_the_known_part_of_gold_is_laplace_smoothed():
     stranger = [*rows, ("c", "new", "0")]
     by_mean = aggregate(relation(stranger), "gold-majority", gold={"a": "0"})
     assert dict(
-        zip(by_mean.annotations.annotators, by_mean.params.weight, strict=True)
+        zip(by_mean.answers.annotators, by_mean.params.weight, strict=True)
     ) == pytest.approx({"new": 0.5, "x": 2 / 3, "y": 1 / 3, "z": 0.5})
     summary = GoldMajority(default=0.9).fit(relation(stranger), gold={"a": "0"})
-    assert summary.params.weight[summary.annotations.annotators.tolist().index("new")] == 0.9
+    assert summary.params.weight[summary.answers.annotators.tolist().index("new")] == 0.9
 
 
 def test_two_thirds_need_two_labels_and_two_thirds_of_them():

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dissensus import aggregate, aggregators, estimate, estimators, simulate
+from dissensus import aggregate, aggregators, estimators, simulate
 from dissensus.base.iteration import iterate, relative_change_below
 
 
@@ -71,7 +71,7 @@ def test_methods_report_iterations_and_stop_at_the_maximum(spec):
 def test_estimators_report_iterations_and_stop_at_the_maximum(name):
     annotations = simulate("numeric", n_items=60, n_annotators=8).annotations
     summary = []
-    found = estimate(annotations, name, progress=lambda *row: summary.append(row))
+    found = aggregate(annotations, name, progress=lambda *row: summary.append(row))
     assert [number for number, _ in summary] == list(range(1, len(summary) + 1))
     assert found.trace in ((), tuple(objective for _, objective in summary))
-    assert not estimate(annotations, estimators.create(f"{name}[max_iter=1]")).converged
+    assert not aggregate(annotations, estimators.create(f"{name}[max_iter=1]")).converged

@@ -117,9 +117,9 @@ def test_gold_threads_save_and_reading_options(answers):
         "item,label,confidence,p:dog,p:cat,p:fox",
         "a,dog,1.0,1.0,0.0,0.0",
     ]
-    from dissensus import Aggregation
+    from dissensus import ClassAggregation
 
-    assert Aggregation.load(answers / "kept").labels[0] == "dog"
+    assert ClassAggregation.load(answers / "kept").labels[0] == "dog"
 
 
 def test_numbers_are_recognised_with_a_note(tmp_path):

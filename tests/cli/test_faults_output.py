@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dissensus
-from dissensus import Aggregation, OutputError, aggregate
+from dissensus import ClassAggregation, OutputError, aggregate
 from dissensus.base import files as _files
 from dissensus.base.files import atomic_file, atomic_folder, check_folder
 
@@ -94,7 +94,7 @@ def test_threads_that_save_one_result_never_show_a_mixture(tmp_path):
 
     def load():
         while not done.is_set():
-            assert tuple(Aggregation.load(tmp_path / "saved").posterior.ravel()) in known
+            assert tuple(ClassAggregation.load(tmp_path / "saved").posterior.ravel()) in known
 
     def write():
         try:
@@ -302,7 +302,7 @@ def test_a_result_that_was_changed_after_saving_is_refused(tmp_path):
     file = tmp_path / "saved" / "result.json"
     file.write_text(file.read_text().replace('"converged": true', '"converged": false'))
     with pytest.raises(dissensus.DataError, match="damaged after it was saved"):
-        Aggregation.load(tmp_path / "saved")
+        ClassAggregation.load(tmp_path / "saved")
 
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e"
@@ -387,7 +387,7 @@ def test_two_processes_write_one_output(answers, tmp_path):
     )
     assert {one.returncode for one in done} == {0}, done
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.csv", "l.csv", "s"]
-    assert Aggregation.load(tmp_path / "s").method == "majority"
+    assert ClassAggregation.load(tmp_path / "s").method == "majority"
 
 
 def test_compare_shows_a_dash_where_nothing_can_be_compared(tmp_path):

@@ -19,7 +19,7 @@ on_torch = pytest.mark.skipif(find_spec("torch") is None, reason="networks need 
 
 
 def test_labels_are_loaded():
-    loaded = ds.Aggregation.load(SAVED / "classes")
+    loaded = ds.ClassAggregation.load(SAVED / "classes")
     again = ds.aggregate(INPUTS / "classes.csv", "dawid-skene")
     assert loaded.labels.tolist() == again.labels.tolist()
     np.testing.assert_allclose(loaded.confidence, again.confidence, atol=1e-7)
@@ -28,15 +28,15 @@ def test_labels_are_loaded():
 
 
 def test_values_are_loaded():
-    loaded = ds.Estimation.load(SAVED / "numbers")
-    again = ds.estimate(INPUTS / "numbers.csv", "gaussian")
+    loaded = ds.NumberAggregation.load(SAVED / "numbers")
+    again = ds.aggregate(INPUTS / "numbers.csv", "gaussian")
     np.testing.assert_allclose(loaded.value, again.value, atol=1e-7)
     np.testing.assert_allclose(loaded.noise, again.noise, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ELEMENTS)
 def test_answers_of_every_kind_are_loaded(kind):
-    loaded = ds.Consensus.load(SAVED / kind)
+    loaded = ds.AnswerAggregation.load(SAVED / kind)
     again = ds.aggregate(INPUTS / f"{kind}.csv")
     assert loaded.to_polars().columns == again.to_polars().columns
     assert loaded.to_polars().height == again.to_polars().height

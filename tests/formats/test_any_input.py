@@ -69,7 +69,7 @@ TAKING_ANNOTATIONS = {
     "check": lambda data, _: ds.check(data).findings,
     "compare": lambda data, _: ds.compare(data, folds=2).as_dict()["contested"],
     "crowdlab": lambda data, _: ds.crowdlab(data, PROBABILITIES).as_dict(),
-    "estimate": lambda data, _: ds.estimate(data).value.tolist(),
+    "estimate": lambda data, _: ds.aggregate(data).value.tolist(),
     "identify": lambda data, _: ds.identify(data).as_dict(),
     "judge": lambda data, _: ds.judge(data, models=["4"], resamples=5).to_dict(),
     "item_scores": lambda data, _: ds.item_scores(data).as_dict(),
@@ -83,7 +83,7 @@ TAKING_ANNOTATIONS = {
     "Aggregation.predict": lambda data, _: ds.aggregate(data).predict(data).posterior.tolist(),
     "Aggregation.update": lambda data, _: ds.aggregate(data).update(data).label.tolist(),
 }
-RESULT, ESTIMATION = ds.aggregate(ANNOTATIONS), ds.estimate(NUMBERS)
+RESULT, ESTIMATION = ds.aggregate(ANNOTATIONS), ds.aggregate(NUMBERS)
 # Function and argument → what it gives for some truth.
 TAKING_TRUTH = {
     "aggregate, gold": lambda truth, _: ds.aggregate(ANNOTATIONS, gold=truth).label.tolist(),
@@ -92,7 +92,7 @@ TAKING_TRUTH = {
     "compare, truth": lambda truth, _: [
         one.evaluation.scores for one in ds.compare(ANNOTATIONS, folds=2, truth=truth).methods
     ],
-    "estimate, gold": lambda truth, _: ds.estimate(NUMBERS, gold=truth).value.tolist(),
+    "estimate, gold": lambda truth, _: ds.aggregate(NUMBERS, gold=truth).value.tolist(),
     "evaluate, predicted": lambda truth, _: ds.evaluate(truth, CROWD.truths).scores["accuracy"],
     "evaluate, truth": lambda truth, _: ds.evaluate(RESULT, truth).as_dict(),
     "evaluate, truth of numbers": lambda truth, _: ds.evaluate(ESTIMATION, truth).as_dict(),
@@ -234,6 +234,6 @@ def test_answers_of_every_kind_are_aggregated_from_tables_and_files(tmp_path):
         {"item": ["a"] * 3, "annotator": ["x", "y", "z"], "x": 5, "y": [4, 5, 6], "w": 9, "h": 9}
     )
     expected = ds.aggregate(ds.read(boxes))
-    assert isinstance(expected, ds.Consensus)
+    assert isinstance(expected, ds.AnswerAggregation)
     for source in (boxes, pl.DataFrame(boxes.to_dict("list")), path_of(boxes, tmp_path)):
         assert ds.aggregate(source).to_pandas().equals(expected.to_pandas())

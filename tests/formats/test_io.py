@@ -322,7 +322,7 @@ def test_results_are_written_and_read_as_predictions(ending, tmp_path):
     result = aggregate(relation(AWKWARD), "naive-soft")
     write(result, tmp_path / f"labels.{ending}")
     found = read_predictions(tmp_path / f"labels.{ending}")
-    assert found.items.tolist() == result.annotations.items.tolist()
+    assert found.items.tolist() == result.answers.items.tolist()
     assert found.classes[found.label].tolist() == result.labels.tolist()
     np.testing.assert_allclose(found.posterior, result.probabilities)
 
@@ -391,10 +391,10 @@ def test_a_damaged_result_is_refused(damage, tmp_path):
             notes.write_text("{}")
         case "newer":
             notes.write_text(json.dumps({**json.loads(notes.read_text()), "format": 99}))
-    from dissensus import Aggregation
+    from dissensus import ClassAggregation
 
     with pytest.raises(DataError, match=r"kept: (not a saved result|written by another version)"):
-        Aggregation.load(folder)
+        ClassAggregation.load(folder)
 
 
 def test_paths_may_be_text_or_path_objects(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import DataError
-from dissensus.aggregation.consensus_init import consensus
+from dissensus.aggregation import aggregate
 from dissensus.answers import kind_class
 from dissensus.errors import OptionError
 from dissensus.formats import shapes as shapes
@@ -475,7 +475,7 @@ def test_points_and_masks_survive(tmp_path):
 
 def test_a_consensus_is_written_with_its_confidence(tmp_path):
     rows = [[box(1, 1, 8, 8, "a")], [box(1, 1, 8, 8, "a")], [], []]
-    result = consensus(kind_class("boxes").from_values(*PAIRS, rows))
+    result = aggregate(kind_class("boxes").from_values(*PAIRS, rows))
     write_answers(result, tmp_path / "c.json", format="coco", sizes=SIZES)
     written = json.loads((tmp_path / "c.json").read_text())
     assert [one["file_name"] for one in written["images"]] == ["i 1", "j"]

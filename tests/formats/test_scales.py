@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissensus import Aggregation, Annotations, DataError, OptionError, aggregate, agree, compare
+from dissensus import (
+    Annotations,
+    ClassAggregation,
+    DataError,
+    OptionError,
+    aggregate,
+    agree,
+    compare,
+)
 from dissensus.answers.annotations import SCALES
 from dissensus.formats import examine, read, read_predictions
 from dissensus.formats.scales import in_a_row
@@ -204,7 +212,7 @@ def test_a_scale_that_does_not_exist_is_refused():
 def test_a_saved_result_has_its_scale(scale, tmp_path):
     annotations = relation([("a", "x", "1"), ("a", "y", "2")], scale=scale)
     aggregate(annotations, "majority").save(tmp_path / "kept")
-    assert Aggregation.load(tmp_path / "kept").annotations == annotations
+    assert ClassAggregation.load(tmp_path / "kept").answers == annotations
 
 
 @pytest.mark.parametrize(("columns", "scale"), [(ratings(), "ordinal"), (codes(), "nominal")])
@@ -315,7 +323,7 @@ def test_the_scale_reaches_the_fit(tmp_path):
     write_table(tmp_path, ratings())
     done = run("aggregate", "answers.csv", "-s", "majority", "--save", "kept", cwd=tmp_path)
     assert done.returncode == 0
-    assert Aggregation.load(tmp_path / "kept").annotations.scale == "ordinal"
+    assert ClassAggregation.load(tmp_path / "kept").answers.scale == "ordinal"
 
 
 def test_ordinal_methods_are_compared_on_an_ordinal_scale(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, estimate, read, write
+from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, read, write
 from dissensus.formats import Reading, examine
 from dissensus.formats.any_kind import examine_any
 from dissensus.formats.content import chosen_options
@@ -341,7 +341,7 @@ def test_numbers_are_written_where_a_format_has_room(name, kind, tmp_path):
         annotations = read(path)
         assert [float(label) for *_, label in rows_of(annotations)] == [1.5, 2.25, -3.0]
     if name != "wide":
-        write(estimate(NUMBERS, "mean"), path, format=name)
+        write(aggregate(NUMBERS, "mean"), path, format=name)
 
 
 @pytest.mark.parametrize("name", ["nested", "peerannot"])

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from dissensus import Aggregation, Annotations, DataError, OptionError, aggregate, read
+from dissensus import Annotations, ClassAggregation, DataError, OptionError, aggregate, read
 from dissensus.datasets.simulation import simulate_judges
 from dissensus.formats.side_tables import read_items, read_kinds
 from dissensus.quality.checks import check
@@ -269,7 +269,7 @@ def test_kinds_follow_every_change():
 def test_kinds_are_saved_with_a_result(tmp_path):
     known = kinds(annotator_kinds=["person", "model"])
     aggregate(known, "majority").save(tmp_path / "kept")
-    assert Aggregation.load(tmp_path / "kept").annotations == known
+    assert ClassAggregation.load(tmp_path / "kept").answers == known
 
 
 @pytest.mark.parametrize("column", ["kind", "source"])

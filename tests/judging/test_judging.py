@@ -425,14 +425,14 @@ def test_people_keep_their_accuracies_when_a_pool_labels_other_items():
 
 
 def test_a_fitted_pool_labels_items_that_only_models_saw(tmp_path):
-    from dissensus import Aggregation
+    from dissensus import ClassAggregation
 
     drawn = simulate_judges(n_items=400, per_item=2, judge_accuracy=0.9, seed=5)
     first = drawn.annotations.subset(items=drawn.annotations.items[:300])
     rest = drawn.annotations.subset(items=drawn.annotations.items[300:], annotator_kind="model")
     fitted = aggregate(first, "judge-pool")
     fitted.save(tmp_path / "pool")
-    found = Aggregation.load(tmp_path / "pool").predict(rest)
+    found = ClassAggregation.load(tmp_path / "pool").predict(rest)
     assert (found.label == drawn.truth[300:]).mean() > 0.8
 
 

@@ -8,16 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dissensus import (
-    Annotations,
-    DataError,
-    Numbers,
-    OptionError,
-    aggregate,
-    estimate,
-    evaluate,
-    write,
-)
+from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, evaluate, write
 from dissensus.base.names import as_names, numbered
 from dissensus.formats import as_numbers, read_predictions
 from dissensus.metrics import scores as _classes
@@ -332,7 +323,7 @@ def test_an_estimation_is_scored_by_its_errors(tmp_path):
     random = np.random.default_rng(0)
     truth = {f"i{k}": float(value) for k, value in enumerate(random.normal(0, 10, 50))}
     rows = [(item, who, random.normal(value, 4)) for item, value in truth.items() for who in "xyz"]
-    result = estimate(Numbers.from_columns(*zip(*rows, strict=True)), "mean")
+    result = aggregate(Numbers.from_columns(*zip(*rows, strict=True)), "mean")
     wrong = np.array(
         [np.mean([n for i, _, n in rows if i == item]) - truth[item] for item in truth]
     )
@@ -346,7 +337,7 @@ def test_an_estimation_is_scored_by_its_errors(tmp_path):
 
 def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):
     annotations, truth = as_numbers(shared("n_emotion")), shared_truth("n_emotion")
-    result = estimate(annotations, "mean")
+    result = aggregate(annotations, "mean")
     found = evaluate(result, truth)
     # As the README beside the data has them, counted there with other code.
     expected = {"mae": 12.022, "rmse": 17.835, "pearson": 0.725}

@@ -124,9 +124,9 @@ def test_no_method_is_confident_where_nothing_is_identifiable(method):
 
 def test_in_a_larger_set_only_parts_that_cannot_be_told_are_empty():
     result = ds.aggregate(of(TRIO, rows("a", "b"), items=None), "dawid-skene")
-    own = np.array([item.startswith("ab") for item in result.annotations.items.tolist()])
+    own = np.array([item.startswith("ab") for item in result.answers.items.tolist()])
     assert (np.isnan(result.confidence) == own).all()
-    people = np.array([name in "ab" for name in result.annotations.annotators.tolist()])
+    people = np.array([name in "ab" for name in result.answers.annotators.tolist()])
     assert (np.isnan(result.annotators["quality"]) == people).all()
     assert "of 60 of 120 items" in result.unidentifiable.reason
 
@@ -135,7 +135,7 @@ def test_in_a_larger_set_only_parts_that_cannot_be_told_are_empty():
 def test_ten_known_items_tie_annotators_to_the_truth(n_known, settled):
     gold = {f"ab{item}": "0" for item in range(n_known)}
     result = ds.aggregate(SETS["two"], "dawid-skene", gold=gold)
-    known = np.isin(result.annotations.items.tolist(), list(gold))
+    known = np.isin(result.answers.items.tolist(), list(gold))
     assert (result.confidence[known] == 1).all()
     assert np.isfinite(result.confidence[~known]).all() == settled
     assert (result.unidentifiable is None) == settled
@@ -153,7 +153,7 @@ def test_a_saved_result_tells_what_it_identifiable(tmp_path):
     gold = {f"ab{item}": "0" for item in range(10)}
     result = ds.aggregate(SETS["two"], "dawid-skene", gold=gold)
     result.save(tmp_path / "result")
-    again = ds.Aggregation.load(tmp_path / "result")
+    again = ds.ClassAggregation.load(tmp_path / "result")
     np.testing.assert_array_equal(again.confidence, result.confidence)
 
 

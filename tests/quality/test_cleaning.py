@@ -36,7 +36,7 @@ def test_cleaning_drops_labels_by_rules_and_reports_changes():
     changed = [str(simulated.annotations.items[i]) for i in range(60) if before[i] != after[i]]
     assert [change.item for change in found.changes] == changed
     assert len(found.annotations) + found.dropped.sum() == len(simulated.annotations)
-    assert found.after.annotations == found.annotations
+    assert found.after.answers == found.annotations
 
 
 def test_conditions_on_annotators_and_items_meet_in_labels():

@@ -537,7 +537,7 @@ def test_agreement_counts_labels_by_class_and_cleanlab_does_once_repaired(
 
 
 @pytest.mark.parametrize("order", [("best_quality",), ("majority_vote",)])
-def test_several_consensus_methods_are_columns_as_in_cleanlab(order):
+def test_several_answer_methods_are_columns_as_in_cleanlab(order):
     annotations, matrix, probabilities = drawn(5)
     both = [*order, *({"best_quality", "majority_vote"} - set(order))]
     found = crowdlab(annotations, probabilities[0], consensus_method=both)

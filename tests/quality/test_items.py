@@ -121,7 +121,7 @@ def test_surprise_equals_plain_loops(method):
     result = aggregate(annotations, method)
     confusion = aggregators.create(method).confusion(result.params)
     confusion = (
-        confusion_from_posterior(result.annotations, result.posterior)
+        confusion_from_posterior(result.answers, result.posterior)
         if confusion is None
         else confusion
     )

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, aggregate, aggregators
+from dissensus.answers.gold import gold_codes
 from dissensus.quality.leave_one_out import has_other_labels, leave_one_out
-from dissensus.result import gold_codes
 
 from ..annotator_crowds import crowd, quick
 from ..support import annotation_rows, relation, rows_of

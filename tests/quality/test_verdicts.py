@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from scipy.stats import spearmanr
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, identify, report
+from dissensus.answers.gold import gold_codes
 from dissensus.formats import as_numbers
 from dissensus.quality.verdicts import FAULTS, LEFT_OUT, VERDICTS, rating_scores
-from dissensus.result import gold_codes
 
 from ..annotator_crowds import crowd, quick, verdict_crowds
 from ..support import annotation_rows, relation, shared, shared_truth

@@ -31,7 +31,7 @@ def results():
         annotations,
         numbers,
         result,
-        ds.estimate(numbers),
+        ds.aggregate(numbers),
         ds.evaluate(result, dict.fromkeys(annotations.items.tolist(), HOSTILE[0])),
         ds.agree(annotations, by="class", resamples=50),
         ds.identify(annotations),
@@ -124,7 +124,7 @@ def test_a_notebook_shows_the_first_rows_and_columns():
 
 
 def test_charts_are_saved_as_svg_png_and_html(results, tmp_path):
-    figure = next(one for one in results if isinstance(one, ds.Aggregation)).plot()
+    figure = next(one for one in results if isinstance(one, ds.ClassAggregation)).plot()
     for ending, begin in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".html", b"<!doctype html>")):
         figure.save(tmp_path / f"chart{ending}")
         assert (tmp_path / f"chart{ending}").read_bytes().startswith(begin)

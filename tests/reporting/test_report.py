@@ -26,11 +26,11 @@ from dissensus import (
     simulate,
     summarise,
 )
+from dissensus.aggregation.classes import ClassMethod
 from dissensus.aggregation.sections import annotators_figure
 from dissensus.cli.report import _distinct_names
 from dissensus.formats import Reading
 from dissensus.formats.side_tables import read_texts
-from dissensus.method import Aggregator
 from dissensus.pages import embedding
 from dissensus.pages.charts import save_chart
 from dissensus.pages.embedding import embedded_image
@@ -429,15 +429,16 @@ def test_paths_tables_and_annotations_are_reported_alike(tmp_path):
 
 
 def test_a_report_fits_no_method_twice(monkeypatch):
-    from dissensus.aggregation import Aggregator, DawidSkene
+    from dissensus.aggregation import DawidSkene
+    from dissensus.aggregation.classes import ClassMethod
 
     fitted = []
 
-    def counting(self, annotations, fit=Aggregator.fit, **settings):
+    def counting(self, annotations, fit=ClassMethod.fit, **settings):
         fitted.append((self, annotations))
         return fit(self, annotations, **settings)
 
-    monkeypatch.setattr(Aggregator, "fit", counting)
+    monkeypatch.setattr(ClassMethod, "fit", counting)
     annotations = simulate("one-coin", n_items=40, n_annotators=5, n_classes=3).annotations
     report(annotations, "dawid-skene")
     whole = [one for one, given in fitted if given is annotations]
@@ -777,13 +778,13 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):
 
 def test_no_method_is_fitted_twice_to_the_same_labels(monkeypatch):
     fitted = Counter()
-    fit = Aggregator.fit
+    fit = ClassMethod.fit
 
     def counted(method, annotations, **given):
         fitted[method.spec, annotations.label.tobytes()] += 1
         return fit(method, annotations, **given)
 
-    monkeypatch.setattr(Aggregator, "fit", counted)
+    monkeypatch.setattr(ClassMethod, "fit", counted)
     summary = report(demo()[0])
     assert summary.n_changed is not None
     assert set(fitted.values()) == {1}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dissensus import Annotations, DataError, aggregate, demo, evaluate, summarise
+from dissensus.aggregation.aggregation import ClassAggregation
 from dissensus.metrics import krippendorff_alpha, percent_agreement
-from dissensus.result import Aggregation
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def ranking(quality, n_labels):
     )
     plain = aggregate(annotations, "majority")
     changed = {field.name: getattr(plain, field.name) for field in fields(plain)}
-    return annotations, Aggregation(**changed | {"quality": np.array(quality)})
+    return annotations, ClassAggregation(**changed | {"quality": np.array(quality)})
 
 
 def test_counts_are_those_of_the_annotations():

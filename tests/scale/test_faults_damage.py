@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from dissensus import Aggregation, DataError, Estimation, Numbers, aggregate, estimate
+from dissensus import ClassAggregation, DataError, NumberAggregation, Numbers, aggregate
 from dissensus.errors import DissensusError
 from dissensus.scale.annotation_log import AnnotationBatch, read_batch, write_batch
 from dissensus.scale.pieces import FolderCheckpoints
@@ -28,11 +28,11 @@ def saved(tmp_path_factory):
     aggregate(relation(ROWS), "dawid-skene").save(home / "aggregation")
     columns = [*zip(*ROWS, strict=True)]
     numbers = Numbers.from_columns(columns[0], columns[1], [float(i) for i in columns[0]])
-    estimate(numbers, "gaussian").save(home / "estimation")
+    aggregate(numbers, "gaussian").save(home / "estimation")
     for rows in (ROWS[:30], ROWS[30:]):
         with Stream.opened(home / "stream") as stream:
             stream.add(*zip(*rows, strict=True))
-    loads = {"aggregation": Aggregation.load, "estimation": Estimation.load}
+    loads = {"aggregation": ClassAggregation.load, "estimation": NumberAggregation.load}
     return {name: (home / name, load) for name, load in (loads | {"stream": stream_result}).items()}
 
 

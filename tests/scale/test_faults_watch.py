@@ -92,7 +92,7 @@ def test_names_are_those_of_aggregate(tmp_path):
     frame.write_parquet(tmp_path / "a.parquet")
     watch(tmp_path, "a.parquet")
     with Stream.opened(tmp_path / ".labels.csv.state") as stream:
-        there = stream.online.result().annotations
+        there = stream.online.result().answers
     assert sorted(rows_of(there)) == sorted(rows_of(read(tmp_path / "a.parquet")))
     assert there.items.tolist() == ["1", "2.5"]
     assert there.n_classes == 2
@@ -311,7 +311,7 @@ def test_a_last_row_counts_when_the_file_no_longer_grows(tmp_path, capsys):
         assert look.take() == 0  # it has grown
         assert look.take() == 1
         assert look.take() == 0
-        assert rows_of(stream.online.result().annotations)[-1] == ("t2", "w1", "cat")
+        assert rows_of(stream.online.result().answers)[-1] == ("t2", "w1", "cat")
         with file.open("a") as more:
             more.write("\nt3,w1,x")
         assert [look.take(), look.take(), look.take()] == [0, 1, 0]

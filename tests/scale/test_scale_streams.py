@@ -117,8 +117,8 @@ def test_items_annotators_and_classes_may_appear_at_any_time(monkeypatch):
         model.add(*batch)
     result = model.result()
     assert result.classes.tolist() == ["0", "1", "2"]
-    assert result.annotations == relation(
-        rows, items=result.annotations.items, annotators=result.annotations.annotators
+    assert result.answers == relation(
+        rows, items=result.answers.items, annotators=result.answers.annotators
     )
     assert np.isfinite(result.posterior).all()
 

@@ -1,35 +1,33 @@
-"""Aggregation: the labels of items from the annotations of several annotators.
+"""Aggregation: what is true of every item, from the answers of several annotators.
 
-One file per method, imported on first use.
+A family of methods is a file, imported on first use. `aggregate` takes answers of every kind: the
+registry has the methods for each. Where a kind reduces to classes, every method for classes works
+on it too: `dawid-skene` on spans aggregates candidate spans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
+from ..answers.annotations import Annotations
+from ..answers.base import Answers
+from ..answers.numbers import Numbers
 from ..answers.selections import without_own
-from ..errors import MethodError, OptionError
-from ..formats import as_annotations, as_truth
-from ..method import (
-    MACHINE_MEMORY,
-    Aggregator,
-    Checkpoints,
-    FitContext,
-    Fitted,
-    Progress,
-    check_size,
-    no_progress,
-)
-from ..registry import aggregators
-from .em import EMAggregator, Expected
+from ..errors import MethodError
+from ..formats import as_numbers, as_truth
+from ..formats.coerce import as_answers
+from ..formats.side_tables import read_authors, read_side_tables
+from ..method import FitContext, Fitted, Method, Progress, no_progress
+from ..registry import aggregators, answer_methods, estimators, methods
+from .aggregation import Aggregation, AnswerAggregation, ClassAggregation, NumberAggregation
+from .classes import ClassContext, ClassMethod, check_size
+from .em import EM, Expected
 
 if TYPE_CHECKING:
-    from ..answers.annotations import Annotations
     from ..base.arrays import Floats
     from ..base.engine import Engine
-    from ..result import Aggregation
     from .auto import Auto as Auto
     from .bcc import Bcc as Bcc
     from .bcc import Cbcc as Cbcc
@@ -71,85 +69,121 @@ if TYPE_CHECKING:
     from .weighted_votes import Wawa as Wawa
     from .weighted_votes import Zbs as Zbs
 
+_REGISTRIES = (aggregators, estimators, answer_methods)
+
 __all__ = [
-    "MACHINE_MEMORY",
-    "Aggregator",
-    "Checkpoints",
-    "EMAggregator",
+    "EM",
+    "Aggregation",
+    "AnswerAggregation",
+    "ClassAggregation",
+    "ClassContext",
+    "ClassMethod",
     "Expected",
     "FitContext",
     "Fitted",
+    "Method",
+    "NumberAggregation",
     "Progress",
     "aggregate",
     "as_method",
-    "check_authors",
     "check_size",
     "no_progress",
-    *(target.partition(":")[2] for target in aggregators.table.values()),
+    *(target.partition(":")[2] for family in _REGISTRIES for target in family.table.values()),
 ]
 
 
 def __getattr__(name: str) -> Any:
+    for family in _REGISTRIES:
+        if name in {target.partition(":")[2] for target in family.table.values()}:
+            return family.load(name)
     return aggregators.load(name)
 
 
-def as_method(method: str | Aggregator) -> Aggregator:
-    """Return a method from its specification; files that its settings name are read."""
-    aggregator = aggregators.create(method) if isinstance(method, str) else method
-    if not isinstance(aggregator, Aggregator):
-        raise MethodError(f"a method is a name or an Aggregator, not {aggregator!r}")
-    if aggregator.side_tables:
-        from ..formats.side_tables import read_side_tables
-
-        return read_side_tables(aggregator, aggregator.side_tables)
-    return aggregator
+def as_method(method: str | Method[Any, Any], kind: str = "classes") -> Any:
+    """Return a method for a kind from its specification; files that its settings name are read."""
+    created = methods[kind].create(method) if isinstance(method, str) else method
+    if not isinstance(created, Method):
+        raise MethodError(f"a method is a name or a Method, not {method!r}")
+    if created.side_tables:
+        return read_side_tables(created, created.side_tables)
+    return created
 
 
-def check_authors(method: Aggregator) -> None:
-    """Refuse to leave out authors' own labels for a method that counts them."""
-    if "authors" in method.side_tables:
-        name = aggregators.describe(method).partition("[")[0]
-        raise OptionError(f"{name} counts authors' own labels: write {name}[authors=FILE]")
+class _Settings(TypedDict, total=False):
+    """The keywords of `aggregate`, for type checkers."""
+
+    gold: Any
+    authors: Mapping[str, str] | str | Path | None
+    start: ClassAggregation | Floats | None
+    features: Floats | None
+    seed: int
+    engine: Engine | None
+    progress: Progress | None
+
+
+@overload
+def aggregate(
+    answers: Annotations, method: str | ClassMethod = ..., **settings: Unpack[_Settings]
+) -> ClassAggregation: ...
+
+
+@overload
+def aggregate(
+    answers: Numbers, method: str | Method[Any, Any] = ..., **settings: Unpack[_Settings]
+) -> NumberAggregation: ...
+
+
+@overload
+def aggregate(
+    answers: Answers, method: str | Method[Any, Any] = ..., **settings: Unpack[_Settings]
+) -> AnswerAggregation: ...
+
+
+@overload
+def aggregate(
+    answers: Any, method: str | Method[Any, Any] = ..., **settings: Unpack[_Settings]
+) -> Any: ...
 
 
 def aggregate(
-    annotations: Annotations | str | Path | Any,
-    method: str | Aggregator = "auto",
+    answers: Any,
+    method: str | Method[Any, Any] = "auto",
     *,
     gold: Any = None,
     authors: Mapping[str, str] | str | Path | None = None,
-    start: Aggregation | Floats | None = None,
+    start: ClassAggregation | Floats | None = None,
+    features: Floats | None = None,
     seed: int = 0,
     engine: Engine | None = None,
     progress: Progress | None = None,
-    features: Floats | None = None,
-) -> Aggregation:
-    """Infer the label of every item.
+) -> Any:
+    """Infer what is true of every item.
 
     Parameters
     ----------
-    annotations
-        Annotations, or anything that `readers.as_annotations` takes: a path, a pandas, polars or
-        Arrow table, a mapping.
+    answers
+        Answers of any kind, or anything that `read` takes: a path, a pandas, polars or Arrow
+        table, a mapping.
     method
-        A method, or `name[setting=value,…]`.
+        A method for answers of this kind, or `name[setting=value,…]`; `auto` is the default of the
+        kind.
     gold
-        Known labels, as `{item: label}`, a pandas Series, a table or a file: they are kept, and
-        methods with parameters learn from them.
+        What is known, as `{item: answer}`, a pandas Series, a table or a file: it is kept, and
+        methods with parameters learn from it.
     authors
-        Whose item it is, `{item: annotator}`, or a file: labels of authors on their own items are
-        left out.
+        Whose item it is, `{item: annotator}`, or a file: answers of authors about their own items
+        are left out.
     start
-        A posterior to start from: an earlier result or an array (item, class). Only iterative
-        methods use it.
+        What to start from: an earlier result or a posterior (item, class). Only iterative methods
+        for classes use it.
+    features
+        Features of the items, (item, feature), for methods for classes that use them.
     seed
         Random seed, for ties and random starts.
     engine
         Where to work; by default the threads of this machine.
     progress
         Called after every iteration with its number and the objective.
-    features
-        Features of the items, (item, feature), for methods that use them.
 
     Examples
     --------
@@ -158,21 +192,23 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
-    annotations = as_annotations(annotations)
-    annotations.check_classes("aggregate", "`estimate` takes numbers")
-    aggregator = as_method(method)
+    source, answers = answers, as_answers(answers)
+    if getattr(answers, "numeric", False):
+        answers = as_numbers(answers, source)
+    if authors is not None and answers.kind == "numbers" and method == "auto":
+        method = "peer-grading"
+    fitted_by: Method[Any, Any] = as_method(method, answers.kind)
     if authors is not None:
-        from ..formats.side_tables import read_authors
-
-        check_authors(aggregator)
         author_of = authors if isinstance(authors, Mapping) else read_authors(authors)
-        annotations, _ = without_own(annotations, author_of)
-    return aggregator.fit(
-        annotations,
-        gold=as_truth(gold),
+        fitted_by = fitted_by.with_authors(author_of)
+        answers, _ = without_own(answers, author_of)
+    known = as_truth(gold) if answers.kind in ("classes", "numbers") else gold
+    return fitted_by.fit(
+        answers,
+        gold=known,
         start=start,
+        features=features,
         seed=seed,
         engine=engine,
         progress=progress,
-        features=features,
     )

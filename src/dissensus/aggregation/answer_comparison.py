@@ -22,8 +22,8 @@ from ..base.storage import as_plain
 from ..errors import DataError, Note, OptionError
 from ..metrics import Evaluation, evaluate_answers
 from ..metrics.answer_scores import joined
-from ..registry import registries
-from .consensus_init import consensus
+from ..registry import methods as methods_of_kind
+from . import aggregate
 
 _SIGNIFICANT = 2.0  # standard errors
 _COMMON: dict[str, tuple[str, ...]] = {
@@ -82,7 +82,7 @@ class AnswerComparison:
 
 def default_methods(answers: Answers) -> tuple[str, ...]:
     """Return the methods of a kind, and common aggregators where it reduces to classes."""
-    own = [name for name in registries[answers.kind] if name != "sequence"]
+    own = [name for name in methods_of_kind[answers.kind] if name != "sequence"]
     return (*own, *_COMMON.get(answers.kind, ()))
 
 
@@ -119,17 +119,17 @@ def compare_on_answers(
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")
     for name in names:
-        registries[answers.kind].create(name)  # before anything is fitted
+        methods_of_kind[answers.kind].create(name)  # before anything is fitted
     out = _left_out(answers, folds, np.random.default_rng(seed))
     if not out.any():
         raise DataError("no item has two answers, so none can be left out")
     train, test = answers.keep(~out), answers.keep(out)
     sums, evaluations, seconds = [], [], []
     for position, name in enumerate(names):
-        trained = consensus(train, name, gold=gold, seed=seed)
-        sums.append(_distance_by_item(trained.consensus, test))
+        trained = aggregate(train, name, gold=gold, seed=seed)
+        sums.append(_distance_by_item(trained.truth, test))
         start = time.perf_counter()
-        whole = consensus(answers, name, gold=gold, seed=seed)
+        whole = aggregate(answers, name, gold=gold, seed=seed)
         seconds.append(time.perf_counter() - start)
         evaluations.append(None if truth is None else _evaluation(whole, truth, seed))
         if progress is not None:
@@ -158,7 +158,7 @@ def compare_on_answers(
 
 
 def _evaluation(result: Any, truth: Any, seed: int) -> Evaluation:
-    predictions: Any = result.consensus
+    predictions: Any = result.truth
     if isinstance(truth, dict) and result.kind == "rankings" and "thing" in result.items:
         names = result.items["thing"].tolist()
         predictions = dict(zip(names, result.items["score"].tolist(), strict=True))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..answers.annotations import Annotations
 from ..answers.selections import content_sample
+from ..answers.texts import Texts
 from ..base.arrays import Floats, Integers
 from ..base.engine import Engine, Local
 from ..base.probability import (
@@ -26,12 +27,11 @@ from ..base.probability import (
     temper,
 )
 from ..base.storage import with_prefix
-from ..consensus_base import ConsensusContext, ConsensusMethod
-from ..method import Aggregator, FitContext, Fitted
+from ..method import FitContext, Fitted, Method
 from ..params import Folds, Probability
 from ..registry import aggregators
-from ..result import Aggregation, pack_params, unpack_params
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation, ClassAggregation, pack_params, unpack_params
+from .classes import ClassContext, ClassMethod
 from .held_out import confusion_from_posterior, held_out, stopped_early
 from .medoid import Medoid
 from .rover import Rover
@@ -116,7 +116,7 @@ class Pool(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto(Aggregator):
+class Auto(ClassMethod):
     """A linear pool of methods of every kind, weighted by held-out likelihood.
 
     Auto: a linear pool of methods of every kind, weighted by held-out likelihood.
@@ -164,8 +164,8 @@ class Auto(Aggregator):
 
     folds: Folds = 3
 
-    def infer(self, fit: FitContext) -> Aggregation:
-        annotations, specs = fit.annotations, members_of(fit.annotations)
+    def infer(self, fit: ClassContext) -> ClassAggregation:
+        annotations, specs = fit.answers, members_of(fit.answers)
         members = [stopped_early(aggregators.create(spec)) for spec in specs]
         by_gold = fit.n_gold >= ENOUGH_GOLD
         results = _each(
@@ -221,10 +221,10 @@ class Auto(Aggregator):
         members = map(aggregators.create, members_of(annotations))
         return sum(member.n_floats(annotations) for member in members)
 
-    def posterior(self, fit: FitContext, params: Pool) -> Floats:
+    def posterior(self, fit: ClassContext, params: Pool) -> Floats:
         members = zip(params.members, params.params, strict=True)
         posteriors = [aggregators.create(spec).posterior(fit, own) for spec, own in members]
-        return pooled(params.weight, posteriors, fit.annotations.labels_per_item)
+        return pooled(params.weight, posteriors, fit.answers.labels_per_item)
 
     def quality(self, params: Pool, agreement: Floats) -> Floats:
         return np.where(np.isnan(agreement), np.nan, params.quality)
@@ -261,28 +261,28 @@ def _with_equal(weight: Floats) -> Floats:
     return (1 - _EQUAL) * weight + _EQUAL / len(weight)
 
 
-def _gold_evidence(fit: FitContext, results: list[Aggregation]) -> tuple[Floats, Integers]:
+def _gold_evidence(fit: ClassContext, results: list[ClassAggregation]) -> tuple[Floats, Integers]:
     """Return what members fitted without gold say about gold items, and the known classes."""
     assert fit.gold is not None
-    gold_items = np.flatnonzero((fit.gold >= 0) & (fit.annotations.labels_per_item > 0))
-    temperature = label_temperature(fit.annotations.labels_per_item[gold_items], _SCALE)
+    gold_items = np.flatnonzero((fit.gold >= 0) & (fit.answers.labels_per_item > 0))
+    temperature = label_temperature(fit.answers.labels_per_item[gold_items], _SCALE)
     return np.stack(
         [temper(result.posterior[gold_items], temperature) for result in results]
     ), fit.gold[gold_items]
 
 
 def _fit(
-    fit: FitContext, member: Aggregator, engine: Engine, gold: bool = True, start: Any = None
-) -> Aggregation:
+    fit: ClassContext, member: ClassMethod, engine: Engine, gold: bool = True, start: Any = None
+) -> ClassAggregation:
     known_labels = None
     if gold and fit.gold is not None:
         gold_items = np.flatnonzero(fit.gold >= 0)
-        labels = fit.annotations.classes[fit.gold[gold_items]]
+        labels = fit.answers.classes[fit.gold[gold_items]]
         known_labels = dict(
-            zip(fit.annotations.items[gold_items].tolist(), labels.tolist(), strict=True)
+            zip(fit.answers.items[gold_items].tolist(), labels.tolist(), strict=True)
         )
     return member.fit(
-        fit.annotations,
+        fit.answers,
         gold=known_labels,
         start=start,
         seed=fit.seed,
@@ -292,10 +292,12 @@ def _fit(
 
 
 def _each(
-    fit: FitContext, members: list[Aggregator], work: Callable[[Aggregator, Engine], Aggregation]
-) -> list[Aggregation]:
+    fit: ClassContext,
+    members: list[ClassMethod],
+    work: Callable[[ClassMethod, Engine], ClassAggregation],
+) -> list[ClassAggregation]:
     """Return the members' results: in parallel, or one by one where each needs all cores."""
-    if len(fit.annotations) >= _LARGE:
+    if len(fit.answers) >= _LARGE:
         return [work(member, fit.engine) for member in members]
     with ThreadPoolExecutor(Local().cores) as pool:
         return list(pool.map(lambda member: work(member, Local(1)), members))
@@ -304,7 +306,7 @@ def _each(
 def _notes(
     members: tuple[str, ...],
     weight: Floats,
-    results: list[Aggregation],
+    results: list[ClassAggregation],
     label: Integers,
     by_gold: bool,
 ) -> tuple[str, ...]:
@@ -328,7 +330,7 @@ def _notes(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextAuto(ConsensusMethod):
+class TextAuto(Method[Texts, AnswerAggregation]):
     """ROVER where texts are alike, otherwise the medoid.
 
     The method for texts: ROVER for transcripts, the medoid for translations.
@@ -349,7 +351,7 @@ class TextAuto(ConsensusMethod):
 
     apart: Probability = 0.5
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Any]) -> AnswerAggregation:
         first, second = fit.answers.within_item_pairs()
         step = max(1, len(first) // _TEXTS_SAMPLE)
         distance = fit.answers.distance(first[::step], second[::step])

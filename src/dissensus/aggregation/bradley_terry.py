@@ -36,9 +36,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from ..answers.rankings import Pairs, Rankings
 from ..base.arrays import Floats, Integers
 from ..base.iteration import iterate, relative_change_below
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Count, NonNegative, Positive
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 from .rankings import groups, rankings_result
 
 _SMALL = 200  # things up to which the Hessian is dense
@@ -65,7 +65,7 @@ class Scores(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BradleyTerry(ConsensusMethod):
+class BradleyTerry(Method[Rankings, AnswerAggregation]):
     """Scores of things from comparisons with ties, side preference and careless annotators.
 
     Parameters
@@ -95,7 +95,7 @@ class BradleyTerry(ConsensusMethod):
     max_iter: Count = 200
     tol: NonNegative = 1e-6
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Rankings]) -> AnswerAggregation:
         answers: Rankings = fit.answers
         pairs, annotator = answers.pairs(), answers.annotator.astype(np.int64)
         model = _Model(

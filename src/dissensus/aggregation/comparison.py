@@ -30,9 +30,10 @@ from ..errors import OptionError
 from ..formats import as_annotations, as_truth
 from ..metrics import Evaluation, evaluate
 from ..registry import aggregators
-from ..result import Aggregation
-from . import Aggregator, as_method
+from . import as_method
+from .aggregation import ClassAggregation
 from .answer_comparison import AnswerComparison, compare_on_answers
+from .classes import ClassMethod
 from .held_out import HeldOut, held_out
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Comparison(Drawable):
     n_items: int
     n_scored: int
     warnings: tuple[str, ...]
-    results: Mapping[str, Aggregation]
+    results: Mapping[str, ClassAggregation]
 
     def __repr__(self) -> str:
         names = ", ".join(row.method for row in self.methods)
@@ -241,7 +242,7 @@ def compare(
 
 def compare_on_labels(
     annotations: Annotations | str | Path | Any,
-    methods: str | Aggregator | Sequence[str | Aggregator] = ("majority", "dawid-skene"),
+    methods: str | ClassMethod | Sequence[str | ClassMethod] = ("majority", "dawid-skene"),
     *,
     truth: Any = None,
     gold: Any = None,
@@ -290,7 +291,7 @@ def compare_on_labels(
         "a comparison of methods", "`evaluate` scores what `aggregate` makes of numbers"
     )
     truth, gold = as_truth(truth), as_truth(gold)
-    specs = [methods] if isinstance(methods, (str, Aggregator)) else methods
+    specs = [methods] if isinstance(methods, (str, ClassMethod)) else methods
     instances = [as_method(method) for method in specs]
     names = [aggregators.describe(method) for method in instances]
     if len(set(names)) < len(names):
@@ -339,7 +340,7 @@ def compare_on_labels(
 
 def _repeated(
     annotations: Annotations,
-    methods: list[Aggregator],
+    methods: list[ClassMethod],
     folds: int,
     seeds: range,
     progress: Callable[[int, int], None] | None,
@@ -361,8 +362,8 @@ def _repeated(
 
 
 def _timed(
-    method: Aggregator, annotations: Annotations, gold: Any, seed: int
-) -> tuple[Aggregation, float, float]:
+    method: ClassMethod, annotations: Annotations, gold: Any, seed: int
+) -> tuple[ClassAggregation, float, float]:
     """Return a fit, its seconds, and its megabytes."""
     tracemalloc.start()
     try:

@@ -43,10 +43,10 @@ from ..answers.annotations import Annotations, Part
 from ..base.arrays import Array, Floats, Integers
 from ..base.engine import add
 from ..base.probability import log_normalize, normalize
-from ..method import FitContext
 from ..params import Count, NonNegative, Positive
+from .classes import ClassContext
 from .dawid_skene import pseudo_counts
-from .em import AlternatingAggregator, State, start_posterior
+from .em import Alternating, State, start_posterior
 
 _CELLS = 2**18  # floats to work on at once
 _ACCURACY = 0.7  # of the matrix that the common one is drawn around
@@ -78,7 +78,7 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossedEffects(AlternatingAggregator[Effects]):
+class CrossedEffects(Alternating[Effects]):
     """Confusion by annotators and by items, as crossed random effects.
 
     Parameters
@@ -105,21 +105,21 @@ class CrossedEffects(AlternatingAggregator[Effects]):
     strength: Positive = 2.0
     item_strength: Positive = 4.0
 
-    def first_state(self, fit: FitContext) -> State[Effects]:
+    def first_state(self, fit: ClassContext) -> State[Effects]:
         posterior = start_posterior(replace(fit, start=None))  # shares show which items are hard
-        n_classes = fit.annotations.n_classes
-        counts = np.zeros((fit.annotations.n_annotators, n_classes, n_classes))
+        n_classes = fit.answers.n_classes
+        counts = np.zeros((fit.answers.n_annotators, n_classes, n_classes))
         for part in fit.parts:
             counts += _given(part, posterior[part.start : part.stop])
         common = normalize(counts.sum(axis=0) + pseudo_counts(_FIRST, _ACCURACY, n_classes))
         by_annotator = _centred(np.log(counts + _FIRST * common))
-        prior = normalize(posterior[fit.annotations.labels_per_item > 0].sum(axis=0) + 1)
+        prior = normalize(posterior[fit.answers.labels_per_item > 0].sum(axis=0) + 1)
         rate = self.item_strength
         work = partial(_first_items, odds=np.exp(by_annotator), posterior=posterior, rate=rate)
         by_item = np.concatenate([*fit.engine.each(work, fit.parts)])
         return State(Effects(prior, _centred(np.log(common)), by_annotator, by_item), posterior)
 
-    def advance(self, fit: FitContext, last: State[Effects]) -> State[Effects]:
+    def advance(self, fit: ClassContext, last: State[Effects]) -> State[Effects]:
         work = partial(_pass, params=last.params, rate=self.item_strength)
         expected, posteriors, items = zip(*fit.engine.each(work, fit.parts), strict=True)
         total, previous = reduce(add, expected), last.params

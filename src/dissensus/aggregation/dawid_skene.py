@@ -17,9 +17,9 @@ import numpy as np
 from ..answers.annotations import Annotations, Part
 from ..base.arrays import Floats, Integers
 from ..base.probability import harden, normalize, safe_log
-from ..method import FitContext
 from ..params import NonNegative, Probability
-from .em import EMAggregator, Step
+from .classes import ClassContext
+from .em import EM, Step
 from .votes import weighted_shares
 
 Params = TypeVar("Params", bound=Any)
@@ -59,7 +59,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfusionModel(EMAggregator[Params, Counts]):
+class ConfusionModel(EM[Params, Counts]):
     """A model with one confusion matrix per annotator, given as `log_prior` and `log_given`."""
 
     matrix_copies: ClassVar[int] = 3  # arrays of the size of all matrices in memory at once
@@ -287,7 +287,7 @@ class HybridDawidSkene(FastDawidSkene):
 
     switch: NonNegative = 0.005
 
-    def first_counts(self, fit: FitContext, attempt: int) -> Counts:
+    def first_counts(self, fit: ClassContext, attempt: int) -> Counts:
         soft = _Soft(max_iter=self.max_iter, smoothing=self.smoothing, switch=self.switch)
         params = soft.run(replace(fit, start=None, checkpoints=None), attempt).params
         return fit.engine.add_up(partial(self._after, soft=soft, params=params), fit.parts)

@@ -7,7 +7,7 @@ also replace the posterior it learns from (`normalize_joint`) and the test of co
 (`has_converged`).
 
 Parameters of items, or weights of features, do not follow from sums over parts of the items. For
-these there is `AlternatingAggregator`: a method provides the first state and the update of a state,
+these there is `Alternating`: a method provides the first state and the update of a state,
 and posterior and parameters are improved in turns.
 """
 
@@ -25,8 +25,9 @@ from ..answers.annotations import Part
 from ..base.arrays import Floats
 from ..base.iteration import Iterations, iterate, relative_change_below
 from ..base.probability import log_normalize, normalize, safe_log
-from ..method import Aggregator, FitContext, Fitted
+from ..method import Fitted
 from ..params import Count, NonNegative
+from .classes import ClassContext, ClassMethod
 
 Params = TypeVar("Params")
 Counts = TypeVar("Counts")
@@ -48,7 +49,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EMAggregator(Aggregator, Generic[Params, Counts]):
+class EM(ClassMethod, Generic[Params, Counts]):
     """A model with a latent true class, fitted with EM.
 
     Parameters
@@ -93,7 +94,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return whether the last iteration changed little enough to stop."""
         return relative_change_below(trace, self.tol)
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         runs = [self.run(fit, attempt) for attempt in range(self.restarts)]
         return max(runs, key=lambda fitted: fitted.trace[-1])
 
@@ -106,7 +107,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
     def part_posterior(self, part: Part, params: Params) -> Floats:
         return log_normalize(self.log_joint(part, params), part.allowed)[1]
 
-    def first_counts(self, fit: FitContext, attempt: int) -> Counts:
+    def first_counts(self, fit: ClassContext, attempt: int) -> Counts:
         """Return the counts that an attempt starts from."""
         start = None if self.own_start else fit.start
         seed = [fit.seed, attempt] if attempt else None
@@ -134,7 +135,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         posterior[part.blank] = 0.0
         return self.counts(part, posterior)
 
-    def run(self, fit: FitContext, attempt: int) -> Fitted:
+    def run(self, fit: ClassContext, attempt: int) -> Fitted:
         """Return the parameters that one start leads to."""
 
         def advance(last: Step) -> Step:
@@ -175,7 +176,7 @@ class State(NamedTuple, Generic[Params]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlternatingAggregator(Aggregator, Generic[Params]):
+class Alternating(ClassMethod, Generic[Params]):
     """A model whose parameters and posterior are improved in turns.
 
     Parameters
@@ -190,18 +191,18 @@ class AlternatingAggregator(Aggregator, Generic[Params]):
     tol: NonNegative = 1e-6
 
     @abstractmethod
-    def first_state(self, fit: FitContext) -> State[Params]:
+    def first_state(self, fit: ClassContext) -> State[Params]:
         """Return the state before the first iteration."""
 
     @abstractmethod
-    def advance(self, fit: FitContext, last: State[Params]) -> State[Params]:
+    def advance(self, fit: ClassContext, last: State[Params]) -> State[Params]:
         """Return better parameters, the posterior under them, and the objective."""
 
     def has_converged(self, trace: list[float], state: State[Params], last: State[Params]) -> bool:
         """Return whether the last iteration changed little enough to stop."""
         return relative_change_below(trace, self.tol)
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         start, advance = self.first_state(fit), partial(self.advance, fit)
         reached = iterate(
             start, advance, self.has_converged, max_iter=self.max_iter, progress=fit.progress
@@ -209,7 +210,7 @@ class AlternatingAggregator(Aggregator, Generic[Params]):
         return Fitted(reached.state.params, reached.trace, reached.converged)
 
 
-def start_posterior(fit: FitContext) -> Floats:
+def start_posterior(fit: ClassContext) -> Floats:
     """Return the posterior to start from, by default vote shares, with gold kept."""
     return fit.over_items(partial(_start, start=fit.start))
 
@@ -220,7 +221,7 @@ def _start(part: Part, start: Floats | None) -> Floats:
 
 
 def expectation(
-    fit: FitContext, e_step: Callable[[Part], tuple[float, Floats]]
+    fit: ClassContext, e_step: Callable[[Part], tuple[float, Floats]]
 ) -> tuple[Floats, float]:
     """Return the posterior of all items and the log evidence, from those of the parts."""
     evidence, posterior = zip(*fit.engine.each(e_step, fit.parts), strict=True)

@@ -29,7 +29,7 @@ from ..answers.matching import overlaps
 from ..base.arrays import Floats, Integers
 from ..base.probability import label_temperature, log_normalize, normalize, safe_log
 from ..params import Positive, Probability
-from . import EMAggregator, Expected
+from .em import EM, Expected
 
 Levels = Annotated[int, Interval(ge=1, le=5)]
 Selection = npt.NDArray[np.bool_]  # (span)
@@ -61,7 +61,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Existence(EMAggregator[Visibility, Counts]):
+class Existence(EM[Visibility, Counts]):
     """Whether candidates exist, from whether annotators marked them.
 
     Parameters

@@ -8,8 +8,8 @@ the annotators are authors too, and how good their own work is may tell how well
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from annotated_types import Ge
@@ -20,8 +20,8 @@ from ..answers.selections import author_codes
 from ..base.arrays import Floats, Integers
 from ..base.iteration import iterate, relative_change_below
 from ..params import Count, NonNegative, Positive, table_of
-from ..result import Estimation
-from .numbers import Estimator, NumericContext, ratio
+from .aggregation import NumberAggregation
+from .numbers import NumberContext, NumberMethod, ratio
 
 _LEAST = 1e-9  # least variance of values and biases, as a fraction of that of all answers
 _SHAPE = 4.0  # of the precisions, before any answer is seen
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Estimator):
+class Gaussian(NumberMethod):
     """Values, biases and precisions under normal errors, fitted with EM.
 
     Gaussian errors: every annotator has a bias and a precision.
@@ -110,9 +110,9 @@ class Gaussian(Estimator):
     firmness: Positive = 0.01
     freedom: Positive | None = None
 
-    def infer(self, fit: NumericContext) -> Estimation:
+    def infer(self, fit: NumberContext) -> NumberAggregation:
         def advance(last: State) -> State:
-            params, weight = last.params, np.ones(len(fit.annotations))
+            params, weight = last.params, np.ones(len(fit.answers))
             if last.posterior is not None:
                 params, weight = self._m_step(fit, last.posterior, params), last.posterior.weight
             posterior = self._e_step(fit, params, weight)
@@ -137,21 +137,19 @@ class Gaussian(Estimator):
             converged=converged,
         )
 
-    def _first_params(self, fit: NumericContext) -> GaussianParams:
-        value = fit.keep_gold(fit.mean(np.ones(len(fit.annotations))))
+    def _first_params(self, fit: NumberContext) -> GaussianParams:
+        value = fit.keep_gold(fit.mean(np.ones(len(fit.answers))))
         value = value[~np.isnan(value)]
-        size = fit.annotations.n_annotators
+        size = fit.answers.n_annotators
         spread = max(float(value.var()), _LEAST * fit.variance)
         return GaussianParams(
             float(value.mean()), spread, np.zeros(size), np.full(size, 1 / fit.variance)
         )
 
-    def _e_step(
-        self, fit: NumericContext, params: GaussianParams, weight: Floats
-    ) -> ValuePosterior:
+    def _e_step(self, fit: NumberContext, params: GaussianParams, weight: Floats) -> ValuePosterior:
         """Return the posterior of the values under the parameters."""
-        annotator = fit.annotations.annotator
-        unbiased = fit.annotations.value - params.bias[annotator]
+        annotator = fit.answers.annotator
+        unbiased = fit.answers.value - params.bias[annotator]
         counts = weight * params.precision[annotator]
         precision = 1 / params.spread + fit.by_item(counts)
         pull = fit.by_item(counts * (unbiased - params.mean))
@@ -163,14 +161,14 @@ class Gaussian(Estimator):
         return ValuePosterior(value, variance, error, weight)
 
     def _m_step(
-        self, fit: NumericContext, posterior: ValuePosterior, last: GaussianParams
+        self, fit: NumberContext, posterior: ValuePosterior, last: GaussianParams
     ) -> GaussianParams:
-        annotator, weight = fit.annotations.annotator, posterior.weight
+        annotator, weight = fit.answers.annotator, posterior.weight
         difference = fit.errors(posterior.value)
         pull = last.precision * fit.by_annotator(weight * difference)
         bias = pull / (self.firmness + last.precision * fit.by_annotator(weight))
         error = (difference - bias[annotator]) ** 2 + posterior.variance[fit.item]
-        freedom = fit.annotations.labels_per_annotator + 2 * (self.shape - 1)
+        freedom = fit.answers.labels_per_annotator + 2 * (self.shape - 1)
         squares = fit.by_annotator(weight * error)
         precision = np.maximum(freedom, _LEAST) / (squares + 2 * self._rate(fit))
         has_value = _has_value(fit)
@@ -180,10 +178,10 @@ class Gaussian(Estimator):
         return GaussianParams(mean, max(spread, _LEAST * fit.variance), bias, precision)
 
     def _objective(
-        self, fit: NumericContext, posterior: ValuePosterior, params: GaussianParams
+        self, fit: NumberContext, posterior: ValuePosterior, params: GaussianParams
     ) -> float:
         """Return the log probability of answers, gold and parameters."""
-        precision = params.precision[fit.annotations.annotator]
+        precision = params.precision[fit.answers.annotator]
         answers = np.log(precision / (2 * np.pi)) / 2 + self._log_error(precision * posterior.error)
         has_value = _has_value(fit)
         value, variance = posterior.value[has_value], posterior.variance[has_value]
@@ -199,7 +197,7 @@ class Gaussian(Estimator):
         )
         return float(answers.sum() - values.sum() / 2 + entropy + priors)
 
-    def _rate(self, fit: NumericContext) -> float:
+    def _rate(self, fit: NumberContext) -> float:
         return fit.variance if self.rate == "all" else fit.within
 
     def _log_error(self, squared: Floats) -> Floats:
@@ -211,9 +209,9 @@ class Gaussian(Estimator):
         return constant - (half + 0.5) * np.log(half + squared / 2)
 
 
-def _has_value(fit: NumericContext) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _has_value(fit: NumberContext) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return the items with answers or gold."""
-    return (fit.annotations.labels_per_item > 0) | ~np.isnan(fit.gold)
+    return (fit.answers.labels_per_item > 0) | ~np.isnan(fit.gold)
 
 
 class Prior(NamedTuple):
@@ -240,7 +238,7 @@ class Grades(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeerGrading(Estimator):
+class PeerGrading(NumberMethod):
     """Grades, with biases and reliabilities of graders who are authors, too.
 
     Peer grading: graders have a bias and a reliability, which may depend on their own grade.
@@ -296,9 +294,12 @@ class PeerGrading(Estimator):
     max_iter: Count = 1000
     tol: NonNegative = 1e-5
 
-    def infer(self, fit: NumericContext) -> Estimation:
-        author = author_codes(fit.annotations, table_of("authors", self.authors))
-        scored = fit.annotations.labels_per_item > 0
+    def with_authors(self, author_of: Mapping[str, str]) -> Self:
+        return replace(self, authors=author_of)
+
+    def infer(self, fit: NumberContext) -> NumberAggregation:
+        author = author_codes(fit.answers, table_of("authors", self.authors))
+        scored = fit.answers.labels_per_item > 0
 
         def has_converged(_trace: list[float], state: Grades, last: Grades) -> bool:
             change = np.mean((state.value - last.value)[scored] ** 2)
@@ -321,8 +322,8 @@ class PeerGrading(Estimator):
             converged=converged,
         )
 
-    def _advance(self, fit: NumericContext, last: Grades, author: Integers) -> Grades:
-        annotator, answer = fit.annotations.annotator, fit.annotations.value
+    def _advance(self, fit: NumberContext, last: Grades, author: Integers) -> Grades:
+        annotator, answer = fit.answers.annotator, fit.answers.value
         prior, weight = last.prior, last.precision[annotator]
         counts = 1 / prior.spread + fit.by_item(weight)
         pull = fit.by_item(weight * (answer - last.bias[annotator] - prior.mean))
@@ -332,9 +333,9 @@ class PeerGrading(Estimator):
         bias = fit.by_annotator(weight * (answer - value[fit.item])) / counts
         error = (answer - value[fit.item] - bias[annotator]) ** 2
         error += value_variance[fit.item] + 1 / counts[annotator]
-        own = _own_grades(value, author, fit.annotations, prior) * self.tied
+        own = _own_grades(value, author, fit.answers, prior) * self.tied
         level = np.exp(prior.level + prior.slope * own)
-        shape = prior.shape + fit.annotations.labels_per_annotator / 2
+        shape = prior.shape + fit.answers.labels_per_annotator / 2
         precision = shape / (prior.shape / level + fit.by_annotator(error) / 2)
         grades = Grades(
             value=value,
@@ -346,9 +347,9 @@ class PeerGrading(Estimator):
         )
         return grades._replace(prior=self._updated(fit, grades, own, shape))
 
-    def _updated(self, fit: NumericContext, grades: Grades, own: Floats, shape: Floats) -> Prior:
+    def _updated(self, fit: NumberContext, grades: Grades, own: Floats, shape: Floats) -> Prior:
         """Return the prior under which values, biases and precisions are most probable."""
-        active = fit.annotations.labels_per_annotator > 0
+        active = fit.answers.labels_per_annotator > 0
         has_value = _has_value(fit)
         value, variance = grades.value[has_value], grades.value_variance[has_value]
         mean = float(value.mean())
@@ -370,10 +371,10 @@ class PeerGrading(Estimator):
         )
 
 
-def _first_grades(fit: NumericContext) -> Grades:
-    value = fit.keep_gold(fit.mean(np.ones(len(fit.annotations))))
+def _first_grades(fit: NumberContext) -> Grades:
+    value = fit.keep_gold(fit.mean(np.ones(len(fit.answers))))
     scored = value[~np.isnan(value)]
-    n_items, n_annotators = fit.annotations.n_items, fit.annotations.n_annotators
+    n_items, n_annotators = fit.answers.n_items, fit.answers.n_annotators
     spread = max(float(scored.var()), _LEAST * fit.variance)
     prior = Prior(
         mean=float(scored.mean()),

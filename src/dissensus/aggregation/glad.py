@@ -37,9 +37,9 @@ from ..base.iteration import (
     relative_change_below,
 )
 from ..base.probability import log_normalize, normalize, safe_log
-from ..method import FitContext
 from ..params import Positive
-from .em import AlternatingAggregator, State, expectation, start_posterior
+from .classes import ClassContext
+from .em import Alternating, State, expectation, start_posterior
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 
@@ -69,7 +69,7 @@ class Abilities(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glad(AlternatingAggregator[Abilities]):
+class Glad(Alternating[Abilities]):
     """Abilities of annotators and difficulties of items, fitted with EM.
 
     Parameters
@@ -106,8 +106,8 @@ class Glad(AlternatingAggregator[Abilities]):
     mean_log_easiness: float = 1.0
     precision: Positive = 1.0
 
-    def first_state(self, fit: FitContext) -> State[Abilities]:
-        annotations = fit.annotations
+    def first_state(self, fit: ClassContext) -> State[Abilities]:
+        annotations = fit.answers
         params = Abilities(
             np.full(annotations.n_annotators, self.mean_ability),
             np.full(annotations.n_items, self.mean_log_easiness),
@@ -118,7 +118,7 @@ class Glad(AlternatingAggregator[Abilities]):
             params, _ = self._m_step(fit, params, start_posterior(fit))
         return State(params)
 
-    def advance(self, fit: FitContext, last: State[Abilities]) -> State[Abilities]:
+    def advance(self, fit: ClassContext, last: State[Abilities]) -> State[Abilities]:
         params, likelihood = last.params, np.nan
         if last.posterior.size:
             params, likelihood = self._m_step(fit, params, last.posterior)
@@ -152,7 +152,7 @@ class Glad(AlternatingAggregator[Abilities]):
         return -0.5 * self.precision * float(far)
 
     def _m_step(
-        self, fit: FitContext, params: Abilities, posterior: Floats
+        self, fit: ClassContext, params: Abilities, posterior: Floats
     ) -> tuple[Abilities, float]:
         """Return better parameters, and their expected log-likelihood."""
         if self.solver == "cg":
@@ -160,7 +160,7 @@ class Glad(AlternatingAggregator[Abilities]):
         else:
             for _ in range(_ALTERNATIONS):
                 params, value = self._newton(fit, params, posterior)
-        labelled = fit.annotations.labels_per_item > 0
+        labelled = fit.answers.labels_per_item > 0
         if labelled.any():
             params = params._replace(typical=np.array(params.log_easiness[labelled].mean()))
         if self.prevalence == "estimated":
@@ -169,7 +169,7 @@ class Glad(AlternatingAggregator[Abilities]):
         return params, value
 
     def _newton(
-        self, fit: FitContext, params: Abilities, posterior: Floats
+        self, fit: ClassContext, params: Abilities, posterior: Floats
     ) -> tuple[Abilities, float]:
         """Take a Newton step of every easiness, then of every ability."""
         step = partial(_step_easiness, params=params, posterior=posterior)
@@ -187,7 +187,7 @@ class Glad(AlternatingAggregator[Abilities]):
         return params._replace(ability=ability), float(value.sum() - penalty)
 
     def _conjugate_gradients(
-        self, fit: FitContext, params: Abilities, posterior: Floats
+        self, fit: ClassContext, params: Abilities, posterior: Floats
     ) -> tuple[Abilities, float]:
         """Move all parameters together, as published."""
         from scipy.optimize import minimize

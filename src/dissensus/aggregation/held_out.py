@@ -35,8 +35,9 @@ from ..base.tables import Table, Tabular
 from ..errors import OptionError
 from ..formats import as_annotations
 from ..params import describe_fields
-from ..result import Aggregation
-from . import Aggregator, as_method
+from . import as_method
+from .aggregation import ClassAggregation
+from .classes import ClassMethod
 from .dawid_skene import pseudo_counts
 
 _GUESS = 0.01  # weight of a uniform guess
@@ -63,7 +64,7 @@ class HeldOut:
 
 def held_out(
     annotations: Annotations,
-    methods: Sequence[Aggregator],
+    methods: Sequence[ClassMethod],
     *,
     folds: int = 5,
     seed: int = 0,
@@ -107,7 +108,7 @@ def held_out(
     return HeldOut(np.flatnonzero(scored), probability[:, scored])
 
 
-def stopped_early(method: Aggregator) -> Aggregator:
+def stopped_early(method: ClassMethod) -> ClassMethod:
     """Return a method with fewer iterations: its predictions hardly change after that."""
     fields = {field.name for field in describe_fields(type(method))}
     limits: dict[str, Any] = {}
@@ -119,7 +120,7 @@ def stopped_early(method: Aggregator) -> Aggregator:
 
 
 def predicted_probability(
-    method: Aggregator, result: Aggregation, annotations: Annotations, rows: Integers
+    method: ClassMethod, result: ClassAggregation, annotations: Annotations, rows: Integers
 ) -> Floats:
     """Return the probability of annotations under a result that has not seen them."""
     item, annotator, label = (
@@ -127,10 +128,10 @@ def predicted_probability(
         annotations.annotator[rows],
         annotations.label[rows],
     )
-    items_differ = type(method).label_probabilities is not Aggregator.label_probabilities
+    items_differ = type(method).label_probabilities is not ClassMethod.label_probabilities
     confusion = None if items_differ else method.confusion(result.params)
     if confusion is None and not items_differ:
-        confusion = confusion_from_posterior(result.annotations, result.posterior)
+        confusion = confusion_from_posterior(result.answers, result.posterior)
     out = np.empty(len(rows))
     step = max(1, _PIECE // annotations.n_classes**2)
     for start in range(0, len(rows), step):
@@ -172,7 +173,7 @@ class Bootstrap(Tabular):
         Fraction of resamples in which an item got the same label: (item).
     """
 
-    result: Aggregation
+    result: ClassAggregation
     quality: Floats
     rank: Floats
     confidence: Floats
@@ -194,7 +195,7 @@ class Bootstrap(Tabular):
 
 def bootstrap(
     annotations: Annotations | str | Path | Any,
-    method: str | Aggregator = "dawid-skene",
+    method: str | ClassMethod = "dawid-skene",
     *,
     resamples: int = 200,
     confidence: float = 0.95,

@@ -34,10 +34,9 @@ from ..answers.sets import Sets
 from ..base.arrays import Floats, Integers
 from ..base.iteration import iterate, relative_change_below
 from ..base.names import as_names
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method, no_progress
 from ..params import Count, NonNegative, Positive, Whole
-from . import no_progress
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 from .sets import known_options, sets_result
 
 _PROFILES = (1, 5, 10, 20)  # numbers of profiles to choose from
@@ -102,7 +101,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointSets(ConsensusMethod):
+class JointSets(Method[Sets, AnswerAggregation]):
     """Options that go together in profiles, with sensitivity and specificity of annotators.
 
     Parameters
@@ -125,7 +124,7 @@ class JointSets(ConsensusMethod):
     max_iter: Count = 200
     tol: NonNegative = 1e-6
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Sets]) -> AnswerAggregation:
         answers = fit.answers
         gold = known_options(fit)
         n_profiles, temperature, notes = self._choose(fit)
@@ -156,7 +155,7 @@ class JointSets(ConsensusMethod):
         )
 
     def _run(
-        self, fit: ConsensusContext, answers: Sets, gold: Any, n_profiles: int
+        self, fit: FitContext[Sets], answers: Sets, gold: Any, n_profiles: int
     ) -> tuple[_Step, tuple[float, ...], bool]:
         """Return the last step of EM, its trace, and whether it converged."""
         start, pooled = _start(answers, n_profiles), _together(answers)
@@ -179,7 +178,7 @@ class JointSets(ConsensusMethod):
         return relative_change_below(trace, self.tol)
 
     def _advance(
-        self, last: _Step, fit: ConsensusContext, parts: list[_Part], centres: Centres | None
+        self, last: _Step, fit: FitContext[Sets], parts: list[_Part], centres: Centres | None
     ) -> _Step:
         params = last.params if last.counts is None else self.update(last.counts, centres)
         counts = fit.engine.add_up(partial(expect, params=params), parts)
@@ -214,7 +213,7 @@ class JointSets(ConsensusMethod):
             return [(1.0, 0.5)] * 3
         return list(zip((1.0, self.strength, self.strength), centres, strict=True))
 
-    def _choose(self, fit: ConsensusContext) -> tuple[int, float, tuple[str, ...]]:
+    def _choose(self, fit: FitContext[Sets]) -> tuple[int, float, tuple[str, ...]]:
         """Return number of profiles and temperature, by held-out answers where they are open."""
         answers: Sets = fit.answers
         sizes = [n for n in _PROFILES if n == 1 or n * _ITEMS_EACH <= answers.n_items]
@@ -379,7 +378,7 @@ def _nearest(share: Floats, centre: Floats) -> Integers:
     return distance.argmin(axis=1)
 
 
-def _parts(answers: Sets, fit: ConsensusContext, gold: Any) -> list[_Part]:
+def _parts(answers: Sets, fit: FitContext[Sets], gold: Any) -> list[_Part]:
     bounds = fit.engine.cut(answers)
     cut = zip(bounds, answers.parts(bounds), strict=True)
     return [_part(part, None if gold is None else gold[a:b]) for (a, b), part in cut]

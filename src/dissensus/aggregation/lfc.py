@@ -29,10 +29,10 @@ from ..base.arrays import Floats, Integers
 from ..base.engine import add
 from ..base.probability import log_normalize, normalize, safe_log
 from ..errors import DataError
-from ..method import FitContext
 from ..params import NonNegative
+from .classes import ClassContext
 from .dawid_skene import Confusion
-from .em import AlternatingAggregator, State, expectation, start_posterior
+from .em import Alternating, State, expectation, start_posterior
 
 _STEPS = (1, 10)  # Newton steps in an iteration, with features and with the intercept alone
 _GAIN = 1e-12  # relative gain of the last step; smaller losses are rounding errors
@@ -68,7 +68,7 @@ class LfcParams(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lfc(AlternatingAggregator[LfcParams]):
+class Lfc(Alternating[LfcParams]):
     """A logistic classifier and one confusion matrix per annotator, fitted together with EM.
 
     It uses the `features` of a fit, (item, feature), best of about unit variance, and those given
@@ -94,13 +94,13 @@ class Lfc(AlternatingAggregator[LfcParams]):
     smoothing: NonNegative = 0.01
     decay: NonNegative = 1.0
 
-    def first_state(self, fit: FitContext) -> State[LfcParams]:
-        n_classes = fit.annotations.n_classes
+    def first_state(self, fit: ClassContext) -> State[LfcParams]:
+        n_classes = fit.answers.n_classes
         weights = np.zeros((_design(fit).shape[1], n_classes))
         nothing = np.empty((0, n_classes))
         return State(LfcParams(weights, nothing, nothing), start_posterior(fit))
 
-    def advance(self, fit: FitContext, last: State[LfcParams]) -> State[LfcParams]:
+    def advance(self, fit: ClassContext, last: State[LfcParams]) -> State[LfcParams]:
         design, labelled = _design(fit), np.concatenate([~part.blank for part in fit.parts])
         given_true = reduce(
             add, fit.engine.each(partial(_given_true, posterior=last.posterior), fit.parts)
@@ -114,10 +114,10 @@ class Lfc(AlternatingAggregator[LfcParams]):
         smooth = self.smoothing * float(params.log_given.sum())
         return State(params, posterior, evidence + smooth - penalty)
 
-    def posterior(self, fit: FitContext, params: LfcParams) -> Floats:
+    def posterior(self, fit: ClassContext, params: LfcParams) -> Floats:
         """Return the posterior; items without features count as average ones."""
         if fit.features is None:
-            log_true = np.tile(params.log_prior, (fit.annotations.n_items, 1))
+            log_true = np.tile(params.log_prior, (fit.answers.n_items, 1))
         else:
             design, n_features = _design(fit), len(params.weights) - 1
             if design.shape[1] - 1 != n_features:
@@ -141,7 +141,9 @@ class Lfc(AlternatingAggregator[LfcParams]):
         prior = normalize(np.exp(_log_softmax(design @ weights)).sum(axis=0))
         return LfcParams(weights, safe_log(prior), log_given)
 
-    def _e_step(self, fit: FitContext, params: LfcParams, log_true: Floats) -> tuple[Floats, float]:
+    def _e_step(
+        self, fit: ClassContext, params: LfcParams, log_true: Floats
+    ) -> tuple[Floats, float]:
         """Return the posterior of all items and the log evidence."""
         work = partial(_e_step, log_given=params.log_given, log_true=log_true)
         return expectation(fit, work)
@@ -188,14 +190,14 @@ def _newton_step(design: Floats, posterior: Floats, weights: Floats, decay: Floa
     return np.asarray(step, dtype=np.float64).reshape(n_classes, n_features).T
 
 
-def _design(fit: FitContext) -> Floats:
+def _design(fit: ClassContext) -> Floats:
     """Return the design matrix, the intercept first: (item, 1 + feature)."""
-    intercept = np.ones((fit.annotations.n_items, 1))
+    intercept = np.ones((fit.answers.n_items, 1))
     if fit.features is None:
         return intercept
     features = np.asarray(fit.features, dtype=float).reshape(len(intercept), -1)
     if not np.isfinite(features).all():
-        bad = fit.annotations.items[~np.isfinite(features).all(axis=1)][0]
+        bad = fit.answers.items[~np.isfinite(features).all(axis=1)][0]
         raise DataError(f"the features of item {bad!r} are not all numbers")
     return np.concatenate([intercept, features], axis=1)
 

@@ -34,8 +34,9 @@ from scipy import sparse
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
-from ..method import FitContext, Fitted
+from ..method import Fitted
 from ..params import Count, NonNegative
+from .classes import ClassContext
 from .votes import WeightedVote, Weights
 
 _ZERO = 1e-9  # smaller values are rounding errors
@@ -82,9 +83,9 @@ class MMsr(WeightedVote):
     peers: Count = 1000
     begin: Literal["ones", "random"] = "ones"
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
-        n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
-        n_classes = max(fit.annotations.n_classes, 2)
+    def estimate_params(self, fit: ClassContext) -> Fitted:
+        n_items = max(int((fit.answers.labels_per_item > 0).sum()), 1)
+        n_classes = max(fit.answers.n_classes, 2)
         margin = 1 / np.sqrt(n_items)
         counts = _LabelCounts.of(fit)
         start = np.ones(len(counts.labels))
@@ -92,7 +93,7 @@ class MMsr(WeightedVote):
             draws = np.random.RandomState(fit.seed % 2**32).random_sample(len(start))
             start = np.maximum(draws, _BOUNDS[0])  # drawn as published with crowd-kit
         skill, converged = self._skills(counts, margin, start)
-        skill = skill[: fit.annotations.n_annotators]
+        skill = skill[: fit.answers.n_annotators]
         skill = np.clip(skill, min(margin - 1 / (n_classes - 1), 0), 1 - margin)
         weight = np.log1p((n_classes - 1) * skill) - np.log1p(-skill)
         return Fitted(Weights(weight, (1 + (n_classes - 1) * skill) / n_classes), (), converged)
@@ -135,8 +136,8 @@ class _LabelCounts(NamedTuple):
     n_classes: int
 
     @classmethod
-    def of(cls, fit: FitContext) -> _LabelCounts:
-        annotations, n_classes = fit.annotations, fit.annotations.n_classes
+    def of(cls, fit: ClassContext) -> _LabelCounts:
+        annotations, n_classes = fit.answers, fit.answers.n_classes
         item, annotator, label = (
             column.astype(np.int64)
             for column in (annotations.item, annotations.annotator, annotations.label)

@@ -28,7 +28,7 @@ from ..answers.annotations import Annotations, Part
 from ..base.arrays import Floats, Integers
 from ..base.probability import expected_log, negative_kl, normalize, safe_log
 from ..params import NonNegative, Positive
-from .em import EMAggregator, Expected
+from .em import EM, Expected
 
 _LEAST = -690.0  # no label is less probable than this, in logarithms
 
@@ -68,7 +68,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mace(EMAggregator[Competence, Counts]):
+class Mace(EM[Competence, Counts]):
     """Competence and spamming strategy of every annotator, by variational Bayes or EM.
 
     Parameters

@@ -18,9 +18,9 @@ from ..answers.masks import Masks, Segments, runs_of
 from ..base.arrays import Array, Floats, Integers
 from ..base.iteration import iterate, relative_change_below
 from ..base.names import as_names
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Count, NonNegative
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 
 _LEAST = 1e-9  # of probabilities
 _LEAST_WEIGHT = 1e-6  # weight of a mask
@@ -61,14 +61,14 @@ class Soft(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskMethod(ConsensusMethod):
+class MaskMethod(Method[Masks, AnswerAggregation]):
     """A method that gives every pixel a probability to be inside."""
 
     @abstractmethod
-    def soft(self, fit: ConsensusContext, pixels: Pixels) -> Soft:
+    def soft(self, fit: FitContext[Masks], pixels: Pixels) -> Soft:
         """Return the probability of every segment to be inside."""
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Masks]) -> AnswerAggregation:
         pixels = pixels_of(fit.answers, fit.gold)
         inside, params, trace, converged = self.soft(fit, pixels)
         inside = pixels.with_gold(inside)
@@ -82,8 +82,8 @@ class MaskMethod(ConsensusMethod):
             "soft_value": inside,
         }
         table = _items_table(fit, pixels, inside)
-        return self.result(
-            fit, table, {"iou": mean}, params=soft | params, trace=trace, converged=converged
+        return AnswerAggregation.of(
+            self, fit, table, {"iou": mean}, params=soft | params, trace=trace, converged=converged
         )
 
 
@@ -122,7 +122,7 @@ def pixels_of(answers: Masks, gold: Masks | None) -> Pixels:
     )
 
 
-def soft_mask(result: Consensus, item: str) -> Floats:
+def soft_mask(result: AnswerAggregation, item: str) -> Floats:
     """Return the probability of every pixel of an item to be inside: (row, column)."""
     answers: Any = result.answers
     code = int(np.flatnonzero(answers.items == item)[0])
@@ -132,7 +132,7 @@ def soft_mask(result: Consensus, item: str) -> Floats:
     return flat.reshape(width, height).T
 
 
-def _items_table(fit: ConsensusContext, pixels: Pixels, inside: Floats) -> dict[str, Array]:
+def _items_table(fit: FitContext[Masks], pixels: Pixels, inside: Floats) -> dict[str, Array]:
     """Return one mask per item; its confidence is the mean over pixels that are contested."""
     answers, segments = fit.answers, pixels.segments
     contested = segments.length * ((inside > 0) & (inside < 1))
@@ -201,7 +201,7 @@ class Staple(MaskMethod):
     max_iter: Count = 200
     tol: NonNegative = 1e-8
 
-    def soft(self, fit: ConsensusContext, pixels: Pixels) -> Soft:
+    def soft(self, fit: FitContext[Masks], pixels: Pixels) -> Soft:
         weight = self._weight(fit.answers, pixels)  # (segment): pixels that count
         where, item, on = pixels.segments.item, pixels.item, pixels.on
         n_looked = np.bincount(item, minlength=pixels.n_items)
@@ -316,7 +316,7 @@ class WeightedMasks(MaskMethod):
     power: NonNegative = 4.0
     rounds: Count = 10
 
-    def soft(self, fit: ConsensusContext, pixels: Pixels) -> Soft:
+    def soft(self, fit: FitContext[Masks], pixels: Pixels) -> Soft:
         weight = np.ones(len(pixels.item))  # (answer)
         for _ in range(self.rounds):
             inside = self._share(pixels, weight)

@@ -20,9 +20,9 @@ import numpy as np
 
 from ..answers import Answers
 from ..base.arrays import Floats, Integers
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Count, NonNegative
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 
 _LEAST = 0.02  # mean error of an item
 _PRIOR = 3.0  # pseudo-answers of an annotator
@@ -31,7 +31,7 @@ _DIGITS = 9  # of scores that are compared
 
 
 @dataclass(frozen=True, kw_only=True)
-class Medoid(ConsensusMethod):
+class Medoid(Method[Answers, AnswerAggregation]):
     """The answer that is closest to the others, with annotators weighted by their errors.
 
     Parameters
@@ -52,7 +52,7 @@ class Medoid(ConsensusMethod):
     rounds: Count = 20
     shrinkage: NonNegative = 2.0
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Answers]) -> AnswerAggregation:
         answers = fit.answers
         first, second = answers.within_item_pairs()
         distance = answers.distance(first, second)
@@ -87,8 +87,8 @@ class Medoid(ConsensusMethod):
         return self._result(fit, best, np.minimum(share, 1.0), error)
 
     def _result(
-        self, fit: ConsensusContext, best: Integers, share: Floats, error: Floats
-    ) -> Consensus:
+        self, fit: FitContext[Answers], best: Integers, share: Floats, error: Floats
+    ) -> AnswerAggregation:
         """Return the chosen answers as the consensus; on known items, the gold instead."""
         answers, gold = fit.answers, fit.gold
         is_best = np.zeros(len(answers), dtype=bool)
@@ -105,7 +105,7 @@ class Medoid(ConsensusMethod):
         n_answers = answers.labels_per_item[agreed.item.astype(np.int64)[row]]
         columns = {"confidence": confidence[row], "n_answers": n_answers}
         quality = np.where(answers.labels_per_annotator > 0, 1 / error, np.nan)
-        return self.result(fit, head | table | columns, {"quality": quality})
+        return AnswerAggregation.of(self, fit, head | table | columns, {"quality": quality})
 
 
 def _smallest(answers: Answers, score: Floats, item: Integers) -> Integers:

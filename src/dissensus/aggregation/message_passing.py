@@ -20,10 +20,11 @@ from ..answers.annotations import Annotations, Part
 from ..base.arrays import Array, Floats, Integers
 from ..base.iteration import iterate
 from ..base.probability import expected_log, log_normalize, negative_kl, normalize, safe_log
-from ..method import Aggregator, FitContext, Fitted
+from ..method import Fitted
 from ..params import Count, NonNegative, Positive
-from ..result import Aggregation
+from .aggregation import ClassAggregation
 from .bcc import DirichletModel, DirichletPosterior
+from .classes import ClassContext, ClassMethod
 from .dawid_skene import Confusion, Counts
 from .votes import WeightedVote, Weights, record_against
 
@@ -134,27 +135,27 @@ class Kos(WeightedVote):
     max_iter: Count = 10
     begin: Literal["ones", "random"] = "ones"
 
-    def infer(self, fit: FitContext) -> Aggregation:
+    def infer(self, fit: ClassContext) -> ClassAggregation:
         params, posterior = self._solve(fit)
         return self.result(fit, posterior, Fitted(params))
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         return Fitted(self._solve(fit)[0])
 
-    def _solve(self, fit: FitContext) -> tuple[Weights, Floats]:
+    def _solve(self, fit: ClassContext) -> tuple[Weights, Floats]:
         """Return the weights of annotators for other items, and the posterior of these items."""
-        edges = Edges.of(fit.annotations)
+        edges = Edges.of(fit.answers)
         reliability, weight = self._messages(fit, edges)
-        posterior = _posterior(edges, reliability, fit.annotations)
+        posterior = _posterior(edges, reliability, fit.answers)
         return record_against(fit, posterior).weights(weight), posterior
 
-    def _messages(self, fit: FitContext, edges: Edges) -> tuple[Floats, Floats]:
+    def _messages(self, fit: ClassContext, edges: Edges) -> tuple[Floats, Floats]:
         """Return the last messages to items, and those that an item elsewhere would get."""
         sign = edges.sign
         reliability = np.ones(len(sign))
         if self.begin == "random":
             reliability += np.random.default_rng(fit.seed).standard_normal(len(reliability))
-        gold = np.full(fit.annotations.n_items, -1) if fit.gold is None else fit.gold
+        gold = np.full(fit.answers.n_items, -1) if fit.gold is None else fit.gold
         gold_edges = np.flatnonzero(gold[edges.item] >= 0)
         truth = 2.0 * gold[edges.item[gold_edges]] - 1
         for _ in range(self.max_iter):
@@ -199,7 +200,7 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViBp(Aggregator):
+class ViBp(ClassMethod):
     """Two accuracies per annotator, by sum-product message passing; two classes only.
 
     Sum-product message passing of Liu, Peng & Ihler (2012): two coins per annotator.
@@ -259,12 +260,12 @@ class ViBp(Aggregator):
     right: Positive = 2.0
     wrong: Positive = 1.0
 
-    def infer(self, fit: FitContext) -> Aggregation:
+    def infer(self, fit: ClassContext) -> ClassAggregation:
         reached, fitted = self._solve(fit)
         posterior = np.stack([1 - reached.posterior, reached.posterior], axis=1)
-        return self.result(fit, normalize(posterior[:, : fit.annotations.n_classes]), fitted)
+        return self.result(fit, normalize(posterior[:, : fit.answers.n_classes]), fitted)
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         return self._solve(fit)[1]
 
     def part_posterior(self, part: Part, params: Confusion) -> Floats:
@@ -276,9 +277,9 @@ class ViBp(Aggregator):
         cells = max(largest * len(_NODES) ** 2, _CELLS)
         return super().n_floats(annotations) + 6 * len(annotations) + 4 * cells
 
-    def _solve(self, fit: FitContext) -> tuple[_State, Fitted]:
+    def _solve(self, fit: ClassContext) -> tuple[_State, Fitted]:
         """Return the last state, and the mean accuracies as confusion matrices."""
-        edges = Edges.of(fit.annotations)
+        edges = Edges.of(fit.answers)
         gold = np.full(edges.n_items, -1) if fit.gold is None else fit.gold
         has_gold, truth = gold[edges.item] >= 0, 2.0 * gold[edges.item] - 1
         order = np.argsort(edges.annotator, kind="stable")
@@ -305,7 +306,7 @@ class ViBp(Aggregator):
         reached = iterate(
             start, advance, has_converged, max_iter=self.max_iter, progress=fit.progress
         )
-        params = _matrices(reached.state.accuracy, fit.annotations.n_classes)
+        params = _matrices(reached.state.accuracy, fit.answers.n_classes)
         return reached.state, Fitted(params, (), reached.converged)
 
     def _annotators(

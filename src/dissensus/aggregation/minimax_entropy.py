@@ -37,10 +37,11 @@ from ..answers.annotations import Annotations, Part
 from ..base.arrays import Floats, Integers
 from ..base.engine import add
 from ..base.probability import log_normalize, normalize, safe_log
-from ..method import FitContext, Fitted
+from ..method import Fitted
 from ..params import Count, NonNegative, Positive
-from ..result import Aggregation
-from .em import AlternatingAggregator, State, expectation, start_posterior
+from .aggregation import ClassAggregation
+from .classes import ClassContext
+from .em import Alternating, State, expectation, start_posterior
 from .message_passing import group_sum
 
 _STEPS = 3  # of both kinds in every iteration
@@ -70,7 +71,7 @@ class Gradient(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinimaxEntropy(AlternatingAggregator[Confusions]):
+class MinimaxEntropy(Alternating[Confusions]):
     """Confusion by annotators and items together, by minimax conditional entropy.
 
     Parameters
@@ -94,23 +95,21 @@ class MinimaxEntropy(AlternatingAggregator[Confusions]):
     tol: NonNegative = 1e-4
     strength: Positive = 0.25
 
-    def first_state(self, fit: FitContext) -> State[Confusions]:
-        return State(
-            Confusions(*map(np.zeros, self._shapes(fit.annotations))), start_posterior(fit)
-        )
+    def first_state(self, fit: ClassContext) -> State[Confusions]:
+        return State(Confusions(*map(np.zeros, self._shapes(fit.answers))), start_posterior(fit))
 
-    def advance(self, fit: FitContext, last: State[Confusions]) -> State[Confusions]:
+    def advance(self, fit: ClassContext, last: State[Confusions]) -> State[Confusions]:
         params = self._m_step(fit, last.params, last.posterior)
         posterior, evidence = expectation(fit, partial(_e_step, params=params))
-        return State(params, posterior, evidence - self._penalty(fit.annotations, params))
+        return State(params, posterior, evidence - self._penalty(fit.answers, params))
 
     def has_converged(
         self, trace: list[float], state: State[Confusions], last: State[Confusions]
     ) -> bool:
         return bool(np.abs(state.posterior - last.posterior).max(initial=0.0) <= self.tol)
 
-    def result(self, fit: FitContext, posterior: Floats, fitted: Fitted) -> Aggregation:
-        annotations = fit.annotations
+    def result(self, fit: ClassContext, posterior: Floats, fitted: Fitted) -> ClassAggregation:
+        annotations = fit.answers
         labels = len(annotations) / max(int(np.count_nonzero(annotations.labels_per_item)), 1)
         if labels <= _FEW and len(annotations) >= _MANY:
             few = f"items have {labels:.2g} labels on average, few for this method"
@@ -150,9 +149,9 @@ class MinimaxEntropy(AlternatingAggregator[Confusions]):
         rates = self._rates(annotations)
         return sum(0.5 * rate * float((x**2).sum()) for rate, x in zip(rates, params, strict=True))
 
-    def _m_step(self, fit: FitContext, params: Confusions, posterior: Floats) -> Confusions:
+    def _m_step(self, fit: ClassContext, params: Confusions, posterior: Floats) -> Confusions:
         """Return parameters with a larger expected log-likelihood."""
-        rate, item_rate = self._rates(fit.annotations)
+        rate, item_rate = self._rates(fit.answers)
         for _ in range(_STEPS):
             work = partial(_move, params=params, posterior=posterior, rate=item_rate)
             parts = [*fit.engine.each(work, fit.parts)]

@@ -40,9 +40,9 @@ from ..base.arrays import Array, Floats, Integers
 from ..base.engine import add
 from ..base.iteration import Derivatives, add_normal_prior, newton_step
 from ..base.probability import log_normalize, normalize
-from ..method import FitContext
 from ..params import Count, NonNegative, Positive
-from .em import AlternatingAggregator, State, expectation, start_posterior
+from .classes import ClassContext
+from .em import Alternating, State, expectation, start_posterior
 from .message_passing import group_sum
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
@@ -66,7 +66,7 @@ class Planes(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Multidimensional(AlternatingAggregator[Planes]):
+class Multidimensional(Alternating[Planes]):
     """Items as points and annotators as planes that divide them; two classes only.
 
     Parameters
@@ -96,17 +96,17 @@ class Multidimensional(AlternatingAggregator[Planes]):
     mean_direction: NonNegative = 1.0
     deviation: Positive = 3.0
 
-    def first_state(self, fit: FitContext) -> State[Planes]:
+    def first_state(self, fit: ClassContext) -> State[Planes]:
         posterior = start_posterior(fit)
         feature = np.repeat(_centre(posterior)[:, None], self.dimensions, axis=1)
         if self.dimensions > 1:
             random = np.random.default_rng(fit.seed)
             feature += _NOISE * random.standard_normal(feature.shape)
-        plane = np.tile(self._mean_plane, (fit.annotations.n_annotators, 1))
-        n_classes = fit.annotations.n_classes
+        plane = np.tile(self._mean_plane, (fit.answers.n_annotators, 1))
+        n_classes = fit.answers.n_classes
         return State(Planes(feature, plane, np.full(n_classes, 1 / n_classes)), posterior)
 
-    def advance(self, fit: FitContext, last: State[Planes]) -> State[Planes]:
+    def advance(self, fit: ClassContext, last: State[Planes]) -> State[Planes]:
         params = last.params
         for _ in range(_ALTERNATIONS):
             step = partial(self._step_features, params=params, posterior=last.posterior)
@@ -159,7 +159,7 @@ class Multidimensional(AlternatingAggregator[Planes]):
 
         return newton_step(feature, evaluate)[0]
 
-    def _step_planes(self, fit: FitContext, params: Planes) -> Planes:
+    def _step_planes(self, fit: ClassContext, params: Planes) -> Planes:
         """Return parameters with better planes."""
 
         def evaluate(plane: Floats, full: bool) -> Derivatives:

@@ -1,98 +1,84 @@
 """Aggregation of numbers: the values of items from the numbers of several annotators.
 
-`Estimator` is the interface of all methods for numbers, `NumericContext` what they compute from the
-answers: sums, means and medians by item, errors by annotator. The methods here treat all annotators
-alike; those that weigh them are in `truth_discovery` and `gaussian`.
+`NumberMethod` is the interface of all methods for numbers, `NumberContext` what they compute from
+the answers: sums, means and medians by item, errors by annotator. The methods here treat all
+annotators alike; those that weigh them are in `truth_discovery` and `gaussian`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Interval
 
+from ..answers.gold import gold_values
 from ..answers.numbers import Numbers
-from ..answers.selections import without_own
 from ..base.arrays import Floats, Integers
-from ..errors import DataError
-from ..formats import as_annotations, as_truth
-from ..method import Progress, no_progress
-from ..params import Settings
-from ..registry import estimators
-from ..result import Estimation, gold_values
-
-if TYPE_CHECKING:
-    from .gaussian import Gaussian as Gaussian
-    from .gaussian import PeerGrading as PeerGrading
-    from .truth_discovery import LfcN as LfcN
+from ..method import FitContext, Method
+from .aggregation import NumberAggregation
 
 _HALF = 1e-9  # tolerance of one half of the weight
 
 
-@dataclass(frozen=True)
-class NumericContext:
-    """Everything that an estimator is given besides its settings."""
+@dataclass(frozen=True, kw_only=True)
+class NumberContext(FitContext[Numbers]):
+    """What a method for numbers is given: gold as values."""
 
-    annotations: Numbers
     gold: Floats  # (item): the known value, or NaN
-    seed: int = 0
-    progress: Progress = no_progress
 
     @cached_property
     def item(self) -> Integers:
         """The item of every answer."""
-        return self.annotations.item.astype(np.int64)
+        return self.answers.item.astype(np.int64)
 
     @cached_property
     def variance(self) -> float:
         """The variance of all answers; 1 where all are the same."""
-        return float(self.annotations.value.var()) or 1.0
+        return float(self.answers.value.var()) or 1.0
 
     @cached_property
     def within(self) -> float:
         """The variance of answers within items; at least a small fraction of that of all."""
-        error = self.errors(self.mean(np.ones(len(self.annotations))))
-        freedom = len(error) - int((self.annotations.labels_per_item > 0).sum())
+        error = self.errors(self.mean(np.ones(len(self.answers))))
+        freedom = len(error) - int((self.answers.labels_per_item > 0).sum())
         return max(float(error @ error) / max(freedom, 1), 1e-6 * self.variance)
 
     @cached_property
     def ranked(self) -> Integers:
         """The order of the answers by item and value."""
-        return np.lexsort((self.annotations.value, self.item))
+        return np.lexsort((self.answers.value, self.item))
 
     def by_item(self, value: Floats) -> Floats:
         """Return values of answers, summed by item."""
-        return np.bincount(self.item, value, minlength=self.annotations.n_items).astype(float)
+        return np.bincount(self.item, value, minlength=self.answers.n_items).astype(float)
 
     def by_annotator(self, value: Floats) -> Floats:
         """Return values of answers, summed by annotator."""
-        n_annotators = self.annotations.n_annotators
-        return np.bincount(self.annotations.annotator, value, minlength=n_annotators).astype(float)
+        n_annotators = self.answers.n_annotators
+        return np.bincount(self.answers.annotator, value, minlength=n_annotators).astype(float)
 
     def mean(self, weight: Floats) -> Floats:
         """Return the weighted mean of every item; NaN where there is none."""
-        return ratio(self.by_item(weight * self.annotations.value), self.by_item(weight))
+        return ratio(self.by_item(weight * self.answers.value), self.by_item(weight))
 
     def median(self, weight: Floats) -> Floats:
         """Return the weighted median of every item; NaN where there is none.
 
         Half of the weight lies on either side. Where that leaves an interval, it is its middle.
         """
-        value, index = self.annotations.value[self.ranked], self.annotations.index
+        value, index = self.answers.value[self.ranked], self.answers.index
         part = ratio(weight, self.by_item(weight)[self.item])[self.ranked]
         cumulative = np.concatenate([[0.0], np.cumsum(part)])  # weight before every answer
         half = cumulative[index[:-1]] + 0.5
         first, last = index[:-1], np.maximum(index[1:] - 1, 0)
         lower = np.clip(np.searchsorted(cumulative[1:], half - _HALF), first, last)
         upper = np.clip(np.searchsorted(cumulative[1:], half + _HALF), first, last)
-        median = np.full(self.annotations.n_items, np.nan)
-        answered = self.annotations.labels_per_item > 0
+        median = np.full(self.answers.n_items, np.nan)
+        answered = self.answers.labels_per_item > 0
         median[answered] = value[lower[answered]] / 2 + value[upper[answered]] / 2
         return median
 
@@ -102,49 +88,28 @@ class NumericContext:
 
     def errors(self, value: Floats) -> Floats:
         """Return the difference of every answer from the value of its item."""
-        return self.annotations.value - value[self.item]
+        return self.answers.value - value[self.item]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimator(Settings, ABC):
+class NumberMethod(Method[Numbers, NumberAggregation]):
     """A method that infers the values of items from annotators' numbers."""
 
-    side_tables: ClassVar[tuple[str, ...]] = ()  # settings that may name files
+    kinds: ClassVar[tuple[str, ...]] = ("numbers",)
 
-    def fit(
-        self,
-        annotations: Numbers,
-        *,
-        gold: Mapping[Any, Any] | None = None,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Estimation:
-        """Infer the values.
-
-        Parameters
-        ----------
-        annotations
-            The numbers.
-        gold
-            Known values, `{item: number}`: they are kept, and methods with parameters learn from
-            them.
-        seed
-            Random seed; no method uses it so far.
-        progress
-            Called after every iteration with its number and the objective.
-        """
-        if len(annotations) == 0:
-            raise DataError("there is no answer to estimate from")
-        gold_value = gold_values(annotations, gold)
-        return self.infer(NumericContext(annotations, gold_value, seed, progress or no_progress))
+    def context(
+        self, answers: Numbers, *, gold: Any, start: Any, features: Floats | None, **given: Any
+    ) -> NumberContext:
+        base = super().context(answers, gold=None, start=start, features=features, **given)
+        return NumberContext(**vars(base) | {"gold": gold_values(answers, gold)})
 
     @abstractmethod
-    def infer(self, fit: NumericContext) -> Estimation:
+    def infer(self, fit: NumberContext) -> NumberAggregation:
         """Return the result of a fit."""
 
     def result(
         self,
-        fit: NumericContext,
+        fit: NumberContext,
         value: Floats,
         deviation: Floats,
         *,
@@ -153,24 +118,24 @@ class Estimator(Settings, ABC):
         noise: Floats | None = None,
         trace: tuple[float, ...] = (),
         converged: bool = True,
-    ) -> Estimation:
+    ) -> NumberAggregation:
         """Return the result, with gold kept and NaN for items without answers.
 
         Bias and noise that a method does not estimate are the mean and standard deviation of an
         annotator's errors.
         """
-        is_gold, size = ~np.isnan(fit.gold), fit.annotations.labels_per_annotator
-        value = fit.keep_gold(np.where(fit.annotations.labels_per_item > 0, value, np.nan))
+        is_gold, size = ~np.isnan(fit.gold), fit.answers.labels_per_annotator
+        value = fit.keep_gold(np.where(fit.answers.labels_per_item > 0, value, np.nan))
         deviation = np.where(is_gold, 0.0, np.where(np.isnan(value), np.nan, deviation))
         error = fit.errors(value)
         weight = np.ones(len(size)) if weight is None else weight
         bias = ratio(fit.by_annotator(error), size) if bias is None else bias
         if noise is None:
-            squares = fit.by_annotator((error - bias[fit.annotations.annotator]) ** 2)
+            squares = fit.by_annotator((error - bias[fit.answers.annotator]) ** 2)
             noise = np.sqrt(ratio(squares, np.maximum(size - 1, 0)))
-        return Estimation(
-            method=estimators.describe(self),
-            annotations=fit.annotations,
+        return NumberAggregation(
+            method=self.spec_for("numbers"),
+            answers=fit.answers,
             value=value,
             deviation=deviation,
             weight=np.where(size > 0, weight, np.nan),
@@ -190,76 +155,8 @@ def ratio(part: Floats, whole: Floats | Integers) -> Floats:
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole != 0)
 
 
-__all__ = [
-    "Estimator",
-    "estimate",
-    *(target.partition(":")[2] for target in estimators.table.values()),
-]
-
-
-def __getattr__(name: str) -> Any:
-    return estimators.load(name)
-
-
-def estimate(
-    annotations: Numbers | str | Path | Any,
-    method: str | Estimator | None = None,
-    *,
-    gold: Any = None,
-    authors: Mapping[str, str] | str | Path | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Estimation:
-    """Infer the value of every item.
-
-    Parameters
-    ----------
-    annotations
-        The numbers; or annotations, a path or a table whose labels are numbers.
-    method
-        A method, or `name[setting=value,…]`; by default `mean`, and `peer-grading` with authors.
-        Where annotators are biased and items have few
-        answers, `gaussian[rate=within]` may be closer to the truth.
-    gold
-        Known values, as `{item: number}`, a pandas Series, a table or a file: they are kept, and
-        methods with parameters learn from them.
-    authors
-        Whose item it is, `{item: annotator}`, or a file: answers of authors about their own items
-        are left out, and `peer-grading` ties the reliability of graders to their own grade.
-    seed
-        Random seed.
-    progress
-        Called after every iteration with its number and the objective.
-
-    Examples
-    --------
-    >>> from dissensus import Numbers
-    >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
-    >>> estimate(annotations, "median").value.tolist()
-    [2.0, 5.0]
-    """
-    if not isinstance(annotations, Numbers):
-        from ..formats import as_numbers
-
-        annotations = as_numbers(as_annotations(annotations), annotations)
-    method = method or ("mean" if authors is None else "peer-grading")
-    estimator = estimators.create(method) if isinstance(method, str) else method
-    if authors is not None:
-        from ..formats.side_tables import read_authors
-
-        author_of = authors if isinstance(authors, Mapping) else read_authors(authors)
-        annotations, _ = without_own(annotations, author_of)
-        if "authors" in estimator.side_tables:
-            estimator = replace(estimator, authors=author_of)  # type: ignore[call-arg]
-    if estimator.side_tables:
-        from ..formats.side_tables import read_side_tables
-
-        estimator = read_side_tables(estimator, estimator.side_tables)
-    return estimator.fit(annotations, gold=as_truth(gold), seed=seed, progress=progress)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Mean(Estimator):
+class Mean(NumberMethod):
     """The mean of an item's answers.
 
     Mean: every answer has the same weight.
@@ -279,16 +176,16 @@ class Mean(Estimator):
     [3.0, 4.0]
     """
 
-    def infer(self, fit: NumericContext) -> Estimation:
-        size = fit.annotations.labels_per_item
-        value = fit.mean(np.ones(len(fit.annotations)))
+    def infer(self, fit: NumberContext) -> NumberAggregation:
+        size = fit.answers.labels_per_item
+        value = fit.mean(np.ones(len(fit.answers)))
         squares = fit.by_item(fit.errors(value) ** 2)
         deviation = np.sqrt(ratio(squares, size * np.maximum(size - 1, 0)))
         return self.result(fit, value, deviation)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Median(Estimator):
+class Median(NumberMethod):
     """The median of an item's answers; of an even number, the mean of the middle two.
 
     Median: robust against a few outliers.
@@ -306,13 +203,13 @@ class Median(Estimator):
     [2.0, 4.5]
     """
 
-    def infer(self, fit: NumericContext) -> Estimation:
-        value = fit.median(np.ones(len(fit.annotations)))
+    def infer(self, fit: NumberContext) -> NumberAggregation:
+        value = fit.median(np.ones(len(fit.answers)))
         return self.result(fit, value, np.full(len(value), np.nan))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimmedMean(Estimator):
+class TrimmedMean(NumberMethod):
     """The mean of an item's middle answers.
 
     Trimmed mean: the mean of an item's answers without the highest and lowest.
@@ -342,8 +239,8 @@ class TrimmedMean(Estimator):
 
     trim: Annotated[float, Interval(ge=0, lt=0.5)] = 0.1
 
-    def infer(self, fit: NumericContext) -> Estimation:
-        annotations, item = fit.annotations, fit.item
+    def infer(self, fit: NumberContext) -> NumberAggregation:
+        annotations, item = fit.answers, fit.item
         size = annotations.labels_per_item
         cut = np.floor(self.trim * size + 1e-9).astype(np.int64)  # (item): left out at either end
         first, last = annotations.index[:-1] + cut, annotations.index[1:] - 1 - cut

@@ -17,20 +17,21 @@ import numpy.typing as npt
 
 from ..answers import Candidates
 from ..answers.annotations import Annotations
+from ..answers.marks import Marks
 from ..answers.matching import overlaps
 from ..base.arrays import Array, Floats, Integers
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Positive, Probability
-from ..result import Aggregation
-from . import Aggregator, as_method
-from .aggregation import Consensus
+from . import as_method
+from .aggregation import AnswerAggregation, ClassAggregation
+from .classes import ClassMethod
 from .existence import EXISTENCE, YES, Existence, Levels, allow_nested, schedule
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarkMethod(ConsensusMethod):
+class MarkMethod(Method[Marks, AnswerAggregation]):
     """A method that keeps the candidates which are probable enough.
 
     Parameters
@@ -45,7 +46,7 @@ class MarkMethod(ConsensusMethod):
     favour: Literal["accuracy", "recall"] = "accuracy"
     threshold: Probability = 0.5
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Marks]) -> AnswerAggregation:
         answers = fit.answers
         if answers.n_elements or (fit.gold is not None and fit.gold.n_elements):
             return self.infer_marks(fit)
@@ -53,16 +54,17 @@ class MarkMethod(ConsensusMethod):
         table |= {"confidence": none.astype(float), "n_marked": none, "n_looked": none}
         looked = answers.labels_per_annotator > 0
         people = {"found": np.full(len(looked), np.nan), "spurious": np.where(looked, 0.0, np.nan)}
-        return self.result(fit, table, people, notes=("Nobody marked anything.",))
+        return AnswerAggregation.of(self, fit, table, people, notes=("Nobody marked anything.",))
 
     @abstractmethod
-    def infer_marks(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: FitContext[Marks]) -> AnswerAggregation:
         """Return the result of a fit to answers with marks."""
 
-    def span_result(self, fit: ConsensusContext, proposed: Proposed) -> Consensus:
+    def span_result(self, fit: FitContext[Marks], proposed: Proposed) -> AnswerAggregation:
         """Return the result from candidate spans."""
         inner = proposed.inner
-        return self.result(
+        return AnswerAggregation.of(
+            self,
             fit,
             proposed.items_table(fit, self.keep(fit, proposed), {}),
             proposed.annotators_table(fit),
@@ -72,7 +74,7 @@ class MarkMethod(ConsensusMethod):
             notes=inner.notes,
         )
 
-    def keep(self, fit: ConsensusContext, proposed: Proposed) -> Mask:
+    def keep(self, fit: FitContext[Marks], proposed: Proposed) -> Mask:
         """Return which candidates are in the consensus: (candidate)."""
         probability = proposed.probability
         least = self.threshold
@@ -103,7 +105,7 @@ class Proposed:
     """Candidates with their probabilities, coordinates and labels."""
 
     candidates: Candidates
-    inner: Aggregation
+    inner: ClassAggregation
     marked: Mask  # (annotation): whether it marks its candidate
     probability: Floats  # (candidate): posterior that it exists
     calibrated: Floats  # (candidate): the same, calibrated
@@ -119,11 +121,11 @@ class Proposed:
     @property
     def n_marked(self) -> Integers:
         """Number of answers that mark every candidate."""
-        annotations = self.inner.annotations
+        annotations = self.inner.answers
         return np.bincount(annotations.item[self.marked], minlength=annotations.n_items)
 
     def items_table(
-        self, fit: ConsensusContext, selected: Mask, columns: Mapping[str, Array]
+        self, fit: FitContext[Marks], selected: Mask, columns: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return the kept candidates as columns; on known items, the gold instead."""
         answers, gold, where = fit.answers, fit.gold, self.candidates.item
@@ -145,9 +147,9 @@ class Proposed:
             **{name: values[row] for name, values in columns.items()},
         }
 
-    def annotators_table(self, fit: ConsensusContext) -> dict[str, Array]:
+    def annotators_table(self, fit: FitContext[Marks]) -> dict[str, Array]:
         """Return what annotators found of what is there, and spurious marks per item."""
-        annotations = self.inner.annotations
+        annotations = self.inner.answers
         true = self.probability[annotations.item]
 
         def total(value: Floats) -> Floats:
@@ -160,7 +162,9 @@ class Proposed:
         return {"found": found_share, "spurious": spurious}
 
 
-def fit_inner(method: Aggregator, fit: ConsensusContext, candidates: Candidates) -> Aggregation:
+def fit_inner(
+    method: ClassMethod, fit: FitContext[Marks], candidates: Candidates
+) -> ClassAggregation:
     """Return the result of an aggregator on candidates, with those of known items decided."""
     annotations, gold_labels = candidates.annotations, {}
     if candidates.gold is not None:
@@ -252,11 +256,12 @@ class Objects(MarkMethod):
     strength: Positive = 5.0
     labels: str = "hierarchical"
 
-    def infer_marks(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: FitContext[Marks]) -> AnswerAggregation:
         proposed = self.propose(fit)
         corners = fit.answers.corners(proposed.place)
         params = proposed.inner.params
-        return self.result(
+        return AnswerAggregation.of(
+            self,
             fit,
             proposed.items_table(
                 fit, self.keep(fit, proposed), _spread_by_candidate(fit, proposed, corners)
@@ -269,7 +274,7 @@ class Objects(MarkMethod):
             notes=proposed.inner.notes,
         )
 
-    def propose(self, fit: ConsensusContext) -> Proposed:
+    def propose(self, fit: FitContext[Marks]) -> Proposed:
         """Return every group of marks with its probability, median corners and label."""
         answers = fit.answers
         candidates = answers.match(self.match, fit.gold)
@@ -291,7 +296,7 @@ class Objects(MarkMethod):
             sure=sure,
         )
 
-    def _labels(self, fit: ConsensusContext, candidates: Candidates) -> tuple[Integers, Floats]:
+    def _labels(self, fit: FitContext[Marks], candidates: Candidates) -> tuple[Integers, Floats]:
         """Return the label of every candidate and how probable it is, from those who marked it."""
         answers, annotations = fit.answers, candidates.annotations
         if not answers.labelled:
@@ -316,7 +321,7 @@ class Objects(MarkMethod):
 
 
 def _spread_by_candidate(
-    fit: ConsensusContext, proposed: Proposed, corners: Floats
+    fit: FitContext[Marks], proposed: Proposed, corners: Floats
 ) -> dict[str, Array]:
     """Return the median absolute deviation of the corners of every candidate's marks."""
     if fit.answers.kind == "spans":
@@ -327,7 +332,7 @@ def _spread_by_candidate(
 
 
 def _errors_by_annotator(
-    fit: ConsensusContext, proposed: Proposed, corners: Floats
+    fit: FitContext[Marks], proposed: Proposed, corners: Floats
 ) -> dict[str, Array]:
     """Return how far annotators' marks are from the consensus, and in which direction."""
     answers = fit.answers
@@ -335,7 +340,7 @@ def _errors_by_annotator(
         return {}
     off, members = _off(fit, proposed, corners)
     true = proposed.probability[members] > 0.5
-    annotator, off = answers.annotator[answers.answer][true], off[true]
+    annotator, off = answers.annotator[answers.answer][true].astype(np.int64), off[true]
     n_annotators = answers.n_annotators
     spread = group_median(np.abs(off).mean(axis=1, keepdims=True), annotator, n_annotators)[:, 0]
     bias = group_median(off, annotator, n_annotators)
@@ -344,7 +349,7 @@ def _errors_by_annotator(
     }
 
 
-def _off(fit: ConsensusContext, proposed: Proposed, corners: Floats) -> tuple[Floats, Integers]:
+def _off(fit: FitContext[Marks], proposed: Proposed, corners: Floats) -> tuple[Floats, Integers]:
     """Return the differences of all marks from their candidate, and that candidate."""
     members = proposed.candidates.members[: fit.answers.n_elements]
     return fit.answers.corners(fit.answers.place) - corners[members], members

@@ -17,12 +17,12 @@ from scipy.special import psi, softmax
 from ..answers.annotations import Annotations, Part
 from ..base.arrays import Array, Floats, Integers
 from ..base.probability import log_normalize, normalize, safe_log
-from ..method import FitContext
 from ..params import NonNegative, Probability
-from ..result import Aggregation
+from .aggregation import ClassAggregation
 from .bcc import Bcc, DirichletPosterior, Fraction
+from .classes import ClassContext
 from .dawid_skene import Confusion, ConfusionAggregator, Counts, pseudo_counts
-from .em import EMAggregator
+from .em import EM
 
 _EDGE = 1e-10  # no accuracy is exactly 0 or 1
 _LIMITS = (0.01, 2000.0)  # of a strength that is estimated
@@ -49,7 +49,7 @@ class CoinCounts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneCoin(EMAggregator[Coins, CoinCounts]):
+class OneCoin(EM[Coins, CoinCounts]):
     """One probability of being right per annotator, fitted with EM.
 
     One coin per annotator: one accuracy, whatever the true class.
@@ -339,10 +339,10 @@ class TwoLevel(Bcc):
         joint = self.log_joint(part, params).reshape(-1, 2, part.n_classes)
         return softmax(joint, axis=1).reshape(len(joint), -1)
 
-    def infer(self, fit: FitContext) -> Aggregation:
+    def infer(self, fit: ClassContext) -> ClassAggregation:
         result = super().infer(fit)
         parts = fit.engine.each(partial(self.level_posterior, params=result.params), fit.parts)
-        level = np.concatenate([np.empty((0, 2 * fit.annotations.n_classes)), *parts])
+        level = np.concatenate([np.empty((0, 2 * fit.answers.n_classes)), *parts])
         return replace(result, params=result.params._replace(level=level))
 
     def label_probabilities(

@@ -18,8 +18,9 @@ from ..answers.annotations import Annotations, Part
 from ..base.arrays import Floats, Integers
 from ..base.names import numbered
 from ..base.probability import normalize, safe_log
-from ..method import FitContext, Fitted
+from ..method import Fitted
 from ..params import Count, NonNegative
+from .classes import ClassContext
 from .dawid_skene import Confusion, ConfusionModel, Counts, DawidSkene
 from .ordinal_latent import OrdinalAggregator, blocks
 
@@ -238,17 +239,17 @@ class OrdinalSplit(OrdinalAggregator):
     tol: NonNegative = 1e-6
     smoothing: NonNegative = 0.01
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         runs = [
             self._binary.estimate_params(_above(fit, threshold)) for threshold in _thresholds(fit)
         ]
         return Fitted(
-            _stack([run.params for run in runs], fit.annotations.n_annotators),
+            _stack([run.params for run in runs], fit.answers.n_annotators),
             _sum([run.trace for run in runs]),
             all(run.converged for run in runs),
         )
 
-    def posterior(self, fit: FitContext, params: Thresholds) -> Floats:
+    def posterior(self, fit: ClassContext, params: Thresholds) -> Floats:
         return _differences(
             fit,
             [
@@ -316,13 +317,13 @@ def decreasing(values: Floats) -> Floats:
     return np.minimum.accumulate(out, axis=-1)
 
 
-def _thresholds(fit: FitContext) -> range:
-    return range(fit.annotations.n_classes - 1)
+def _thresholds(fit: ClassContext) -> range:
+    return range(fit.answers.n_classes - 1)
 
 
-def _above(fit: FitContext, threshold: int) -> FitContext:
+def _above(fit: ClassContext, threshold: int) -> ClassContext:
     """Return the binary problem of a threshold."""
-    annotations, gold = fit.annotations, fit.gold
+    annotations, gold = fit.answers, fit.gold
     binary = Annotations(
         index=annotations.index,
         annotator=annotations.annotator,
@@ -338,13 +339,13 @@ def _above(fit: FitContext, threshold: int) -> FitContext:
         above = fit.start[:, threshold + 1 :].sum(axis=1)
         start = np.stack([1 - above, above], axis=1)
     parts = binary.parts([(part.start, part.stop) for part in fit.parts], gold)
-    return replace(fit, annotations=binary, parts=parts, gold=gold, start=start)
+    return replace(fit, answers=binary, parts=parts, gold=gold, start=start)
 
 
-def _differences(fit: FitContext, posteriors: list[Floats]) -> Floats:
+def _differences(fit: ClassContext, posteriors: list[Floats]) -> Floats:
     """Return the posterior from those of every threshold, (item, above)."""
     above = [posterior[:, 1:] for posterior in posteriors]
-    return classes_from(np.concatenate([np.empty((fit.annotations.n_items, 0)), *above], axis=1))
+    return classes_from(np.concatenate([np.empty((fit.answers.n_items, 0)), *above], axis=1))
 
 
 def _stack(confusions: list[Confusion], n_annotators: int) -> Thresholds:

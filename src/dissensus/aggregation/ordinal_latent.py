@@ -21,9 +21,9 @@ from scipy.special import expit, ndtr, ndtri
 from ..answers.annotations import Annotations, Part
 from ..base.arrays import Floats, Integers
 from ..base.probability import TIE, log_normalize, most_probable, normalize, safe_log
-from ..method import Aggregator, FitContext
-from ..result import Aggregation
-from .em import EMAggregator, Expected
+from .aggregation import ClassAggregation
+from .classes import ClassContext, ClassMethod
+from .em import EM, Expected
 
 _CELLS = 2**16  # floats in the arrays of one block of annotators
 _LEAST = 1e-300
@@ -182,7 +182,7 @@ Decision = Literal["class", "median", "mean"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrdinalAggregator(Aggregator):
+class OrdinalAggregator(ClassMethod):
     """A method for ordered classes, in the order they are declared in.
 
     Parameters
@@ -195,7 +195,7 @@ class OrdinalAggregator(Aggregator):
 
     decision: Decision = "class"
 
-    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
+    def decide(self, fit: ClassContext, posterior: Floats, params: Any) -> Integers:
         return decide(posterior, self.decision)
 
 
@@ -255,7 +255,7 @@ class NodeCounts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrdinalLatent(OrdinalAggregator, EMAggregator[LatentParams, NodeCounts]):
+class OrdinalLatent(OrdinalAggregator, EM[LatentParams, NodeCounts]):
     """Latent positions of items, perceived with bias and noise, fitted with EM.
 
     Ordinal latent: items have latent positions, which cuts divide into classes.
@@ -296,7 +296,7 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[LatentParams, NodeCounts]):
 
     nodes: Annotated[int, Interval(ge=5, le=1000)] = 21
 
-    def infer(self, fit: FitContext) -> Aggregation:
+    def infer(self, fit: ClassContext) -> ClassAggregation:
         result = super().infer(fit)
         locate = partial(self.locate, params=result.params)
         position = np.concatenate(list(fit.engine.each(locate, fit.parts)))

@@ -17,20 +17,20 @@ from scipy.sparse.csgraph import connected_components
 from ..answers.rankings import Pairs, Rankings
 from ..base.arrays import Array, Floats, Integers
 from ..base.iteration import iterate, relative_change_below
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Count, NonNegative, Positive
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 
 
 def rankings_result(
-    method: ConsensusMethod,
-    fit: ConsensusContext,
+    method: Method[Rankings, AnswerAggregation],
+    fit: FitContext[Rankings],
     score: Floats,
     deviation: Floats,
     annotators: dict[str, Array],
     notes: tuple[str, ...] = (),
     **settings: Any,
-) -> Consensus:
+) -> AnswerAggregation:
     """Return the consensus of scores and their standard deviations: (thing).
 
     Things in groups that nothing compares have no common scale: they are ranked within, and scores
@@ -74,7 +74,7 @@ def rankings_result(
             f"There are {n_groups} groups of things that no answer compares: ranks are within a "
             "group, and scores of two groups cannot be compared.",
         )
-    return method.result(fit, columns, annotators, notes=notes, **settings)
+    return AnswerAggregation.of(method, fit, columns, annotators, notes=notes, **settings)
 
 
 def groups(pairs: Pairs, n_things: int) -> tuple[Integers, int]:
@@ -106,7 +106,7 @@ def _above_next(score: Floats, deviation: Floats, order: Integers, group: Intege
 
 
 @dataclass(frozen=True, kw_only=True)
-class Borda(ConsensusMethod):
+class Borda(Method[Rankings, AnswerAggregation]):
     """The mean share of the other things that a thing was ranked above; ties count half.
 
     Borda's count: the mean share of the other things that a thing was ranked above; ties half.
@@ -117,7 +117,7 @@ class Borda(ConsensusMethod):
     scores high. Annotators are not distinguished.
     """
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Rankings]) -> AnswerAggregation:
         answers: Rankings = fit.answers
         pairs, n = answers.pairs(), answers.n_things
         won = np.where(pairs.outcome == 2, 0.5, pairs.outcome == 0)
@@ -137,7 +137,7 @@ class _Worths(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlackettLuce(ConsensusMethod):
+class PlackettLuce(Method[Rankings, AnswerAggregation]):
     """Worths of things from rankings, the best chosen first.
 
     Plackett and Luce: a ranking chooses the best thing, then the best of the rest, and so on.
@@ -171,7 +171,7 @@ class PlackettLuce(ConsensusMethod):
     max_iter: Count = 1000
     tol: NonNegative = 1e-9
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Rankings]) -> AnswerAggregation:
         answers: Rankings = fit.answers
         thing, n_left = _in_order(answers, fit.seed)
         choices = np.bincount(thing[n_left > 1], minlength=answers.n_things) + self.prior

@@ -27,9 +27,9 @@ import numpy.typing as npt
 from ..answers.texts import Texts, Tokens
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import as_names
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Positive, Whole
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 
 _CELLS = 2**21  # slots × words of a batch
 _PSEUDO = 20.0  # slots at the overall mean, added to those of an annotator
@@ -53,7 +53,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rover(ConsensusMethod):
+class Rover(Method[Texts, AnswerAggregation]):
     """Texts aligned word by word into slots, and a weighted vote in every slot.
 
     Parameters
@@ -67,7 +67,7 @@ class Rover(ConsensusMethod):
     empty: Positive = 0.7
     rounds: Whole = 3
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Texts]) -> AnswerAggregation:
         answers: Texts = fit.answers
         tokens, annotator = answers.tokens, answers.annotator.astype(np.int64)
         batches = list(align(answers))
@@ -101,7 +101,7 @@ class Rover(ConsensusMethod):
         }
         active = answers.labels_per_annotator > 0
         quality = {"accuracy": np.where(active, accuracy, np.nan), "weight": weight}
-        return self.result(fit, items, quality, params={"weight": weight})
+        return AnswerAggregation.of(self, fit, items, quality, params={"weight": weight})
 
     def _vote(
         self, batch: Batch, tokens: Tokens, word: Integers, weight: Floats

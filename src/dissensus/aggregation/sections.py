@@ -24,7 +24,7 @@ from ..pages.charts import (
 )
 from ..pages.sections import CONFIDENT
 from ..pages.wording import percent
-from ..result import Aggregation
+from .aggregation import ClassAggregation
 
 if TYPE_CHECKING:
     from ..planning import Plan
@@ -115,9 +115,9 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
     )
 
 
-def confidence_figure(result: Aggregation) -> Figure | None:
+def confidence_figure(result: ClassAggregation) -> Figure | None:
     """Return how many items have which confidence; `None` where it cannot be told of any."""
-    confidence = result.confidence[result.annotations.labels_per_item > 0]
+    confidence = result.confidence[result.answers.labels_per_item > 0]
     if len(confidence) and np.isnan(confidence).all():
         return None
     confidence = confidence[~np.isnan(confidence)]

@@ -19,9 +19,9 @@ from ..answers.marks import Spans
 from ..base.arrays import Array, Floats, Integers, count_up
 from ..base.iteration import iterate, relative_change_below
 from ..base.probability import expected_log, label_temperature, negative_kl, temper
-from ..consensus_base import ConsensusContext, ConsensusMethod
+from ..method import FitContext, Method
 from ..params import Count, NonNegative, Positive
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 
 _OUTSIDE = (
     0  # the first tag; then beginning and inside of the first label, of the second, and so on
@@ -127,7 +127,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sequence(ConsensusMethod):
+class Sequence(Method[Spans, AnswerAggregation]):
     """A chain of tags, with annotators who depend on their own last tag.
 
     Sequence: the tags of a text form a chain, and annotators depend on their own last tag.
@@ -171,7 +171,7 @@ class Sequence(ConsensusMethod):
     max_iter: Count = 100
     tol: NonNegative = 1e-6
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Spans]) -> AnswerAggregation:
         answers = fit.answers
         tags = tags_of(answers, fit.gold)
         if len(tags.chain.length) == 0:
@@ -247,8 +247,8 @@ class Sequence(ConsensusMethod):
         )
 
     def _result(
-        self, fit: ConsensusContext, tags: Tags, spans: Integers, sure: Floats, **fitted: Any
-    ) -> Consensus:
+        self, fit: FitContext[Spans], tags: Tags, spans: Integers, sure: Floats, **fitted: Any
+    ) -> AnswerAggregation:
         """Return the spans, (sequence, start, end, label), as a result."""
         answers: Spans = fit.answers
         free = ~fit.known[tags.item[spans[:, 0]]]
@@ -283,7 +283,7 @@ class Sequence(ConsensusMethod):
                 "found": found_share / np.bincount(annotator, n_spans, minlength=size),
                 "spurious": spurious / answers.labels_per_annotator,
             }
-        return self.result(fit, table, people, **fitted)
+        return AnswerAggregation.of(self, fit, table, people, **fitted)
 
 
 def tags_of(spans: Spans, gold: Spans | None) -> Tags:

@@ -17,20 +17,19 @@ from ..answers.annotations import Annotations
 from ..answers.sets import Sets, join_options
 from ..base.arrays import Array, Floats
 from ..base.names import as_names, indices_of
-from ..consensus_base import ConsensusContext, ConsensusMethod
-from ..result import Aggregation
+from ..method import FitContext, Method
 from . import as_method
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation, ClassAggregation
 
 
 def sets_result(
-    method: ConsensusMethod,
-    fit: ConsensusContext,
+    method: Method[Sets, AnswerAggregation],
+    fit: FitContext[Sets],
     yes: Floats,
     exact: Floats,
     quality: Mapping[str, Floats],
     **settings: Any,
-) -> Consensus:
+) -> AnswerAggregation:
     """Return the consensus of P(option is true), (item, option), and of the whole set, (item)."""
     answers: Sets = fit.answers
     gold = known_options(fit)
@@ -47,10 +46,12 @@ def sets_result(
         "n_answers": answers.labels_per_item,
     }
     columns |= {f"p:{name}": yes[:, o] for o, name in enumerate(names)}
-    return method.result(fit, columns, quality, inner=_inner(method, answers, yes), **settings)
+    return AnswerAggregation.of(
+        method, fit, columns, quality, inner=_inner(method, answers, yes), **settings
+    )
 
 
-def known_options(fit: ConsensusContext) -> npt.NDArray[np.int8] | None:
+def known_options(fit: FitContext[Sets]) -> npt.NDArray[np.int8] | None:
     """Return known options, 1, 0, or -1 where they are unknown: (item, option); or nothing."""
     answers: Sets = fit.answers
     gold: Sets | None = fit.gold
@@ -63,7 +64,7 @@ def known_options(fit: ConsensusContext) -> npt.NDArray[np.int8] | None:
     return out
 
 
-def _inner(method: ConsensusMethod, answers: Sets, yes: Floats) -> Aggregation:
+def _inner(method: Method[Sets, AnswerAggregation], answers: Sets, yes: Floats) -> ClassAggregation:
     """Return every option of every item as a question of no and yes."""
     annotations = answers.candidates().annotations
     posterior = np.stack([1 - yes.ravel(), yes.ravel()], axis=1)  # (candidate, class)
@@ -74,9 +75,9 @@ def _inner(method: ConsensusMethod, answers: Sets, yes: Floats) -> Aggregation:
         )
     label = np.where(annotations.labels_per_item > 0, posterior.argmax(axis=1), -1)
     name = type(method).__name__
-    return Aggregation(
+    return ClassAggregation(
         method=name,
-        annotations=annotations,
+        answers=annotations,
         label=label,
         posterior=posterior,
         quality=right,
@@ -85,7 +86,7 @@ def _inner(method: ConsensusMethod, answers: Sets, yes: Floats) -> Aggregation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerOption(ConsensusMethod):
+class PerOption(Method[Sets, AnswerAggregation]):
     """One question of no and yes for every option, each aggregated on its own.
 
     One question of no and yes for every option, each aggregated on its own (binary relevance).
@@ -103,7 +104,7 @@ class PerOption(ConsensusMethod):
 
     aggregator: str = "hierarchical"
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer(self, fit: FitContext[Sets]) -> AnswerAggregation:
         answers: Sets = fit.answers
         has_option = np.zeros((len(answers), answers.n_options), dtype=np.int64)
         has_option[answers.answer, answers.option] = 1

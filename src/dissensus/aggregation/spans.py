@@ -16,11 +16,11 @@ from ..answers.marks import Spans
 from ..answers.matching import overlaps
 from ..base.arrays import Floats, Integers
 from ..base.probability import most_probable
-from ..consensus_base import ConsensusContext
+from ..method import FitContext
 from ..params import Probability
-from ..registry import registries
+from ..registry import methods
 from . import as_method
-from .aggregation import Consensus
+from .aggregation import AnswerAggregation
 from .existence import EXISTENCE
 from .objects import MarkMethod, Objects, Proposed, fit_inner
 
@@ -69,7 +69,7 @@ class Candidates(MarkMethod):
     aggregator: str = "two-level"
     match: Literal["auto", "exact", "overlap"] = "auto"
 
-    def infer_marks(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: FitContext[Any]) -> AnswerAggregation:
         overlap = self.match == "overlap"
         if overlap or (self.match == "auto" and not coincide(fit.answers)):
             own_aggregator = self.aggregator != type(self)().aggregator
@@ -78,7 +78,7 @@ class Candidates(MarkMethod):
             return by_overlap(self, fit, Objects(aggregator=aggregator, **settings))
         return self.span_result(fit, self.propose(fit))
 
-    def propose(self, fit: ConsensusContext) -> Proposed:
+    def propose(self, fit: FitContext[Any]) -> Proposed:
         """Return every distinct span with its probability and most probable label."""
         answers = fit.answers
         candidates = answers.candidates(fit.gold)
@@ -103,11 +103,11 @@ class Candidates(MarkMethod):
         )
 
 
-def by_overlap(method: MarkMethod, fit: ConsensusContext, objects: Objects) -> Consensus:
+def by_overlap(method: MarkMethod, fit: FitContext[Any], objects: Objects) -> AnswerAggregation:
     """Return the result of spans that are matched by overlap, as that of a method for spans."""
     result = objects.infer(fit)
     note = "Spans are matched by overlap, and their borders are medians."
-    spec = registries["spans"].describe(method)
+    spec = methods["spans"].describe(method)
     return replace(result, method=spec, notes=(*result.notes, note))
 
 
@@ -173,12 +173,12 @@ class SpanPool(MarkMethod):
 
     threshold: Probability = 0.35
 
-    def infer_marks(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: FitContext[Any]) -> AnswerAggregation:
         if not coincide(fit.answers):
             return by_overlap(self, fit, Objects(favour=self.favour))
         return self.span_result(fit, self.propose(fit))
 
-    def propose(self, fit: ConsensusContext) -> Proposed:
+    def propose(self, fit: FitContext[Any]) -> Proposed:
         """Return every distinct span with its mean probability."""
         exact, groups = self.by_class.propose(fit), Objects().propose(fit)
         pairs = _borders(fit, exact, groups)
@@ -208,7 +208,7 @@ class _Borders(NamedTuple):
     posterior: Floats  # that these are the group's borders
 
 
-def _borders(fit: ConsensusContext, exact: Proposed, groups: Proposed) -> _Borders:
+def _borders(fit: FitContext[Any], exact: Proposed, groups: Proposed) -> _Borders:
     """Return the distinct spans of every group, and how probable their borders are."""
     answers, n_groups = fit.answers, len(groups.place)
     group, span = (

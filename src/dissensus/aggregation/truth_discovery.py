@@ -19,10 +19,10 @@ from scipy.special import gammaincinv
 
 from ..base.arrays import Floats, Integers
 from ..base.iteration import iterate
-from ..method import FitContext
 from ..params import Count, NonNegative, Positive, Settings
-from ..result import Estimation
-from .numbers import Estimator, NumericContext, ratio
+from .aggregation import NumberAggregation
+from .classes import ClassContext
+from .numbers import NumberContext, NumberMethod, ratio
 from .votes import IteratedVote, Record
 
 _LEAST_LOSS = 1e-9  # added to every loss, in units of the losses
@@ -164,7 +164,7 @@ class Catd(CatdWeights, DiscoveryVote):
     np.float64(0.07)
     """
 
-    def first_record(self, fit: FitContext) -> Record:
+    def first_record(self, fit: ClassContext) -> Record:
         return self.record(fit)  # always from plain votes: there are several fixed points
 
 
@@ -236,7 +236,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedMean(Estimator):
+class WeightedMean(NumberMethod):
     """Weighted means and weights of annotators, in turns.
 
     Parameters
@@ -252,33 +252,33 @@ class WeightedMean(Estimator):
     tol: NonNegative = 1e-6
 
     @abstractmethod
-    def weight(self, fit: NumericContext, loss: Floats) -> Floats:
+    def weight(self, fit: NumberContext, loss: Floats) -> Floats:
         """Return the weight of every annotator from the sum of their losses."""
 
-    def objective(self, fit: NumericContext, loss: Floats) -> float:
+    def objective(self, fit: NumberContext, loss: Floats) -> float:
         """Return the objective that iterations maximize; NaN where there is none."""
         return math.nan
 
-    def losses(self, fit: NumericContext, value: Floats) -> Floats:
+    def losses(self, fit: NumberContext, value: Floats) -> Floats:
         """Return the loss of every answer."""
         return fit.errors(value) ** 2
 
-    def locate(self, fit: NumericContext, weight: Floats) -> Floats:
+    def locate(self, fit: NumberContext, weight: Floats) -> Floats:
         """Return the best value of every item under weights of answers."""
         return fit.mean(weight)
 
-    def start(self, fit: NumericContext) -> Floats:
+    def start(self, fit: NumberContext) -> Floats:
         """Return the values to start from."""
-        return fit.mean(np.ones(len(fit.annotations)))
+        return fit.mean(np.ones(len(fit.answers)))
 
-    def deviation(self, fit: NumericContext, value: Floats, weight: Floats) -> Floats:
+    def deviation(self, fit: NumberContext, value: Floats, weight: Floats) -> Floats:
         """Return standard errors of weighted means, from the errors of annotators."""
-        size = fit.annotations.labels_per_annotator
-        variance = ratio(fit.by_annotator(fit.errors(value) ** 2), size)[fit.annotations.annotator]
+        size = fit.answers.labels_per_annotator
+        variance = ratio(fit.by_annotator(fit.errors(value) ** 2), size)[fit.answers.annotator]
         return ratio(np.sqrt(fit.by_item(weight**2 * variance)), fit.by_item(weight))
 
-    def infer(self, fit: NumericContext) -> Estimation:
-        annotator, scored = fit.annotations.annotator, fit.annotations.labels_per_item > 0
+    def infer(self, fit: NumberContext) -> NumberAggregation:
+        annotator, scored = fit.answers.annotator, fit.answers.labels_per_item > 0
 
         def advance(last: State) -> State:
             loss = fit.by_annotator(self.losses(fit, last.value))
@@ -308,13 +308,13 @@ class WeightedMean(Estimator):
 class DiscoveryMean(TruthDiscovery, WeightedMean):
     """Means weighted by truth discovery."""
 
-    def weight(self, fit: NumericContext, loss: Floats) -> Floats:
-        return self.weights(loss, fit.annotations.labels_per_annotator, fit.variance)
+    def weight(self, fit: NumberContext, loss: Floats) -> Floats:
+        return self.weights(loss, fit.answers.labels_per_annotator, fit.variance)
 
-    def objective(self, fit: NumericContext, loss: Floats) -> float:
+    def objective(self, fit: NumberContext, loss: Floats) -> float:
         if not self.has_objective:
             return math.nan
-        labels = fit.annotations.labels_per_annotator
+        labels = fit.answers.labels_per_annotator
         return float(self.objectives(loss, labels, fit.variance).sum())
 
 
@@ -347,8 +347,8 @@ class NumberCatd(CatdWeights, DiscoveryMean):
     [1.0, 2.0, 5.1]
     """
 
-    def start(self, fit: NumericContext) -> Floats:
-        return fit.median(np.ones(len(fit.annotations)))
+    def start(self, fit: NumberContext) -> Floats:
+        return fit.median(np.ones(len(fit.answers)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,17 +363,17 @@ class CrhLosses(DiscoveryMean):
 
     loss: Literal["squared", "absolute"] = "squared"
 
-    def losses(self, fit: NumericContext, value: Floats) -> Floats:
-        error = fit.errors(fit.mean(np.ones(len(fit.annotations))))
-        spread = np.sqrt(ratio(fit.by_item(error**2), fit.annotations.labels_per_item))
+    def losses(self, fit: NumberContext, value: Floats) -> Floats:
+        error = fit.errors(fit.mean(np.ones(len(fit.answers))))
+        spread = np.sqrt(ratio(fit.by_item(error**2), fit.answers.labels_per_item))
         spread[spread == 0] = np.sqrt(fit.variance)
         distance = abs(fit.errors(value))
         return (distance**2 if self.loss == "squared" else distance) / spread[fit.item]
 
-    def locate(self, fit: NumericContext, weight: Floats) -> Floats:
+    def locate(self, fit: NumberContext, weight: Floats) -> Floats:
         return fit.median(weight) if self.loss == "absolute" else fit.mean(weight)
 
-    def deviation(self, fit: NumericContext, value: Floats, weight: Floats) -> Floats:
+    def deviation(self, fit: NumberContext, value: Floats, weight: Floats) -> Floats:
         if self.loss == "absolute":
             return np.full(len(value), np.nan)
         return super().deviation(fit, value, weight)
@@ -445,15 +445,15 @@ class LfcN(WeightedMean):
 
     floor: Positive = 1e-9
 
-    def weight(self, fit: NumericContext, loss: Floats) -> Floats:
+    def weight(self, fit: NumberContext, loss: Floats) -> Floats:
         return 1 / self._variance(fit, loss)
 
-    def objective(self, fit: NumericContext, loss: Floats) -> float:
-        size, variance = fit.annotations.labels_per_annotator, self._variance(fit, loss)
+    def objective(self, fit: NumberContext, loss: Floats) -> float:
+        size, variance = fit.answers.labels_per_annotator, self._variance(fit, loss)
         return -0.5 * float((size * np.log(2 * np.pi * variance) + loss / variance).sum())
 
-    def _variance(self, fit: NumericContext, loss: Floats) -> Floats:
-        size = np.maximum(fit.annotations.labels_per_annotator, 1)
+    def _variance(self, fit: NumberContext, loss: Floats) -> Floats:
+        size = np.maximum(fit.answers.labels_per_annotator, 1)
         return np.maximum(loss / size, self.floor * fit.variance)
 
 

@@ -22,14 +22,15 @@ import numpy as np
 from ..answers.annotations import Part
 from ..base.arrays import Floats, Integers
 from ..base.probability import TIE, label_temperature, log_normalize, most_probable, normalize
-from ..method import Aggregator, FitContext, Fitted
+from ..method import Fitted
 from ..params import Count, NonNegative, Positive, Probability, table_of
+from .classes import ClassContext, ClassMethod
 
 _SAME = 1e-9  # counts of agreements that differ by less are equal
 
 
 @dataclass(frozen=True, kw_only=True)
-class VoteAggregator(Aggregator):
+class VoteAggregator(ClassMethod):
     """Vote shares as the posterior, and a rule to decide."""
 
     additive: ClassVar[bool] = True
@@ -88,7 +89,7 @@ class WeightedVote(VoteAggregator):
     log_odds: ClassVar[bool] = False  # whether the weights are log-odds of being right
 
     @abstractmethod
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         """Return the weights of annotators."""
 
     def part_posterior(self, part: Part, params: Weights) -> Floats:
@@ -106,7 +107,7 @@ class WeightedVote(VoteAggregator):
             return normalize(part.votes())
         return weighted_shares(part, weight[part.annotator], log_odds=self.log_odds)
 
-    def record(self, fit: FitContext, weight: Floats | None = None) -> Record:
+    def record(self, fit: ClassContext, weight: Floats | None = None) -> Record:
         """Return how often annotators agree with the weighted vote, or with plain votes."""
         return _record(fit, fit.engine.add_up(partial(self._right, weight=weight), fit.parts))
 
@@ -143,7 +144,7 @@ class IteratedVote(WeightedVote):
     def objective(self, record: Record) -> Floats:
         """Return the function whose derivative in `right` is the weight: (annotator)."""
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         record = self.first_record(fit)
         trace: list[float] = []
         while True:
@@ -157,7 +158,7 @@ class IteratedVote(WeightedVote):
                 return Fitted(params, tuple(trace) if self.has_objective else (), converged)
             record = updated
 
-    def first_record(self, fit: FitContext) -> Record:
+    def first_record(self, fit: ClassContext) -> Record:
         """Return how often annotators agree with plain votes, or with a posterior to start from."""
         return self.record(fit) if fit.start is None else record_against(fit, fit.start)
 
@@ -197,7 +198,7 @@ def agreement_counts(part: Part, posterior: Floats) -> Floats:
     return part.by_annotator(credit)
 
 
-def record_against(fit: FitContext, posterior: Floats) -> Record:
+def record_against(fit: ClassContext, posterior: Floats) -> Record:
     """Return how often annotators agree with the most probable classes: (item, class)."""
     return _record(fit, fit.engine.add_up(partial(_agreement_with, posterior=posterior), fit.parts))
 
@@ -206,8 +207,8 @@ def _agreement_with(part: Part, posterior: Floats) -> Floats:
     return agreement_counts(part, posterior[part.start : part.stop])
 
 
-def _record(fit: FitContext, right: Floats) -> Record:
-    annotations = fit.annotations
+def _record(fit: ClassContext, right: Floats) -> Record:
+    annotations = fit.answers
     return Record(right, annotations.labels_per_annotator.astype(float), annotations.n_classes)
 
 
@@ -253,13 +254,13 @@ class GoldMajority(WeightedVote):
     smoothing: Positive = 1.0
     default: NonNegative | None = None
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         if fit.gold is None:
             default = 1.0 if self.default is None else self.default
-            return Fitted(self.record(fit).weights(np.full(fit.annotations.n_annotators, default)))
+            return Fitted(self.record(fit).weights(np.full(fit.answers.n_annotators, default)))
         right, labels = fit.engine.add_up(_on_gold, fit.parts)
         accuracy = (right + self.smoothing) / (labels + 2 * self.smoothing)
-        weight = Record(right, labels, fit.annotations.n_classes).impute(accuracy)
+        weight = Record(right, labels, fit.answers.n_classes).impute(accuracy)
         if self.default is not None:
             weight[labels == 0] = self.default
         return Fitted(Weights(weight, accuracy))
@@ -309,7 +310,7 @@ class Majority(VoteAggregator):
         votes = part.votes()
         return normalize(_leading(votes).astype(float)) if self.ties == "all" else normalize(votes)
 
-    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
+    def decide(self, fit: ClassContext, posterior: Floats, params: Any) -> Integers:
         leading = _leading(posterior)
         label = leading.argmax(axis=1)
         tied = np.flatnonzero(np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64) > 1)
@@ -392,8 +393,8 @@ class TwoThirds(VoteAggregator):
     least_share: Probability = 2 / 3
     least_labels: Count = 2
 
-    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
-        enough = fit.annotations.labels_per_item >= self.least_labels
+    def decide(self, fit: ClassContext, posterior: Floats, params: Any) -> Integers:
+        enough = fit.answers.labels_per_item >= self.least_labels
         enough &= posterior.max(axis=1) >= self.least_share - TIE
         return np.where(enough, most_probable(posterior), -1)
 
@@ -433,10 +434,10 @@ class Weighted(WeightedVote):
     skills: Mapping[str, float] | str | None = None
     default: float | None = None
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         skills = table_of("skills", self.skills)
         mean = sum(skills.values()) / len(skills) if skills else 1.0
         default = mean if self.default is None else self.default
-        names = fit.annotations.annotators.tolist()
+        names = fit.answers.annotators.tolist()
         weight = np.array([skills.get(name, default) for name in names], dtype=float)
         return Fitted(self.record(fit, weight).weights(weight))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,10 @@ from ..answers.annotations import Annotations
 from ..answers.selections import author_codes
 from ..base.arrays import Array, Floats, Integers
 from ..base.probability import TIE, normalize
-from ..errors import MethodError
-from ..method import Aggregator, FitContext, Fitted
+from ..errors import MethodError, OptionError
+from ..method import Fitted
 from ..params import Count, NonNegative, Positive, Probability, table_of
+from .classes import ClassContext, ClassMethod
 from .votes import IteratedVote, Record, WeightedVote, Weights, record_against
 
 Truths = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ class Wawa(WeightedVote):
     [1.0, 1.0, 0.0]
     """
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         return Fitted(self.record(fit).weights())
 
 
@@ -186,7 +187,7 @@ class Experience(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plantnet(Aggregator):
+class Plantnet(ClassMethod):
     """Votes weighted by the number of classes that annotators know.
 
     Pl@ntNet's vote (Lefort et al. 2024): votes weighted by the number of known classes.
@@ -280,11 +281,14 @@ class Plantnet(Aggregator):
     max_iter: Count = 100
     tol: NonNegative = 1e-5
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
+    def with_authors(self, author_of: Mapping[str, str]) -> Self:
+        raise OptionError("plantnet counts authors' own labels: write plantnet[authors=FILE]")
+
+    def estimate_params(self, fit: ClassContext) -> Fitted:
         votes = self._votes_of(fit)
-        experience = np.zeros(fit.annotations.n_annotators)
-        author = author_codes(fit.annotations, table_of("authors", self.authors))
-        n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
+        experience = np.zeros(fit.answers.n_annotators)
+        author = author_codes(fit.answers, table_of("authors", self.authors))
+        n_items = max(int((fit.answers.labels_per_item > 0).sum()), 1)
         for iteration in range(1, max(self.max_iter, _LEAST) + 1):
             updated = self._experience(votes, self._vote(votes, self.weight(experience)), author)
             change = float(np.abs(updated - experience).sum()) / n_items
@@ -305,11 +309,11 @@ class Plantnet(Aggregator):
         )
         return Fitted(params, (), change <= self.tol)
 
-    def posterior(self, fit: FitContext, params: Experience) -> Floats:
+    def posterior(self, fit: ClassContext, params: Experience) -> Floats:
         votes = self._votes_of(fit)
         return votes.posterior(self._vote(votes, params.weight).score)
 
-    def decide(self, fit: FitContext, posterior: Floats, params: Experience) -> Integers:
+    def decide(self, fit: ClassContext, posterior: Floats, params: Experience) -> Integers:
         vote = self._vote(self._votes_of(fit), params.weight)
         return vote.leader if self.output_unvalidated else np.where(vote.valid, vote.leader, -1)
 
@@ -359,8 +363,8 @@ class Plantnet(Aggregator):
         further = np.round(self.taxa_votes_weight * votes.by_annotator(voted))
         return self.taxa_obs_weight * votes.by_annotator(observed) + further
 
-    def _votes_of(self, fit: FitContext) -> _Votes:
-        annotations = fit.annotations
+    def _votes_of(self, fit: ClassContext) -> _Votes:
+        annotations = fit.answers
         by_model = annotations.annotators[annotations.annotator] == self.ai_annotator
         fixed = by_model & (self.ai in ("fixed", "confident"))
         if self.ai == "confident":
@@ -490,8 +494,8 @@ class Zbs(WeightedVote):
     shrink: Probability = 0.5
     above: Positive = 1e-5
 
-    def estimate_params(self, fit: FitContext) -> Fitted:
-        skill = np.full(fit.annotations.n_annotators, 1 / fit.annotations.n_classes + self.above)
+    def estimate_params(self, fit: ClassContext) -> Fitted:
+        skill = np.full(fit.answers.n_annotators, 1 / fit.answers.n_classes + self.above)
         step = self.step
         for iteration in range(1, self.max_iter + 1):
             if iteration % self.every == 0:

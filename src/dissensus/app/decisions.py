@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..aggregation import aggregate
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Integers
 from ..errors import DataError, MethodError, OptionError
 from ..metrics import krippendorff_alpha
 from ..registry import aggregators
-from ..result import Aggregation
 from .journal import VERDICTS, Entry
 
 OPEN, DECIDED, SPLIT, UNCLEAR, DISPUTED = range(5)
@@ -181,7 +181,7 @@ class Effect(NamedTuple):
 
 def effect(
     annotations: Annotations,
-    present: Aggregation,
+    present: ClassAggregation,
     changes: Changes,
     *,
     method: str,
@@ -218,12 +218,12 @@ def effect(
         before=[old_labels[k] for k in differs],
         after=[new_labels[k] for k in differs],
         certainty=(mean_certainty(present), mean_certainty(result)),
-        alpha=(krippendorff_alpha(present.annotations), krippendorff_alpha(changed)),
+        alpha=(krippendorff_alpha(present.answers), krippendorff_alpha(changed)),
         n_items=annotations.n_items,
     )
 
 
-def mean_certainty(result: Aggregation) -> float:
+def mean_certainty(result: ClassAggregation) -> float:
     """Return the mean confidence in labels that can be judged, NaN without any."""
     confidence = result.confidence[result.is_identifiable]
     return float(confidence.mean()) if len(confidence) else math.nan

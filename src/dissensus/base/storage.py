@@ -82,18 +82,18 @@ def relation_state(annotations: FrozenArrays) -> State:
 
 
 @contextmanager
-def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
-    """Yield the content of a folder; errors while it is used are reported as a damaged folder."""
+def loading_state(folder: str | Path, *kinds: str) -> Iterator[State]:
+    """Yield what a folder of one of these kinds holds; errors meanwhile mean that it is damaged."""
     folder = Path(folder)
     with damage(f"{folder}: not a saved result"):
-        yield read_folder_whole(folder, lambda: _load(folder, kind))
+        yield read_folder_whole(folder, lambda: _load(folder, kinds))
 
 
-def _load(folder: Path, kind: str) -> State:
+def _load(folder: Path, kinds: tuple[str, ...]) -> State:
     notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     if notes["format"] != _FORMAT:
         raise DataError(f"{folder}: written by another version; update dissensus to read it")
-    if notes["kind"] != kind:
+    if notes["kind"] not in kinds:
         saved_kind = str(notes["kind"])[:40]
         raise DataError(f"{folder}: a saved {saved_kind}; {saved_kind.capitalize()}.load reads it")
     digest = notes.pop("digest", None)  # folders of earlier versions have none

@@ -22,8 +22,9 @@ from ..pages.terminal import (
 from .files import read_known_answers
 
 if TYPE_CHECKING:
-    from ..aggregation.consensus_init import Consensus, ConsensusMethod
+    from ..aggregation.aggregation import AnswerAggregation
     from ..answers import Answers
+    from ..method import Method
     from ..metrics.distances import AnswerAgreement
 
 SCORES = {
@@ -65,26 +66,28 @@ def refuse(for_classes: Mapping[str, Any], kind: str) -> None:
             raise OptionError(f"{name} is for classes, and these are {kind}")
 
 
-def method_of(answers: Answers, strategy: str | None, favour: str | None = None) -> ConsensusMethod:
+def method_of(
+    answers: Answers, strategy: str | None, favour: str | None = None
+) -> Method[Any, AnswerAggregation]:
     """Return the method of a specification, for the kind of the answers."""
-    from ..registry import registries
+    from ..registry import methods
 
-    method = registries[answers.kind].create(strategy or "auto")
+    method = methods[answers.kind].create(strategy or "auto")
     if favour is None:
         return method
     if not hasattr(method, "favour"):
         raise OptionError(f"--favour is for marks; {strategy or 'auto'} on {answers.kind} has none")
-    return replace(method, favour=favour)  # type: ignore[call-arg]
+    return replace(method, favour=favour)
 
 
 def fit(
     answers: Answers,
-    method: ConsensusMethod,
+    method: Method[Any, AnswerAggregation],
     *,
     gold: Any = None,
     seed: int = 0,
     engine: Any = None,
-) -> Consensus:
+) -> AnswerAggregation:
     """Return the consensus, and print its notes."""
     with progress_bar("aggregating") as progress:
         result = method.fit(

@@ -31,10 +31,10 @@ from .files import (
 from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
+    from ..aggregation.aggregation import ClassAggregation, NumberAggregation
     from ..answers.annotations import Annotations
     from ..base.engine import Engine
     from ..formats import Reading
-    from ..result import Aggregation, Estimation
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
@@ -223,7 +223,7 @@ def _aggregate_classes(
     gold: dict[str, str] | None,
     seed: int,
     engine: Engine,
-) -> Aggregation:
+) -> ClassAggregation:
     """Return the labels of a method, and print its notes."""
     from ..aggregation import as_method
 
@@ -258,13 +258,13 @@ def _without_own(
     """Return annotations without those on own work, and the authors, if a file names them."""
     if not authors:
         return annotations, None
-    from ..aggregation import as_method, check_authors
+    from ..aggregation import as_method
     from ..answers.selections import without_own
     from ..formats.side_tables import read_authors
 
-    if not annotations.numeric:
-        check_authors(as_method(strategy))
     author_of = read_authors(authors)
+    if not annotations.numeric:
+        as_method(strategy).with_authors(author_of)
     remaining, n_own = without_own(annotations, author_of)
     note_unknown(author_of, annotations.items.tolist(), authors)
     note(f"{n_own} labels of authors on their own items are left out")
@@ -279,19 +279,19 @@ def _estimate(
     gold: dict[str, str] | None,
     authors: dict[str, str] | None,
     seed: int,
-) -> Estimation:
+) -> NumberAggregation:
     """Return the values of numbers."""
-    from ..aggregation.numbers import estimate
+    from ..aggregation import aggregate
     from ..formats import as_numbers
 
     gold_values = {item: float(value) for item, value in gold.items()} if gold else None
     numbers = as_numbers(annotations, path)
     with progress_bar("aggregating"):
-        return estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
+        return aggregate(numbers, strategy or "auto", gold=gold_values, authors=authors, seed=seed)
 
 
 def _write_folder_labels(
-    path: str, result: Aggregation, strategy: str, *, hard: bool, metadata: str | None
+    path: str, result: ClassAggregation, strategy: str, *, hard: bool, metadata: str | None
 ) -> None:
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..formats.tools.peerannot import read_metadata, write_glad, write_labels, write_undecided
@@ -300,7 +300,7 @@ def _write_folder_labels(
     name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
     as_numbers = hard or method in _ALWAYS_HARD
     file = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
-    note(f"labels of {result.annotations.n_items} items written to {file}")
+    note(f"labels of {result.answers.n_items} items written to {file}")
     if method == "glad":
         files = write_glad(path, result.params.ability, result.params.log_easiness)
         note(f"abilities and difficulties written to {files[0].parent}")
@@ -317,13 +317,18 @@ class Destination:
     save: str | None
     as_json: bool
 
-    def save_result(self, result: Aggregation | Estimation) -> None:
+    def save_result(self, result: ClassAggregation | NumberAggregation) -> None:
         """Save what can be loaded again, if a folder is given."""
         if self.save:
             result.save(self.save)
 
     def write_labels(
-        self, result: Aggregation, reading: Reading, annotations: Annotations, *, is_folder: bool
+        self,
+        result: ClassAggregation,
+        reading: Reading,
+        annotations: Annotations,
+        *,
+        is_folder: bool,
     ) -> None:
         """Write labels, unless those of a data set folder are enough, and a summary as JSON."""
         if self.output or (not self.as_json and (self.to or not is_folder)):
@@ -335,7 +340,7 @@ class Destination:
 
             show_json(summarise(annotations, result).as_dict())
 
-    def write_numbers(self, result: Estimation) -> None:
+    def write_numbers(self, result: NumberAggregation) -> None:
         """Save and write the values of numbers."""
         from ..formats.writers_init import write
 
@@ -346,9 +351,9 @@ class Destination:
             show_json(
                 {
                     "method": result.method,
-                    "n_items": result.annotations.n_items,
-                    "n_annotators": result.annotations.n_annotators,
-                    "n_labels": len(result.annotations),
+                    "n_items": result.answers.n_items,
+                    "n_annotators": result.answers.n_annotators,
+                    "n_labels": len(result.answers),
                     "converged": result.converged,
                     "rounds": len(result.trace),
                 }

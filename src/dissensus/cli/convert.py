@@ -169,9 +169,9 @@ def _first_of_repeats(
 def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
     """Return answers of other kinds in a file, or those of a saved consensus."""
     if (Path(source) / "result.json").is_file():
-        from ..aggregation.consensus_init import Consensus
+        from ..aggregation.aggregation import AnswerAggregation
 
-        return Consensus.load(source).consensus
+        return AnswerAggregation.load(source).truth
     answer_reading = examine_answers(source, **reading)
     return None if answer_reading is None else answer_reading.answers
 

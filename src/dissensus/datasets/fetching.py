@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ..base.files import atomic_file, atomic_folder, cache_folder, output_errors, reason, try_lock
-from ..base.progress import Progress
 from ..errors import DataError, Note, OptionError
 from ..formats.tools.peerannot import write_folder
+from ..method import Progress
 from .archives import is_archive, unpack
 from .data_set import Installed
 from .recipes import RECIPES, Source

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..answers.annotations import Annotations
 from ..base.files import atomic_folder
-from ..base.progress import Progress
 from ..errors import DataError, MethodError, OptionError
 from ..formats.reading import examine
 from ..formats.tools.peerannot import read_folder, write_folder, write_simulation
 from ..formats.writing import write_truth
+from ..method import Progress
 from ..registry import simulators
 from .archives import is_archive, names_in, unpack
 from .data_set import ImageFolders, Installed, Layout, read_answers, write_data_set

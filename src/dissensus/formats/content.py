@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,14 +13,14 @@ from ..answers.numbers import Numbers
 from ..base.names import text
 from ..base.storage import as_plain
 from ..base.tables import as_column, gather
-from ..result import Aggregation, Estimation
+from ..result import Result
 from . import as_truth
 from .format import MARK, NONE, Kind
 from .frames import as_frame
 from .reading import Reading, examine
 
 _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
-Writable = Annotations | Numbers | Aggregation | Estimation
+Writable = Annotations | Numbers | Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Content:
         Whether a label is one class, several, one of classes in order, or a number.
     """
 
-    what: Writable
+    what: Any
     gold: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     question: str = "label"
@@ -51,17 +50,17 @@ class Content:
     @property
     def annotations(self) -> Annotations | Numbers:
         """The annotations or numbers, also those of a result."""
-        return self.what if isinstance(self.what, (Annotations, Numbers)) else self.what.annotations
+        return self.what.answers if self.is_result else self.what
 
     @property
     def is_result(self) -> bool:
         """Whether this is the result of a method."""
-        return isinstance(self.what, (Aggregation, Estimation))
+        return isinstance(self.what, Result)
 
     @property
     def method(self) -> str:
         """The method of a result; empty for annotations."""
-        return self.what.method if isinstance(self.what, (Aggregation, Estimation)) else ""
+        return str(self.what.method) if self.is_result else ""
 
     @cached_property
     def answers(self) -> list[Any]:
@@ -86,12 +85,11 @@ class Content:
 
         The confidence is `None` where it cannot be told.
         """
-        result, items = self.what, self.annotations.items.tolist()
-        if isinstance(result, Aggregation):
-            yield from zip(items, result.labels.tolist(), as_plain(result.confidence), strict=True)
-        elif isinstance(result, Estimation):
-            for item, value in zip(items, result.value.tolist(), strict=True):
-                yield item, None if math.isnan(value) else value, None
+        table = self.what.tables["items"]
+        label, confidence = as_plain(table["label"]), [None] * len(table["label"])
+        if "confidence" in table:
+            confidence = as_plain(table["confidence"])
+        yield from zip(table["item"].tolist(), label, confidence, strict=True)
 
     def column(self, name: str) -> list[Any] | None:
         """Return a carried column; nothing where there is none."""
@@ -119,7 +117,7 @@ def content_of(
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
-    if not isinstance(source, (Annotations, Numbers, Aggregation, Estimation, Reading)):
+    if not isinstance(source, (Annotations, Numbers, Result, Reading)):
         source = examine(source)
     gold = as_truth(gold)
     if texts is None and isinstance(source, Reading):
@@ -134,9 +132,10 @@ def content_of(
             question=source.question or "label",
             kind=source.kind,
         )
-    kind: Kind = "numeric" if isinstance(source, (Numbers, Estimation)) else "single"
+    content = Content(source, gold=gold or {}, texts=texts or {})
+    kind: Kind = "numeric" if content.annotations.kind == "numbers" else "single"
     if reading is None:
-        return Content(source, gold=gold or {}, texts=texts or {}, kind=kind)
+        return replace(content, kind=kind)
     content = content_of(reading, gold, texts)
     return replace(content, what=source, kind=kind if kind == "numeric" else content.kind)
 

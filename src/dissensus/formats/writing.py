@@ -232,7 +232,7 @@ class ConsensusLike(Protocol):
         """What is true of the items, by column."""
 
     @property
-    def consensus(self) -> Answers:
+    def truth(self) -> Answers:
         """The same as answers of one annotator."""
 
 
@@ -349,7 +349,7 @@ def _content_of(
 ) -> AnswerContent:
     if isinstance(texts, pl.DataFrame):
         texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
-    answers = source if isinstance(source, Answers) else source.consensus
+    answers = source if isinstance(source, Answers) else source.truth
     all_sizes = _own_sizes(answers) | dict(sizes or {})
     if isinstance(source, Answers):
         return AnswerContent(source, texts or {}, all_sizes)

@@ -244,7 +244,7 @@ def _with_truth(
     annotations: Annotations, truth: Mapping[Any, Any] | None
 ) -> tuple[Annotations, Integers]:
     """Return annotations with the classes of the truth, and the known class of every item."""
-    from ..result import gold_codes
+    from ..answers.gold import gold_codes
 
     if truth:
         names = set(annotations.classes.tolist())

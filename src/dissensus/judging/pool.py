@@ -25,13 +25,14 @@ from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp
 
-from ..aggregation import Aggregator, FitContext, Fitted
+from ..aggregation.aggregation import ClassAggregation
+from ..aggregation.classes import ClassContext, ClassMethod
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names
 from ..base.probability import log_normalize, normalize, safe_log
+from ..method import Fitted
 from ..params import Positive
-from ..result import Aggregation
 from .mixed import Mixed, row_weights, voices, weighted_votes
 
 PENALTY = 2.0
@@ -317,7 +318,7 @@ class PoolParams(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgePool(Aggregator):
+class JudgePool(ClassMethod):
     """People's votes and what models predict of them, with a learned weight.
 
     Judge pool: labels of people, and models that count like a learned number of people.
@@ -354,8 +355,8 @@ class JudgePool(Aggregator):
     likelihood: Literal["votes", "one-coin"] = "votes"
     penalty: Positive = PENALTY
 
-    def infer(self, fit: FitContext) -> Aggregation:
-        annotations = fit.annotations
+    def infer(self, fit: ClassContext) -> ClassAggregation:
+        annotations = fit.answers
         kind = _kinds(annotations)
         people, judges = _of(annotations, kind == 0), _of(annotations, kind == 1)
         votes, n_people = weighted_votes(people), voices(people)
@@ -392,8 +393,8 @@ class JudgePool(Aggregator):
             posterior = _one_coin(people, merged.predicted, right)
         return self.result(fit, posterior, Fitted(params, notes=notes))
 
-    def posterior(self, fit: FitContext, params: PoolParams) -> Floats:
-        annotations = fit.annotations
+    def posterior(self, fit: ClassContext, params: PoolParams) -> Floats:
+        annotations = fit.answers
         model = params.model > 0
         people, judges = _of(annotations, params.model == 0), _of(annotations, model)
         coefficients = Coefficients(

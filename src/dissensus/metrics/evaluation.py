@@ -33,12 +33,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers import Answers
+from ..answers.gold import as_number
 from ..base.arrays import Array, Floats, Integers
 from ..base.storage import as_plain
 from ..base.tables import Table, Tabular, columns_of
 from ..errors import DataError, OptionError
 from ..formats import as_truth, read_predictions
-from ..result import Aggregation, Estimation, Predictions, Values, as_number
+from ..result import Predictions, Values
 from .answer_scores import answer_scores, thing_scores
 from .scores import CLASS_SCORES, NUMBER_SCORES, class_scores, number_scores, true_classes
 
@@ -113,12 +114,7 @@ class Evaluation(Tabular):
 
 
 def evaluate(
-    predicted: Aggregation | Estimation | Predictions | Values | Any,
-    truth: Any,
-    *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    predicted: Any, truth: Any, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
 ) -> Evaluation:
     """Compare predictions with the truth.
 
@@ -139,7 +135,7 @@ def evaluate(
 
     Examples
     --------
-    >>> from dissensus import Annotations, Numbers, aggregate, estimate
+    >>> from dissensus import Annotations, Numbers, aggregate
     >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
     >>> evaluation = evaluate(aggregate(annotations, "majority"), {"a": 0, "b": 0, "c": 1})
     >>> evaluation.scores["accuracy"]
@@ -147,7 +143,7 @@ def evaluate(
     >>> evaluation.n_without_prediction
     1
     >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 6, 4, 5, 6])
-    >>> evaluate(estimate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
+    >>> evaluate(aggregate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
     Score(value=0.5, low=0.0, high=1.0)
     """
     answers = _as_answers(predicted)
@@ -156,9 +152,8 @@ def evaluate(
             answers, truth, resamples=resamples, confidence=confidence, seed=seed
         )
     check_resampling(resamples, confidence)
-    if isinstance(predicted, (Aggregation, Estimation)):
-        predicted = predicted.predictions
-    elif not isinstance(predicted, (Predictions, Values)):
+    predicted = getattr(predicted, "predictions", predicted)
+    if not isinstance(predicted, (Predictions, Values)):
         predicted = read_predictions(predicted)
     _check_names(predicted.items.tolist())
     truth_of = as_truth(truth) or {}
@@ -188,7 +183,7 @@ def evaluate(
 
 def _as_answers(predicted: Any) -> Answers | None:
     """Return a consensus, or answers, of another kind than classes and numbers."""
-    answers = getattr(predicted, "consensus", predicted)
+    answers = getattr(predicted, "truth", predicted)
     return answers if isinstance(answers, Answers) else None
 
 

@@ -17,19 +17,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..aggregation import (
-    Aggregator,
-    Dswc,
-    Glad,
-    Iwmv,
-    Majority,
-    Plantnet,
-    TwoThirds,
-    Wds,
-    as_method,
-)
 from ..aggregation import DawidSkene as OurDawidSkene
+from ..aggregation import Dswc, Glad, Iwmv, Majority, Plantnet, TwoThirds, Wds, as_method
 from ..aggregation import NaiveSoft as OurNaiveSoft
+from ..aggregation.aggregation import ClassAggregation
+from ..aggregation.classes import ClassMethod
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats
 from ..base.names import code, text
@@ -43,7 +35,6 @@ from ..formats.tools.peerannot import (
     write_undecided,
 )
 from ..quality.scores import ScoreContext, Scored, score
-from ..result import Aggregation
 
 __all__ = [
     "GLAD",
@@ -148,16 +139,16 @@ class AggregationModel(CrowdModel):
         super().__init__(answers, path_remove)
         self.n_classes, self.dataset = int(n_classes), dataset
         self.n_workers = None if n_workers is None else int(n_workers)
-        self._result: Aggregation | None = None
+        self._result: ClassAggregation | None = None
 
     @property
-    def result(self) -> Aggregation:
+    def result(self) -> ClassAggregation:
         """Our result."""
         if self._result is None:
             raise MethodError(f"this {type(self).__name__} has not run yet; call run() first")
         return self._result
 
-    def fit(self, method: str | Aggregator) -> Aggregation:
+    def fit(self, method: str | ClassMethod) -> ClassAggregation:
         """Fit one of our methods, and return its result."""
         self._result = as_method(method).fit(self.annotations)
         return self._result

@@ -16,7 +16,7 @@ from .planner import Plan, plan_labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..result import Aggregation
+    from ..aggregation.aggregation import ClassAggregation
     from .policies import Policy
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
 @by_kind(read=as_answers)
 def plan(
     answers: Any,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     *,
     budget: float,
     policy: str | Policy = "joint",

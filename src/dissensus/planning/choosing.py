@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import abbreviate, as_names, indices_of, text, union
 from ..errors import DataError, OptionError
-from ..result import Aggregation
 from .information import Lookahead, PosteriorState, information_table, pair_keys
 from .policies import ItemPolicy, NoiseModel, PairPolicy, Policy, noise_model_of
 
@@ -81,8 +81,8 @@ def check_options(
 
 
 def with_new(
-    annotations: Annotations, result: Aggregation | None, annotators: Iterable[Any]
-) -> tuple[Annotations, Aggregation | None, npt.NDArray[np.bool_]]:
+    annotations: Annotations, result: ClassAggregation | None, annotators: Iterable[Any]
+) -> tuple[Annotations, ClassAggregation | None, npt.NDArray[np.bool_]]:
     """Return annotations that declare these annotators, and which of all may be asked."""
     names = as_names(annotators)
     if len(names) == 0:

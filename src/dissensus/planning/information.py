@@ -40,13 +40,13 @@ import numpy as np
 from scipy.special import psi, xlogy
 
 from ..aggregation import aggregate
+from ..aggregation.aggregation import ClassAggregation
 from ..aggregation.dawid_skene import pseudo_counts
 from ..aggregation.held_out import confusion_from_posterior
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.probability import normalize
 from ..registry import aggregators
-from ..result import Aggregation
 
 if TYPE_CHECKING:
     from .policies import NoiseModel
@@ -213,7 +213,7 @@ class PosteriorState:
     annotations: Annotations
     posterior: Floats  # (item, class)
     counts: Floats  # (annotator, true class, given class): of Dirichlets
-    result: Aggregation
+    result: ClassAggregation
     probabilities: Floats | None = None  # (model, item, class): of classifiers
 
     @cached_property
@@ -242,7 +242,7 @@ class PosteriorState:
         )
 
 
-def fit(annotations: Annotations, seed: int = 0) -> Aggregation:
+def fit(annotations: Annotations, seed: int = 0) -> ClassAggregation:
     """Return a fit that is stable with one or two labels per item."""
     votes = annotations.votes()
     spread = normalize(votes.sum(axis=0))
@@ -251,7 +251,7 @@ def fit(annotations: Annotations, seed: int = 0) -> Aggregation:
 
 def posterior_state(
     annotations: Annotations,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     probabilities: Floats | None = None,
     seed: int = 0,
 ) -> PosteriorState:
@@ -268,9 +268,9 @@ def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:
     return item.astype(np.int64) * n_annotators + annotator
 
 
-def _counts(result: Aggregation) -> Floats:
+def _counts(result: ClassAggregation) -> Floats:
     """Return the counts behind confusion matrices, no label counted under itself."""
-    annotations = result.annotations
+    annotations = result.answers
     n_classes = annotations.n_classes
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:

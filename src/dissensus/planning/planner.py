@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..answers.base import Relation
+from ..answers.gold import gold_codes
 from ..answers.identifiability import Unidentifiable
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain, as_rows
@@ -20,7 +22,7 @@ from ..errors import DataError, OptionError
 from ..formats import as_annotations, as_truth
 from ..formats.predictions import as_models
 from ..registry import policies
-from ..result import Aggregation, Table, gold_codes
+from ..result import Table
 from .choosing import Constraints, amounts_of, check_options, choose, keys_of, with_new
 from .curve import Curve, Point, expected_curve
 from .information import posterior_state
@@ -131,7 +133,7 @@ class Plan(Drawable):
 
 def plan_labels(
     annotations: Annotations | Any,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     *,
     budget: float,
     policy: str | Policy = "joint",
@@ -217,7 +219,7 @@ def plan_labels(
     elif method.needs_probabilities:
         raise OptionError(f"{policies.describe(method)} needs the probabilities of a classifier")
     for names in ("items", "annotators", "classes"):
-        fitted = annotations if result is None else result.annotations
+        fitted = annotations if result is None else result.answers
         if not np.array_equal(getattr(annotations, names), getattr(fitted, names)):
             raise DataError(f"the result has other {names} than the annotations; fit it to these")
     state = posterior_state(annotations, result, probabilities, seed)
@@ -279,9 +281,9 @@ def plan_labels(
     )
 
 
-def _errors(result: Aggregation, gold: Integers | None) -> LabelErrors:
+def _errors(result: ClassAggregation, gold: Integers | None) -> LabelErrors:
     """Return how many labels are wrong; items without labels count with their prior."""
-    labelled = result.annotations.labels_per_item > 0
+    labelled = result.answers.labels_per_item > 0
     n_checked = n_wrong = 0
     if gold is not None:
         checked = np.flatnonzero((gold >= 0) & labelled)

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
+from ..answers.gold import gold_codes, gold_values
 from ..answers.identifiability import identifiable_annotators
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
@@ -22,7 +24,6 @@ from ..base.probability import Proportion, proportion
 from ..errors import DataError, OptionError
 from ..formats import as_annotations, as_numbers, as_truth
 from ..registry import aggregators
-from ..result import Aggregation, gold_codes, gold_values
 from .annotator_scores import AnnotatorScores
 from .copying import copies
 from .label_scores import by_annotator
@@ -39,7 +40,7 @@ _STEPS = 5
 
 def identify_on_labels(
     annotations: Annotations | Numbers | Any,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     *,
     scale: str | None = None,
     gold: Any = None,
@@ -185,26 +186,26 @@ def _gold_accuracy(
 
 def check_fitted(
     annotations: Annotations,
-    result: Aggregation | None,
+    result: ClassAggregation | None,
     gold: Mapping[Any, Any] | None = None,
     seed: int = 0,
     method: str = METHOD,
-) -> Aggregation:
+) -> ClassAggregation:
     """Return a result that belongs to the annotations, fitted if none is given."""
     if result is None:
         return aggregators.create(method).fit(annotations, gold=gold, seed=seed)
-    if not isinstance(result, Aggregation):
+    if not isinstance(result, ClassAggregation):
         raise OptionError(f"a result is what `aggregate` returns, not {type(result).__name__}")
-    if result.annotations is not annotations and result.annotations != annotations:
+    if result.answers is not annotations and result.answers != annotations:
         raise DataError("the result belongs to other annotations; aggregate these")
     return result
 
 
 def _model_scores(
-    result: Aggregation, requested: bool, fit: Callable[..., Aggregation]
+    result: ClassAggregation, requested: bool, fit: Callable[..., ClassAggregation]
 ) -> tuple[Floats, Floats]:
     """Return the abilities of GLAD and the competences of MACE."""
-    annotations, out = result.annotations, []
+    annotations, out = result.answers, []
     for name, parameter in (("glad", "ability"), ("mace", "competence")):
         values = getattr(result.params, parameter, None)
         if values is None:
@@ -213,11 +214,13 @@ def _model_scores(
     return out[0], out[1]
 
 
-def _communities(result: Aggregation, number: int, fit: Callable[..., Aggregation]) -> Integers:
+def _communities(
+    result: ClassAggregation, number: int, fit: Callable[..., ClassAggregation]
+) -> Integers:
     """Return the most probable community of every annotator."""
     if number > 0:
         result = fit(f"cbcc[L={number}]")
     member = getattr(result.params, "member", None)
     if member is None:
-        return np.full(result.annotations.n_annotators, -1)
-    return np.where(result.annotations.labels_per_annotator > 0, member.argmax(axis=1), -1)
+        return np.full(result.answers.n_annotators, -1)
+    return np.where(result.answers.labels_per_annotator > 0, member.argmax(axis=1), -1)

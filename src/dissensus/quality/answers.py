@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri
 
-from ..aggregation.consensus_init import Consensus, consensus
+from ..aggregation import aggregate
+from ..aggregation.aggregation import AnswerAggregation
 from ..answers import Answers
 from ..answers.marks import Marks
 from ..answers.rankings import Rankings
@@ -56,7 +57,7 @@ class AnswerScores:
         A sentence about every annotator with a verdict, by name.
     """
 
-    result: Consensus
+    result: AnswerAggregation
     annotators: dict[str, Array]
     items: dict[str, Array]
     evidence: dict[str, str]
@@ -78,7 +79,7 @@ class AnswerScores:
 
 def identify_on_answers(
     answers: Answers,
-    result: Consensus | None = None,
+    result: AnswerAggregation | None = None,
     *,
     method: str = "auto",
     gold: Any = None,
@@ -97,7 +98,7 @@ def identify_on_answers(
     confidence
         The level of intervals.
     """
-    result = consensus(answers, method, gold=gold, seed=seed) if result is None else result
+    result = aggregate(answers, method, gold=gold, seed=seed) if result is None else result
     if progress is not None:
         progress(1, 2)
     table: dict[str, Array] = dict(result.annotators)
@@ -141,7 +142,7 @@ def _distances(answers: Answers, within: Distances, confidence: float) -> dict[s
 
 
 def _intervals(
-    answers: Answers, result: Consensus, table: dict[str, Array], confidence: float
+    answers: Answers, result: AnswerAggregation, table: dict[str, Array], confidence: float
 ) -> dict[str, Array]:
     """Return intervals of what the method learned about annotators."""
     intervals: dict[str, Array] = {}
@@ -184,9 +185,9 @@ def _intervals(
     return intervals
 
 
-def _true_elements(answers: Answers, result: Consensus) -> Floats:
+def _true_elements(answers: Answers, result: AnswerAggregation) -> Floats:
     """Return how many marks or options the consensus has on the items of every annotator."""
-    agreed = answers.align(result.consensus)
+    agreed = answers.align(result.truth)
     sizes = getattr(agreed, "sizes", np.zeros(len(agreed)))
     by_item = np.bincount(agreed.item, sizes, minlength=answers.n_items)
     return np.bincount(answers.annotator, by_item[answers.item], answers.n_annotators).astype(float)

@@ -25,12 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Array
 from ..base.names import Names
 from ..errors import OptionError
 from ..registry import aggregators
-from ..result import Aggregation, Table
+from ..result import Table
 from .annotators import AnnotatorScores, check_fitted, identify_on_labels
 from .items import ItemScores, item_scores
 from .verdicts import LEFT_OUT
@@ -118,8 +119,8 @@ class Cleaned:
     dropped: Mask  # (annotation)
     annotators: Names
     items: Names
-    before: Aggregation
-    after: Aggregation
+    before: ClassAggregation
+    after: ClassAggregation
     changes: tuple[Change, ...]
 
     def __repr__(self) -> str:
@@ -174,7 +175,7 @@ def clean(
     *,
     annotators: AnnotatorScores | None = None,
     items: ItemScores | None = None,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     gold: Mapping[Any, Any] | None = None,
     scale: str | None = None,
     seed: int = 0,

@@ -38,8 +38,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
+from ..aggregation.aggregation import ClassAggregation
 from ..aggregation.dawid_skene import pseudo_counts
 from ..answers.annotations import Annotations
+from ..answers.gold import gold_codes
 from ..base.arrays import Array, Floats, FrozenArrays, Integers
 from ..base.names import Names
 from ..base.probability import normalize
@@ -47,7 +49,6 @@ from ..errors import OptionError
 from ..metrics.pairs import PairIndex, co_annotating, label_pairs
 from ..metrics.statistics import repeats_previous
 from ..registry import aggregators
-from ..result import Aggregation, gold_codes
 from .leave_one_out import LeaveOneOut, leave_one_out, leave_subset_out
 
 MIN_COMMON = 20  # common items of a pair
@@ -156,7 +157,7 @@ class Copies(FrozenArrays):
 
 def copies(
     annotations: Annotations,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     *,
     gold: Any = None,
     min_common: int = MIN_COMMON,

@@ -47,6 +47,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, FrozenArrays, Integers
 from ..base.names import Names, as_names
@@ -54,7 +55,7 @@ from ..base.storage import as_plain
 from ..base.tables import Tabular
 from ..formats import as_annotations
 from ..registry import aggregators
-from ..result import Aggregation, Table
+from ..result import Table
 from .annotators import check_fitted
 from .label_scores import by_annotator, by_cell, by_item
 
@@ -146,7 +147,7 @@ class ItemScores(Tabular, FrozenArrays):
 
 def item_scores(
     annotations: Annotations | Any,
-    result: Aggregation | None = None,
+    result: ClassAggregation | None = None,
     *,
     difficulty: bool = True,
     normalized: bool = False,
@@ -204,7 +205,9 @@ def item_scores(
     )
 
 
-def item_causes(annotations: Annotations, result: Aggregation) -> tuple[CauseProbabilities, Names]:
+def item_causes(
+    annotations: Annotations, result: ClassAggregation
+) -> tuple[CauseProbabilities, Names]:
     """Return the posterior of the causes of disagreement, and the cause of every item in words."""
     prior = result.posterior[annotations.labels_per_item > 0].sum(axis=0) + 1
     accuracy = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
@@ -236,7 +239,9 @@ def vote_entropy(
     return np.where(size > 1, entropy / (most if normalized else 1), np.nan)
 
 
-def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabilities) -> Integers:
+def _causes(
+    annotations: Annotations, result: ClassAggregation, causes: CauseProbabilities
+) -> Integers:
     """Return the cause of every item's disagreement, by its index in `CAUSES`."""
     size, uniform = annotations.labels_per_item, 1 / max(annotations.n_classes, 2)
     reliable = (causes.accuracy - uniform) / (1 - uniform) >= _RELIABLE
@@ -256,13 +261,13 @@ def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabil
     return np.where(size == 0, _NONE, np.where(size == 1, _ONE, cause))
 
 
-def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
+def _surprise(annotations: Annotations, result: ClassAggregation) -> Floats:
     """Return by how many deviations labels are less probable than expected: (item)."""
     from ..aggregation.held_out import confusion_from_posterior
 
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
-        confusion = confusion_from_posterior(result.annotations, result.posterior)
+        confusion = confusion_from_posterior(result.answers, result.posterior)
     log = np.log(np.maximum(confusion, 1e-300))
     entropy = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     variance = (np.exp(log) * log**2).sum(axis=2) - entropy**2
@@ -275,7 +280,7 @@ def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
     return np.where(annotations.labels_per_item > 0, surprise, np.nan)
 
 
-def _difficulty(annotations: Annotations, result: Aggregation, seed: int) -> Floats:
+def _difficulty(annotations: Annotations, result: ClassAggregation, seed: int) -> Floats:
     """Return GLAD's difficulty of every item; GLAD is fitted unless the result is one."""
     if aggregators.resolve(result.method)[0] != "glad":
         result = aggregators.create("glad").fit(annotations, seed=seed)

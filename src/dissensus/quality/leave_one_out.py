@@ -16,14 +16,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..aggregation import EMAggregator
+from ..aggregation.aggregation import ClassAggregation
+from ..aggregation.em import EM
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.engine import Local
 from ..base.probability import TIE, log_normalize, normalize, safe_log
 from ..metrics.statistics import repeats_previous
 from ..registry import aggregators
-from ..result import Aggregation
 
 _CELLS = 2**18  # numbers in memory at a time
 
@@ -148,9 +148,9 @@ class LeaveOneOut:
         return posterior
 
 
-def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOneOut:
+def leave_one_out(result: ClassAggregation, gold: Integers | None = None) -> LeaveOneOut:
     """Return the item scores of a result, from which labels can be subtracted."""
-    annotations, params = result.annotations, result.params
+    annotations, params = result.answers, result.params
     method: Any = aggregators.create(result.method)
     n_classes = annotations.n_classes
     table = getattr(params, "log_given", None)
@@ -183,7 +183,7 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
                 ]
             return safe_log(out)
 
-        score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)
+        score = log_joint() if isinstance(method, EM) else safe_log(result.posterior)
         if score.shape[1] != n_classes:
             score = safe_log(result.posterior)
         return LeaveOneOut(annotations, score, log_likelihood, is_log=True, gold=gold)
@@ -218,7 +218,7 @@ def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) 
 
 
 def leave_subset_out(
-    result: Aggregation,
+    result: ClassAggregation,
     annotations: Annotations,
     included: npt.NDArray[np.bool_],
     gold: Integers | None = None,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import entr
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats
 from ..base.names import Names, as_names
@@ -22,7 +23,6 @@ from ..base.probability import normalize
 from ..errors import DataError, OptionError
 from ..metrics import krippendorff_alpha
 from ..registry import aggregators, find_by_name, network_scores
-from ..result import Aggregation
 from .annotators import METHOD, AnnotatorScores, identify_on_labels
 from .copying import copies
 from .correlation import spam_score, trace
@@ -48,7 +48,7 @@ class ScoreContext:
     network: Mapping[str, Any] = field(default_factory=dict)  # settings of `aum` and `waum`
 
     @cached_property
-    def result(self) -> Aggregation:
+    def result(self) -> ClassAggregation:
         """The consensus to compare with."""
         return self.fit(self.method)
 
@@ -84,7 +84,7 @@ class ScoreContext:
             return self.fit(f"DS[max_iter={self.rounds}]").params.confusion
         return self.annotators.confusion
 
-    def fit(self, method: str) -> Aggregation:
+    def fit(self, method: str) -> ClassAggregation:
         """Return the fit of a method."""
         return aggregators.create(method).fit(self.annotations, gold=self.gold, seed=self.seed)
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..aggregation.consensus_init import Consensus, consensus
+from ..aggregation import aggregate
+from ..aggregation.aggregation import AnswerAggregation
 from ..answers.marks import Marks, Spans
 from ..base.arrays import Floats, Integers
 from ..base.names import as_names
@@ -66,7 +67,7 @@ class AnswerReport(PageReport):
 
     name: str
     reading: AnswerReading
-    result: Consensus
+    result: AnswerAggregation
     agreement: AnswerAgreement | None
     distance: Floats  # (item)
     scores: AnswerScores
@@ -228,7 +229,7 @@ def report_answers(
         item_texts = dict(read_texts(str(texts), show).select("item", "text").iter_rows())
         folder = Path(texts).parent
     progress = progress or (lambda _completed, _total: None)
-    result = consensus(answers, method, gold=gold, seed=seed)
+    result = aggregate(answers, method, gold=gold, seed=seed)
     progress(1, _STEPS)
     scores = identify_on_answers(answers, result)
     progress(2, _STEPS)
@@ -240,7 +241,7 @@ def report_answers(
     judged, n_changed = ~np.isin(scores.verdict, as_names([FEW, LIKE_OTHERS])), None
     if judged.any() and not judged.all():
         remaining = answers.keep(~judged[answers.annotator])
-        n_changed = _n_changed(result, consensus(remaining, method, gold=gold, seed=seed))
+        n_changed = _n_changed(result, aggregate(remaining, method, gold=gold, seed=seed))
     progress(5, _STEPS)
     return AnswerReport(
         name=name or answers.kind,
@@ -257,18 +258,18 @@ def report_answers(
     )
 
 
-def _scored(result: Consensus, truth: Any, seed: int) -> Evaluation:
+def _scored(result: AnswerAggregation, truth: Any, seed: int) -> Evaluation:
     """Return scores against known answers, or against known scores of things."""
-    predicted: Any = result.consensus
+    predicted: Any = result.truth
     if isinstance(truth, Mapping) and result.kind == "rankings":
         names, score = (result.items[name].tolist() for name in ("thing", "score"))
         predicted = dict(zip(names, score, strict=True))
     return evaluate_answers(predicted, truth, seed=seed)
 
 
-def _n_changed(before: Consensus, after: Consensus) -> int:
+def _n_changed(before: AnswerAggregation, after: AnswerAggregation) -> int:
     """Return on how many items, or for how many things, two results differ."""
     if before.kind == "rankings":
         return int((before.items["rank"] != after.items["rank"]).sum())
-    answers, first, second = joined(before.consensus, after.consensus)
+    answers, first, second = joined(before.truth, after.truth)
     return int((answers.distance(first, second) > _CHANGED).sum())

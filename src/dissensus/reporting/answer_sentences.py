@@ -93,7 +93,7 @@ def _consensus(report: AnswerReport) -> list[str]:
         words = f"The consensus has {amount(n_marks, report.noun)} on {amount(items, 'item')}"
         sentences = [f"{words}, and none on {amount(bare, 'item')}." if bare else f"{words}."]
     elif isinstance(answers, Sets):
-        agreed: Any = result.consensus
+        agreed: Any = result.truth
         mean, bare = agreed.n_elements / max(len(agreed), 1), int(agreed.empty.sum())
         words = f"The consensus has {mean:.1f} options per item"
         sentences = [f"{words}, and none on {amount(bare, 'item')}." if bare else f"{words}."]

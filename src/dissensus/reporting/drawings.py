@@ -26,7 +26,7 @@ from ..base.arrays import Floats
 from ..pages.embedding import Picture, item_picture
 from ..pages.sections import Drawing, Table
 from ..pages.wording import amount, formatted, percent
-from ..registry import registries
+from ..registry import methods
 
 if TYPE_CHECKING:
     from .answer_report import AnswerReport
@@ -58,7 +58,7 @@ class DisputedItem(NamedTuple):
     @property
     def agreed(self) -> Any:
         """The consensus as answers."""
-        return self.report.result.consensus
+        return self.report.result.truth
 
     @property
     def text(self) -> str | None:
@@ -78,7 +78,7 @@ def disputed_panels(report: AnswerReport) -> list[list[Any]]:
     draw = _DRAWN[report.answers.kind]
     panels = []
     for item in report.most_disputed.tolist():
-        answers, agreed = report.answers, report.result.consensus
+        answers, agreed = report.answers, report.result.truth
         first, last = int(answers.index[item]), int(answers.index[item + 1])
         start, end = agreed.index[item : item + 2].tolist()
         rows = np.arange(first, min(last, first + _MOST))
@@ -369,7 +369,7 @@ def _texts(disputed: DisputedItem, title: str, words: str) -> Drawing:
     weight = disputed.report.result.params["weight"][only.annotator[batch.answer[0]]]
     share = np.array([[weight[row == candidate].sum() for candidate in row] for row in words_given])
     share = share.reshape(words_given.shape) / weight.sum()
-    method: Any = registries["texts"].create(disputed.report.result.method)
+    method: Any = methods["texts"].create(disputed.report.result.method)
     counted = np.where(words_given < 0, method.empty * share, share)
     winner = counted.argmax(axis=1) if len(words_given) else np.zeros(0, dtype=int)
     names = only.annotators[only.annotator[batch.answer[0]]].tolist()

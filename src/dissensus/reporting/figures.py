@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..aggregation.aggregation import ClassAggregation
 from ..aggregation.sections import annotators_figure, confidence_figure
+from ..answers.gold import gold_codes
 from ..base.arrays import Floats
 from ..base.probability import proportion
 from ..base.storage import as_rows
@@ -18,7 +20,6 @@ from ..pages.charts import BLUE, GREY, PERCENT, Figure
 from ..pages.wording import percent
 from ..quality.scores import Scored, find_score, score
 from ..quality.sections import annotator_pair, score_pair
-from ..result import Aggregation, gold_codes
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _MAX_CLASSES = 40
 
 def figures(report: Report) -> dict[str, Figure]:
     """Return every figure for which there are numbers, by name."""
-    annotations, label = report.annotations, report.result.annotations.label
+    annotations, label = report.annotations, report.result.answers.label
     shares = {
         "labels given": np.bincount(label, minlength=annotations.n_classes) / max(len(label), 1),
         "labels inferred": class_shares(report.result),
@@ -70,7 +71,7 @@ def _hardness_figure(report: Report) -> Figure | None:
     return score_pair(Scored(find_score("waum"), items, value), entropy)
 
 
-def class_shares(result: Aggregation) -> Floats:
+def class_shares(result: ClassAggregation) -> Floats:
     """Return how common every class is among the labels inferred."""
     label = result.label[result.label >= 0]
     return np.bincount(label, minlength=len(result.classes)) / max(len(label), 1)
@@ -118,9 +119,9 @@ def classes_figure(
     return Figure(title, words, spec, (("class", *shares), *rows))
 
 
-def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure | None:
+def calibration_figure(result: ClassAggregation, truth: Mapping[str, str]) -> Figure | None:
     """Return how often labels of some confidence are right."""
-    annotations = result.annotations
+    annotations = result.answers
     classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
     known_labels = {
         item: label for item, label in truth.items() if label in classes and item in items

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..aggregation import aggregate
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Integers
 from ..base.names import indices_of, union
@@ -33,7 +34,7 @@ from ..pages.sections import CONFIDENT
 from ..pages.wording import amount, listed, percent
 from ..quality import identify
 from ..quality.verdicts import LEFT_OUT
-from ..result import Aggregation, Table
+from ..result import Table
 from .group_page import group_page
 from .sentences import volume
 
@@ -67,7 +68,7 @@ class Group:
 
     name: str
     annotations: Annotations
-    result: Aggregation
+    result: ClassAggregation
     accuracy: Proportion  # (annotator)
     n_random: int  # annotators whose answers ignore the items
     agreement: Agreement

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..aggregation.numbers import estimate
+from ..aggregation import aggregate
+from ..aggregation.aggregation import NumberAggregation
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain
@@ -26,7 +27,7 @@ from ..pages.wording import amount
 from ..quality import AnnotatorScores, identify
 from ..quality.checks import Check, check
 from ..quality.verdicts import LEFT_OUT
-from ..result import Estimation, Table
+from ..result import Table
 from .actions import number_actions
 from .number_page import number_page
 from .report import DataReport
@@ -56,7 +57,7 @@ class NumberReport(DataReport):
 
     name: str
     reading: Reading
-    result: Estimation
+    result: NumberAggregation
     check: Check
     agreement: Agreement
     evaluation: Evaluation | None
@@ -72,7 +73,7 @@ class NumberReport(DataReport):
     @property
     def annotations(self) -> Numbers:
         """The numbers."""
-        return self.result.annotations
+        return self.result.answers
 
     @property
     def items(self) -> Table:
@@ -255,7 +256,7 @@ def report_numbers(
     progress(1, _STEPS)
     gold_values = None if gold is None else as_truth(gold)
     reading = replace(reading, gold=gold_values or {})
-    result = estimate(annotations, method, gold=gold_values, seed=seed)
+    result = aggregate(annotations, method, gold=gold_values, seed=seed)
     progress(2, _STEPS)
     agreement = agree(annotations, seed=seed)
     progress(3, _STEPS)
@@ -268,7 +269,7 @@ def report_numbers(
     if left_out.any() and not left_out.all():
         remaining = annotations.keep(~left_out[annotations.annotator])
         changes = np.nan_to_num(
-            estimate(remaining, method, gold=gold_values, seed=seed).value - result.value
+            aggregate(remaining, method, gold=gold_values, seed=seed).value - result.value
         )
     progress(5, _STEPS)
     return NumberReport(

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..aggregation import aggregate
+from ..aggregation.aggregation import ClassAggregation
 from ..answers import Answers
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
@@ -37,7 +38,7 @@ from ..quality.checks import Check, check
 from ..quality.items import item_causes
 from ..quality.verdicts import FLAGGED, LEFT_OUT
 from ..registry import aggregators
-from ..result import Aggregation, Table
+from ..result import Table
 from .actions import actions
 from .answer_report import AnswerReport, report_answers
 from .class_page import class_page
@@ -120,7 +121,7 @@ class Report(DataReport):
 
     name: str
     reading: Reading
-    result: Aggregation
+    result: ClassAggregation
     check: Check
     agreement: Agreement
     pairs: Pairs | None
@@ -303,7 +304,7 @@ class Report(DataReport):
         }
 
 
-def _within_one_step(result: Aggregation) -> Floats:
+def _within_one_step(result: ClassAggregation) -> Floats:
     """Return the probability that labels are right within one step, NaN if unknown: (item)."""
     padded = np.pad(result.probabilities, ((0, 0), (1, 1)))
     near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr
 
+from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Integers
 from ..base.storage import as_plain
@@ -19,7 +20,6 @@ from ..errors import DataError
 from ..formats import as_annotations, as_truth
 from ..metrics import Evaluation, evaluate, in_words, krippendorff_alpha, percent_agreement
 from ..pages.sections import CONFIDENT
-from ..result import Aggregation
 
 _RANKED = ("annotator", "n_labels", "quality", "agreement")
 FEW = 5  # annotators with fewer labels than this are not ranked
@@ -121,7 +121,7 @@ class Summary:
 
 
 def summarise(
-    annotations: Any, result: Aggregation, *, truth: Any = None, most: int = 5
+    annotations: Any, result: ClassAggregation, *, truth: Any = None, most: int = 5
 ) -> Summary:
     """Return the key figures of annotations and of the labels inferred from them.
 
@@ -148,8 +148,8 @@ def summarise(
     """
     annotations = as_annotations(annotations)
     for name, expected, actual in (
-        ("items", annotations.items, result.annotations.items),
-        ("annotators", annotations.annotators, result.annotations.annotators),
+        ("items", annotations.items, result.answers.items),
+        ("annotators", annotations.annotators, result.answers.annotators),
         ("classes", annotations.classes, result.classes),
     ):
         if not np.array_equal(expected, actual):
@@ -195,9 +195,9 @@ def summarise(
     )
 
 
-def _ranked(result: Aggregation) -> Integers:
+def _ranked(result: ClassAggregation) -> Integers:
     """Return the annotators that can be ranked, the best first; among equals, by name."""
-    n_labels = result.annotations.labels_per_annotator
+    n_labels = result.answers.labels_per_annotator
     enough = ~np.isnan(result.annotators["quality"]) & (n_labels > 0)
     if (n_labels >= FEW).any():
         enough &= n_labels >= FEW
@@ -205,7 +205,9 @@ def _ranked(result: Aggregation) -> Integers:
     return order[enough[order]]
 
 
-def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple[DisputedItem, ...]:
+def _disputed(
+    annotations: Annotations, result: ClassAggregation, most: int
+) -> tuple[DisputedItem, ...]:
     entropy = entr(result.probabilities).sum(axis=1)
     # Rounded, so that ties are ties.
     labelled = (annotations.labels_per_item > 0) & result.is_identifiable

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
+from ..aggregation.aggregation import pack_params
+from ..aggregation.classes import ClassContext, ClassMethod, check_size
 from ..answers.annotations import Annotations, Floats, Integers, Part, Scale
 from ..answers.identifiability import (
     identifiable_by_links,
@@ -35,8 +36,9 @@ from ..base.files import atomic_folder
 from ..base.probability import temper
 from ..errors import MethodError, OptionError
 from ..formats.writing import write_columns
+from ..method import Checkpoints
 from ..registry import aggregators
-from ..result import Table, pack_params
+from ..result import Table
 from .pieces import write_piece
 from .sharding import Shard
 from .shards import ShardedAnnotations, ShardFiles, append, disk_space, write_shard
@@ -57,7 +59,7 @@ class ShardedFit:
     annotations
         The annotations that it was fitted to.
     params, trace, converged
-        As in `Aggregation`.
+        As in `ClassAggregation`.
     annotators
         The table of annotators, once labels are written.
     """
@@ -136,7 +138,7 @@ class ShardedFit:
 
 def fit_shards(
     annotations: ShardedAnnotations,
-    method: str | Aggregator,
+    method: str | ClassMethod,
     engine: Engine,
     *,
     seed: int = 0,
@@ -169,10 +171,10 @@ def context_of(
     seed: int,
     checkpoints: Checkpoints | None,
     progress: Callable[[int, float], None] = lambda *_: None,
-) -> FitContext:
+) -> ClassContext:
     """Return the context of a fit to shards."""
-    return FitContext(
-        annotations=cast(Annotations, annotations),  # additive methods need its sizes and sums
+    return ClassContext(
+        answers=cast(Annotations, annotations),  # additive methods need its sizes and sums
         parts=annotations.shards,
         gold=np.empty(0, dtype=np.int64) if annotations.has_gold else None,
         engine=engine,
@@ -182,7 +184,7 @@ def context_of(
     )
 
 
-def additive(method: str | Aggregator) -> Aggregator:
+def additive(method: str | ClassMethod) -> ClassMethod:
     """Return a method that can be fitted to shards; raise an error that lists them otherwise."""
     aggregator = aggregators.create(method) if isinstance(method, str) else method
     if not aggregator.additive:
@@ -197,7 +199,7 @@ def additive(method: str | Aggregator) -> Aggregator:
 class Labeller(NamedTuple):
     """All that is needed to label a shard."""
 
-    method: Aggregator
+    method: ClassMethod
     params: Any
     labels_per_class: Integers  # (class)
     classes: Any
@@ -217,8 +219,8 @@ class Labeller(NamedTuple):
             classes=self.classes,
             scale=self.scale,
         )
-        fit = FitContext(
-            annotations=annotations,
+        fit = ClassContext(
+            answers=annotations,
             parts=[part],
             gold=shard.gold,
             engine=Local(1),

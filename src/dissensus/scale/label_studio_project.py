@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from ..aggregation.aggregation import ClassAggregation
 from ..base.storage import as_plain
 from ..errors import DataError
 from ..formats.content import chosen_options
 from ..formats.reading import Reading, examine_export
 from ..formats.sources import Source
 from ..metrics import item_agreement
-from ..result import Aggregation
 from .label_studio_api import LabelStudioApi
 
 META = "dissensus"  # our key in the meta of a task
@@ -119,7 +119,7 @@ class LabelStudioProject:
         raise DataError(f"{self.api.url}: no control {question!r}")
 
     def write_predictions(
-        self, method: str, result: Aggregation | None, reading: Reading | None
+        self, method: str, result: ClassAggregation | None, reading: Reading | None
     ) -> int:
         """Write labels and confidences that differ from what is there; return how many.
 
@@ -164,13 +164,15 @@ class LabelStudioProject:
             written += 1
         return written
 
-    def _bodies(self, result: Aggregation, reading: Reading, version: str) -> dict[int, Record]:
+    def _bodies(
+        self, result: ClassAggregation, reading: Reading, version: str
+    ) -> dict[int, Record]:
         """Return the prediction of every task with a label."""
         control = self.control(reading.question or "")
         confidence = [
             value if value is None else round(value, 4) for value in as_plain(result.confidence)
         ]
-        columns = result.annotations.items.tolist(), result.labels.tolist(), confidence
+        columns = result.answers.items.tolist(), result.labels.tolist(), confidence
         return {
             int(item): {
                 "task": int(item),

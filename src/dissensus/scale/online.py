@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..aggregation import EMAggregator
+from ..aggregation.aggregation import ClassAggregation
+from ..aggregation.em import EM
 from ..answers.annotations import Annotations, Floats, Integers, Part
 from ..base.names import text
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
-from ..result import Aggregation
 from .annotation_log import AnnotationLog, longer
 
 _SMALL = 10_000  # annotations up to which a full fit takes no time
@@ -77,7 +77,7 @@ class OnlineAggregation:
         seed: int = 0,
     ) -> None:
         aggregator = aggregators.create(method)
-        if not isinstance(aggregator, EMAggregator) or not _can_be_updated(type(aggregator)):
+        if not isinstance(aggregator, EM) or not _can_be_updated(type(aggregator)):
             able = [name for name in aggregators if _can_be_updated(aggregators.find(name))]
             raise MethodError(
                 f"{aggregators.describe(aggregator)} cannot take labels one by one; "
@@ -156,22 +156,22 @@ class OnlineAggregation:
             raise DataError("columns of different length")
         self.log.check(columns[2] or ())
 
-    def result(self) -> Aggregation:
+    def result(self) -> ClassAggregation:
         """Return labels, posteriors and qualities under the current parameters."""
         if not len(self):
             raise DataError("there are no annotations yet")
         n_annotators = len(self.log.annotators)
         params = self.params.reindex(np.arange(n_annotators), self.log.n_items)
-        fitted = Aggregation(
-            aggregators.describe(self.method),
-            self.log.annotations(with_names=True),
+        fitted = ClassAggregation(
+            method=aggregators.describe(self.method),
+            answers=self.log.annotations(with_names=True),
             label=np.zeros(0, dtype=np.int64),
             posterior=np.zeros((0, 0)),
             quality=np.zeros(0),
             agreement=np.zeros(0),
             params=params,
         )
-        return self.method.predict(fitted, fitted.annotations)
+        return self.method.predict(fitted, fitted.answers)
 
     def fit(self) -> None:
         """Fit the method to all annotations so far, from the votes."""
@@ -258,7 +258,7 @@ def _key(name: Any, *row: Any) -> str:
 
 
 def _can_be_updated(kind: type) -> bool:
-    return issubclass(kind, EMAggregator) and kind.e_step is EMAggregator.e_step
+    return issubclass(kind, EM) and kind.e_step is EM.e_step
 
 
 def _add_counts(total: Any, part: Any, sign: float = 1.0) -> Any:

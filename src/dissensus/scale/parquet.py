@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..aggregation import MACHINE_MEMORY
+from ..aggregation.classes import MACHINE_MEMORY
 from ..base.engine import Local
 from .fitting import Disk, ShardedFit, additive, fit_shards
 from .parquet_files import chunks_of, find_files, rows_in

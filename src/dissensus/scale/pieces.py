@@ -26,14 +26,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ..aggregation import Fitted
+from ..aggregation.aggregation import pack_params, unpack_params
 from ..base.arrays import Floats, Integers
 from ..base.files import atomic_file, atomic_folder, check_folder, is_stream, try_lock, write_stdout
 from ..base.names import Names
 from ..base.storage import damage, load_arrays, with_prefix
 from ..errors import DissensusError, OptionError
 from ..formats.sources import format_for
-from ..result import pack_params, unpack_params
+from ..method import Fitted
 
 _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),

@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..aggregation import Fitted
 from ..answers.annotations import Annotations, Floats, Integers, Part
 from ..answers.base import Relation
 from ..base.engine import Engine
 from ..errors import OptionError
+from ..method import Fitted
 from ..metrics.agreement import USUAL, Resampling, check_scale, estimated
 from ..metrics.agreement_result import Estimate
 from ..metrics.coefficients import find_measure

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from ..aggregation.aggregation import pack_params, unpack_params
 from ..base.files import atomic_file
 from ..base.names import text
 from ..base.storage import damage, load_arrays, with_prefix
 from ..errors import DataError, OptionError
-from ..result import pack_params, unpack_params
 from .annotation_log import AnnotationBatch, AnnotationLog, read_batch, write_batch
 from .online import OnlineAggregation
 from .pieces import locked

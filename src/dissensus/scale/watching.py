@@ -158,13 +158,13 @@ class WatchedFiles(Watched):
         online = self.stream.online
         result = online.result()
         write(result, self.output)
-        for sentence in spelling_notes(result.annotations, remedy=_SPELLINGS):
+        for sentence in spelling_notes(result.answers, remedy=_SPELLINGS):
             self.say_once(sentence, re.sub(r" \d+(?=[,;)])", "", sentence))
         counts: dict[str, Any] = {
             "new": n_taken,
             "n_labels": len(online),
-            "n_items": result.annotations.n_items,
-            "n_annotators": result.annotations.n_annotators,
+            "n_items": result.answers.n_items,
+            "n_annotators": result.answers.n_annotators,
             "fitted": online.fitted,
         }
         counts |= {"gone": self.gone} if self.gone else {}

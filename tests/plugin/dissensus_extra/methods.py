@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dissensus.aggregation import Aggregator
-from dissensus.aggregation.consensus_init import ConsensusMethod
+from dissensus.aggregation import AnswerAggregation
+from dissensus.aggregation.classes import ClassMethod
+from dissensus.method import Method
 from dissensus.params import Count, Positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class LenientVote(Aggregator):
+class LenientVote(ClassMethod):
     """Votes, with a pseudo-vote for every class that anybody gave the item.
 
     Parameters
@@ -30,7 +31,7 @@ class LenientVote(Aggregator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanBox(ConsensusMethod):
+class MeanBox(Method):
     """One box on every image, whose sides are the means of all sides drawn there.
 
     Parameters
@@ -53,4 +54,4 @@ class MeanBox(ConsensusMethod):
         share = np.minimum(n_boxes[marked] / boxes.labels_per_item[marked], 1)
         label = np.zeros(len(marked), dtype=int)
         items = boxes.table_of(marked, place, label) | {"confidence": share}
-        return self.result(fit, items, {})
+        return AnswerAggregation.of(self, fit, items, {})

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ...aggregation import Aggregator, Majority
+from ...aggregation import Majority
+from ...aggregation.aggregation import ClassAggregation
+from ...aggregation.classes import ClassMethod
 from ...answers.annotations import Annotations
 from ...base.arrays import Floats
 from ...base.progress import iterations, progress_bar
 from ...errors import DataError, OptionError
-from ...result import Aggregation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,7 @@ class Names:
     workers: list[Any]
     labels: list[Any]
 
-    def as_pandas(self, result: Aggregation) -> tuple[pd.Series, pd.DataFrame]:
+    def as_pandas(self, result: ClassAggregation) -> tuple[pd.Series, pd.DataFrame]:
         """Return labels by task, and probabilities by task and label."""
         import pandas as pd
 
@@ -196,10 +197,10 @@ class BaseClassificationAggregator(_Theirs, ABC):  # type: ignore[misc]
     _fitted: ClassVar[tuple[str, ...]] = ("labels_", "probas_")  # what exists after a fit
 
     @abstractmethod
-    def _method(self) -> Aggregator:
+    def _method(self) -> ClassMethod:
         """Return our method with the settings of theirs."""
 
-    def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:
+    def _keep(self, result: ClassAggregation, annotations: Annotations, names: Names) -> None:
         """Keep what else the class promises after a fit."""
 
     def fit(self, data: pd.DataFrame) -> Self:
@@ -237,8 +238,8 @@ class BaseClassificationAggregator(_Theirs, ABC):  # type: ignore[misc]
         annotations: Annotations,
         gold: dict[str, str] | None,
         start: Any = None,
-        method: Aggregator | None = None,
-    ) -> Aggregation:
+        method: ClassMethod | None = None,
+    ) -> ClassAggregation:
         """Return the result of our method; without iterations, the vote that it starts from."""
         if self._has_no_iterations():
             return Majority(ties="first").fit(annotations, gold=gold)
@@ -259,7 +260,7 @@ class BaseClassificationAggregator(_Theirs, ABC):  # type: ignore[misc]
             raise OptionError(f"n_iter = {n_iter}, but it must be at least 0")
         return n_iter == 0
 
-    def _set(self, result: Aggregation, annotations: Annotations, names: Names) -> Self:
+    def _set(self, result: ClassAggregation, annotations: Annotations, names: Names) -> Self:
         self.result_, self._names = result, names
         self.labels_, self.probas_ = names.as_pandas(result)
         self._keep(result, annotations, names)

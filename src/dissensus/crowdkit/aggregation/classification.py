@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ...aggregation import Aggregator, Majority, Weighted
+from ...aggregation import Majority, Weighted
+from ...aggregation.aggregation import ClassAggregation
+from ...aggregation.classes import ClassMethod
 from ...answers.annotations import Annotations
 from ...base.arrays import Floats, Integers
 from ...base.probability import most_probable, normalize
 from ...errors import DataError, OptionError
-from ...result import Aggregation
 from .base import BaseClassificationAggregator, Names, coded, complete
 from .models import GLAD, KOS, MACE, MMSR, DawidSkene, OneCoinDawidSkene
 from .utils import get_accuracy
@@ -52,7 +53,7 @@ class MajorityVote(BaseClassificationAggregator):
     default_skill: float | None = None
     on_missing_skill: Literal["error", "ignore", "value"] = "error"
 
-    def _method(self) -> Aggregator:
+    def _method(self) -> ClassMethod:
         return Majority(ties="first")
 
     def fit(self, data: pd.DataFrame, skills: pd.Series | None = None) -> Self:
@@ -67,7 +68,7 @@ class MajorityVote(BaseClassificationAggregator):
         weighted = Weighted(skills=_by_code(skills, names), default=self.default_skill)
         return self._set(weighted.fit(annotations), annotations, names)
 
-    def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:
+    def _keep(self, result: ClassAggregation, annotations: Annotations, names: Names) -> None:
         self.skills_ = names.by_worker(_agreement(annotations, result.label), "skill")
 
 
@@ -99,7 +100,7 @@ class _SkillVote(BaseClassificationAggregator):
 
     _fitted: ClassVar[tuple[str, ...]] = ("labels_", "probas_", "skills_")
 
-    def _method(self) -> Aggregator:
+    def _method(self) -> ClassMethod:
         return Weighted(skills=_by_code(self.skills_, self._names))
 
     def _vote(self, annotations: Annotations, names: Names) -> Self:

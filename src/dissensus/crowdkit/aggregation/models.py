@@ -11,24 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ...aggregation import (
-    Aggregator,
-    EMAggregator,
-    FitContext,
-    Fitted,
-    Glad,
-    Kos,
-    Mace,
-    Majority,
-    MMsr,
-    OneCoin,
-)
 from ...aggregation import DawidSkene as OurDawidSkene
+from ...aggregation import Glad, Kos, Mace, Majority, MMsr, OneCoin
+from ...aggregation.aggregation import ClassAggregation
+from ...aggregation.classes import ClassContext, ClassMethod
+from ...aggregation.em import EM
 from ...answers.annotations import Annotations
+from ...answers.gold import gold_codes
 from ...base.arrays import Floats
 from ...base.engine import Local
 from ...errors import DataError, OptionError
-from ...result import Aggregation, gold_codes
+from ...method import Fitted
 from .base import BaseClassificationAggregator, Names, coded
 
 if TYPE_CHECKING:
@@ -58,7 +51,7 @@ class DawidSkene(BaseClassificationAggregator):
     tol: float = 1e-5
     initial_error_strategy: Literal["assign", "addition"] | None = None
 
-    def _method(self) -> EMAggregator[Any, Any]:
+    def _method(self) -> EM[Any, Any]:
         return OurDawidSkene(smoothing=_FLOOR, max_iter=max(self.n_iter, 1), tol=self.tol)
 
     def fit(
@@ -90,7 +83,7 @@ class DawidSkene(BaseClassificationAggregator):
         names: Names,
         gold: dict[str, str] | None,
         errors: pd.DataFrame,
-    ) -> tuple[Any, FitContext]:
+    ) -> tuple[Any, ClassContext]:
         """Return parameters that known errors replace or add to, and a fit that begins there."""
         method = self._method()
         codes = gold_codes(annotations, gold)
@@ -105,9 +98,11 @@ class DawidSkene(BaseClassificationAggregator):
         params = method.update(counts._replace(given_true=given_true), None)
         objective = method.e_step(part, params).evidence + method.log_prior(params)
         begin = _Begin(Fitted(params, (objective,), converged=False))
-        return params, FitContext(annotations, [part], codes, Local(), checkpoints=begin)
+        return params, ClassContext(
+            answers=annotations, parts=[part], gold=codes, engine=Local(), checkpoints=begin
+        )
 
-    def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:
+    def _keep(self, result: ClassAggregation, annotations: Annotations, names: Names) -> None:
         method = self._method()
         params = _next_params(method, annotations, result.posterior)
         confusion = method.confusion(params)
@@ -123,7 +118,7 @@ class OneCoinDawidSkene(DawidSkene):
 
     _fitted: ClassVar[tuple[str, ...]] = (*DawidSkene._fitted, "skills_")
 
-    def _method(self) -> EMAggregator[Any, Any]:
+    def _method(self) -> EM[Any, Any]:
         return OneCoin(strength=0.0, max_iter=max(self.n_iter, 1), tol=self.tol)
 
     def fit(self, data: pd.DataFrame) -> Self:  # type: ignore[override]
@@ -132,7 +127,7 @@ class OneCoinDawidSkene(DawidSkene):
             raise OptionError("one coin has no initial errors; leave initial_error_strategy out")
         return self._fit(data)
 
-    def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:
+    def _keep(self, result: ClassAggregation, annotations: Annotations, names: Names) -> None:
         super()._keep(result, annotations, names)
         params = _next_params(self._method(), annotations, result.posterior)
         self.skills_ = names.by_worker(params.right, "skill")
@@ -156,7 +151,7 @@ class GLAD(BaseClassificationAggregator):
     m_step_max_iter: int = 25
     m_step_tol: float = 1e-2
 
-    def _method(self) -> Aggregator:
+    def _method(self) -> ClassMethod:
         if (self.m_step_max_iter, self.m_step_tol) != (25, 1e-2):
             raise OptionError(
                 "the M-step takes Newton steps here; leave out m_step_max_iter and m_step_tol"
@@ -174,7 +169,7 @@ class GLAD(BaseClassificationAggregator):
         super()._has_no_iterations()
         return False  # its first E-step is before the first iteration
 
-    def _keep(self, result: Aggregation, _annotations: Annotations, names: Names) -> None:
+    def _keep(self, result: ClassAggregation, _annotations: Annotations, names: Names) -> None:
         self.alphas_ = names.by_worker(result.params.ability, "alpha")
         self.betas_ = names.by_task(result.params.log_easiness, "beta")
         self.loss_history_ = list(result.trace[1:])
@@ -212,7 +207,7 @@ class MACE(BaseClassificationAggregator):
             smoothing=self.smoothing,
         )
 
-    def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:  # noqa: ARG002
+    def _keep(self, result: ClassAggregation, annotations: Annotations, names: Names) -> None:  # noqa: ARG002
         params = result.params or _next_params(self._method(), annotations, result.posterior)
         self.spamming_: Floats = np.stack([1 - params.competence, params.competence], axis=1)
         self.thetas_: Floats = params.strategy
@@ -241,7 +236,7 @@ class KOS(BaseClassificationAggregator):
     n_iter: int = 100
     random_state: int = 0
 
-    def _method(self) -> Aggregator:
+    def _method(self) -> ClassMethod:
         return Kos(max_iter=self.n_iter, begin="random")
 
     def _fit_nothing(self) -> Self:
@@ -264,7 +259,7 @@ class MMSR(BaseClassificationAggregator):
     tol: float = 1e-10
     random_state: int = 0
 
-    def _method(self) -> Aggregator:
+    def _method(self) -> ClassMethod:
         return MMsr(max_iter=self.n_iter, tol=self.tol, begin="random")
 
     def fit_predict_score(self, data: pd.DataFrame) -> pd.DataFrame:
@@ -279,7 +274,7 @@ class MMSR(BaseClassificationAggregator):
         skill = self.skills_.reindex(names.workers, fill_value=self.skills_.mean())
         return _scores(annotations, names, skill.to_numpy())
 
-    def _keep(self, result: Aggregation, annotations: Annotations, names: Names) -> None:
+    def _keep(self, result: ClassAggregation, annotations: Annotations, names: Names) -> None:
         plain = np.ones(annotations.n_annotators)  # without iterations
         weight = plain if result.params is None else result.params.weight
         self.skills_ = names.by_worker(weight, "skill")
@@ -299,9 +294,7 @@ class _Begin:
         pass
 
 
-def _next_params(
-    method: EMAggregator[Any, Any], annotations: Annotations, posterior: Floats
-) -> Any:
+def _next_params(method: EM[Any, Any], annotations: Annotations, posterior: Floats) -> Any:
     """Return the parameters that an M-step finds under a posterior."""
     return method.update(method.counts(annotations.part(0, annotations.n_items), posterior), None)
 

@@ -25,7 +25,16 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ...params import Count, Positive, Probability
 from ..nn.batches import Batch, Table
-from .base import BuildParts, CrowdModel, Method, PairBatch, at_label, linear, squares, trusting
+from .base import (
+    BuildParts,
+    CrowdModel,
+    LearningMethod,
+    PairBatch,
+    at_label,
+    linear,
+    squares,
+    trusting,
+)
 from .confusion_layers import CrowdLayer, MatrixModel, Trust
 
 _ALPHA, _BETA = 1.25, 0.25  # of the Gamma prior of MaDL's γ
@@ -95,7 +104,7 @@ class PerformanceModel(CrowdModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerformanceMethod(Method):
+class PerformanceMethod(LearningMethod):
     """What methods with an annotator network have in common.
 
     Parameters

@@ -1,6 +1,6 @@
 """The contract of methods that learn from annotators, and the loss that most of them share.
 
-A `Method` is a set of settings in the registry. It builds a `CrowdModel`: a classifier
+A `LearningMethod` is a set of settings in the registry. It builds a `CrowdModel`: a classifier
 that gives `log_truth[i, k]`, the log-probability that item i is of class k, and a model of the
 annotators that turns it into the log-probability of every label that annotator j could give,
 
@@ -147,7 +147,7 @@ class BuildParts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Settings):
+class LearningMethod(Settings):
     """A way to learn a classifier from annotators who disagree.
 
     Parameters
@@ -182,11 +182,11 @@ class CrowdModel(Learner):
 
     per_item: ClassVar[tuple[str, ...]] = ()  # buffers with a row per item, for training only
     joint: ClassVar[bool] = False  # whether the labels of an item are predicted jointly
-    settings: Method
+    settings: LearningMethod
     warming: Tensor  # whether the warm-up goes on
     count: Tensor  # (annotator): number of labels, at least one
 
-    def __init__(self, context: BuildParts, settings: Method) -> None:
+    def __init__(self, context: BuildParts, settings: LearningMethod) -> None:
         super().__init__()
         self.settings = settings
         self.classifier = context.classifier()

@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats, Integers
 from ...base.names import as_names, indices_of
-from ...base.progress import Progress
 from ...base.storage import State
 from ...errors import DataError, OptionError
+from ...method import Progress
 from ...registry import learners
 from ..nn import Estimator, Training
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks

@@ -21,7 +21,7 @@ from .base import (
     AnnotatorMatrices,
     BuildParts,
     CrowdModel,
-    Method,
+    LearningMethod,
     PairBatch,
     at_label,
     squares,
@@ -61,7 +61,7 @@ class JointConfusionModel(ConfusionModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfusionMethod(Method):
+class ConfusionMethod(LearningMethod):
     """What methods with a confusion matrix per annotator have in common.
 
     Parameters
@@ -154,7 +154,7 @@ class ConalModel(CrowdModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conal(Method):
+class Conal(LearningMethod):
     """A common confusion and one of each annotator's own, mixed by item and annotator.
 
     Chu, Ma and Wang (2021), CoNAL: some noise is common to all, some is an annotator's own.
@@ -293,7 +293,7 @@ class BiasModel(LayerModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowdLayer(Method):
+class CrowdLayer(LearningMethod):
     """A matrix of each annotator's own behind the classifier (mw).
 
     Rodrigues and Pereira (2018): a layer of each annotator's own behind the classifier.
@@ -449,7 +449,7 @@ class GlobalNoiseModel(CrowdModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlobalNoise(Method):
+class GlobalNoise(LearningMethod):
     """One confusion matrix for all annotators.
 
     One confusion matrix for all annotators (Goldberger and Ben-Reuven, 2017).

@@ -42,8 +42,8 @@ from torch.nn.functional import cross_entropy
 from ...answers.annotations import Annotations, Floats, Integers
 from ...base.arrays import Array, FrozenArrays
 from ...base.names import Names, decode
-from ...base.progress import Progress
 from ...errors import MethodError
+from ...method import Progress
 from ...params import Count, Settings
 from ...result import Table
 from ..nn import Batch, Learner, Training, as_inputs, train

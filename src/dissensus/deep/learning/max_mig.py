@@ -20,7 +20,7 @@ from ..nn import Batch, Examples, Table
 from .base import (
     BuildParts,
     CrowdModel,
-    Method,
+    LearningMethod,
     PairBatch,
     at_label,
     log_count_confusion,
@@ -83,7 +83,7 @@ class MaxMigModel(CrowdModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaxMig(Method):
+class MaxMig(LearningMethod):
     """Maximal mutual information of classifier and crowd.
 
     Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
@@ -189,7 +189,7 @@ class DoctorNetModel(CrowdModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorNet(Method):
+class DoctorNet(LearningMethod):
     """A head for every annotator, and a mixture of heads for the truth.
 
     Guan et al. (2018), Doctor Net: a head for every annotator, then the best mixture of heads.

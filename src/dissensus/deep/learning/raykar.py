@@ -26,7 +26,7 @@ from .base import (
     Classifier,
     CrowdModel,
     Epochs,
-    Method,
+    LearningMethod,
     count_confusion,
     log_count_confusion,
 )
@@ -129,7 +129,7 @@ class RaykarModel(CrowdModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Raykar(Method):
+class Raykar(LearningMethod):
     """EM with any network.
 
     Raykar et al. (2010), AggNet: EM with a classifier as every item's own prior.
@@ -219,7 +219,7 @@ class PosteriorModel(TwoStageModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStage(Method):
+class TwoStage(LearningMethod):
     """Train on the labels of any aggregator.
 
     Aggregate first, then train as if the labels were true.

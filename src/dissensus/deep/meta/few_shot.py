@@ -22,9 +22,10 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from torch import Tensor, nn
 
 from ...answers.annotations import Annotations
-from ...base.progress import Progress, share_of_time
+from ...base.progress import share_of_time
 from ...base.storage import State
 from ...errors import DataError, OptionError
+from ...method import Progress
 from ...params import Settings
 from ...registry import adapters
 from ..nn.batches import Source, chunks, inputs_of

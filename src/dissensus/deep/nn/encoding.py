@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from ...base.arrays import Integers
-from ...base.progress import Progress
 from ...errors import DataError, OptionError
+from ...method import Progress
 from .batches import Source, chunks
 from .encoders import Encoder, encoder_for
 from .features import Features, RawInputs, TokenFeatures, features_of

@@ -58,9 +58,9 @@ from ...answers.annotations import Annotations
 from ...base.arrays import Array, Integers
 from ...base.files import atomic_folder, read_folder_whole
 from ...base.names import abbreviate, as_names, indices_of, text
-from ...base.progress import Progress
 from ...base.storage import State, damage, digest_of
 from ...errors import DataError, DissensusError, OptionError
+from ...method import Progress
 from ...params import Settings
 from .features import Features, features_of
 from .inputs import Inputs, as_inputs

@@ -34,8 +34,8 @@ from torch import Tensor
 
 from ...base.arrays import Array, Integers
 from ...base.feature_store import FeatureStore, StoredRows, feature_folder
-from ...base.progress import Progress
 from ...errors import DataError, OptionError
+from ...method import Progress
 from .batches import Source
 from .encoders import Encoder, encoder_for
 from .inputs import Arrays, Inputs, as_inputs, check_finite

@@ -21,9 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from ...answers.annotations import Annotations
-from ...base.progress import Progress, out_of_time
+from ...base.progress import out_of_time
 from ...base.storage import with_prefix
 from ...errors import DataError, MethodError
+from ...method import Progress
 from .batches import Batch, Batches, Examples, LabelledInputs, Table, hold_out
 from .devices import Devices, devices_for, seeded, torch_seed
 from .runs import (

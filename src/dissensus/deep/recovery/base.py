@@ -74,9 +74,9 @@ from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats, Integers
 from ...base.engine import one_blas_thread
 from ...base.probability import fit_temperature, temper
-from ...base.progress import Progress
 from ...base.storage import State
 from ...errors import DataError, OptionError
+from ...method import Progress
 from ...params import NonNegative, Settings
 
 if TYPE_CHECKING:

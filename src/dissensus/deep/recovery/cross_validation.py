@@ -27,9 +27,9 @@ from scipy.stats import t as student
 from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats, Integers
 from ...base.files import atomic_file
-from ...base.progress import Progress
 from ...base.storage import damage, load_arrays
 from ...errors import DataError, OptionError
+from ...method import Progress
 from ...metrics import Score
 from ...registry import recoverers
 from .base import class_distances, resample_votes, shares_of

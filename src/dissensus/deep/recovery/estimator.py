@@ -23,9 +23,10 @@ from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats
 from ...base.names import as_names, numbered
 from ...base.probability import added_weight, fit_temperature, mixture_weights
-from ...base.progress import Progress, out_of_time, share_of_time
+from ...base.progress import out_of_time, share_of_time
 from ...base.storage import State
 from ...errors import DataError, MethodError
+from ...method import Progress
 from ...metrics import ranks
 from ...params import Count, NonNegative
 from ...registry import recoverers

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats, Integers
-from ...base.progress import Progress
+from ...method import Progress
 from ..nn import Features, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source, inputs_of, similar_sizes
 from ..nn.devices import torch_seed

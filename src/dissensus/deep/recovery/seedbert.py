@@ -17,8 +17,9 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from ...answers.annotations import Annotations, Floats, Integers
-from ...base.progress import Progress, share_of_time
+from ...base.progress import share_of_time
 from ...errors import OptionError
+from ...method import Progress
 from ...params import Count, Positive
 from ...registry import recoverers
 from ..nn import Encoder, Learner, Training, train

@@ -36,9 +36,9 @@ import numpy as np
 from ...answers.annotations import Annotations, Floats, Integers
 from ...base.engine import one_blas_thread
 from ...base.names import text
-from ...base.progress import Progress
 from ...base.storage import State
 from ...errors import DataError, MethodError
+from ...method import Progress
 from ...params import Settings
 from ..nn.features import Features
 

@@ -26,9 +26,9 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats
 from ...base.names import as_names, indices_of, text, union
-from ...base.progress import Progress
 from ...base.storage import State
 from ...errors import DataError, OptionError
+from ...method import Progress
 from ...registry import tendencies
 from ..nn import Estimator, Features
 from ..nn.estimator import is_one_label, restored_classes, stored_classes

@@ -22,8 +22,9 @@ from scipy.special import log_softmax
 
 from ...answers.annotations import Annotations, Floats, Integers
 from ...base.arrays import Array
-from ...base.progress import Progress, out_of_time, share_of_time
+from ...base.progress import out_of_time, share_of_time
 from ...errors import DataError
+from ...method import Progress
 from ...params import Count, NonNegative, Positive
 from ..nn.features import Features
 from .base import FitOptions, State, Tendency, TendencyMethod

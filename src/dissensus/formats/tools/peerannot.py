@@ -29,13 +29,13 @@ import numpy as np
 import polars as pl
 
 from ...answers.annotations import SCALES, Annotations
+from ...answers.gold import gold_codes
 from ...answers.left_out import LeftOut, with_left_out
 from ...base.arrays import Floats, Integers
 from ...base.files import atomic_file
 from ...base.names import Names, as_names, indices_of, numbered, text
 from ...base.storage import damage
 from ...errors import DataError, Note, OptionError
-from ...result import Aggregation, gold_codes
 from ..content import Content
 from ..format import Export, Head, Question
 from ..frames import one_answer_each
@@ -45,6 +45,7 @@ from ..sources import Source, open_source
 from ..writing import save_array, write, write_columns, write_json, write_truth
 
 if TYPE_CHECKING:
+    from ...aggregation.aggregation import ClassAggregation
     from ...datasets.simulation import Simulation
     from ...deep.learning.hard_items import AumScores, WaumScores
 
@@ -403,7 +404,7 @@ def write_answers(folder: str | Path, annotations: Annotations) -> None:
 
 def write_labels(
     folder: str | Path,
-    result: Aggregation,
+    result: ClassAggregation,
     strategy: str,
     *,
     hard: bool,
@@ -442,9 +443,9 @@ def write_glad(folder: str | Path, ability: Floats, log_easiness: Floats) -> lis
     ]
 
 
-def write_undecided(folder: str | Path, strategy: str, result: Aggregation) -> Path:
+def write_undecided(folder: str | Path, strategy: str, result: ClassAggregation) -> Path:
     """Write the items without a label to a file that `--path-remove` reads, and return its path."""
-    items = result.annotations.items[result.label < 0]
+    items = result.answers.items[result.label < 0]
     path = Path(folder) / "identification" / strategy / "too_hard.txt"
     write_too_hard(path, np.full(len(items), -1), items)
     return path
@@ -485,7 +486,7 @@ def save(content: Content, folder: str | Path) -> None:
         raise OptionError("peerannot's layout holds no numbers; write a table")
     gold = None if clashes(content) else gold_codes(annotations, content.gold)
     write_folder(folder, annotations, arrays={} if gold is None else {"ground_truth": gold})
-    if isinstance(content.what, Aggregation):
+    if content.is_result:
         write_labels(folder, content.what, content.what.method, hard=False, suffix=False)
 
 
