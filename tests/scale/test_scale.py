@@ -79,9 +79,9 @@ def labels(path):
 
 def assert_same(found, result):
     """Compare a table of labels with a result in memory, item by item."""
-    position = {name: position for position, name in enumerate(result.annotations.items.tolist())}
+    position = {name: position for position, name in enumerate(result.answers.items.tolist())}
     rows = [position[name] for name in found["item"]]
-    assert sorted(rows) == list(range(result.annotations.n_items))
+    assert sorted(rows) == list(range(result.answers.n_items))
     posterior = found.select(f"p:{name}" for name in result.classes.tolist()).to_numpy()
     np.testing.assert_allclose(posterior, result.probabilities[rows], **close)
     np.testing.assert_allclose(found["confidence"], result.confidence[rows], **close)
@@ -265,13 +265,13 @@ def test_beyond_memory_the_command_writes_the_same_labels(ending, files, tmp_pat
     result = aggregate(in_memory(files), "dawid-skene")
     summary = json.loads(done.stdout)
     assert (summary["n_items"], summary["rounds"]) == (
-        result.annotations.n_items,
+        result.answers.n_items,
         len(result.trace),
     )
     read = {".csv": pl.read_csv, ".jsonl": pl.read_ndjson}.get(ending, pl.read_parquet)
     assert_same(read(output).with_columns(pl.col("item").cast(pl.String)), result)
     kept = pl.read_parquet(tmp_path / "kept" / "annotators.parquet")
-    assert kept["annotator"].to_list() == result.annotations.annotators.tolist()
+    assert kept["annotator"].to_list() == result.answers.annotators.tolist()
     assert {path.name for path in tmp_path.iterdir()} == {"kept", f"labels{ending}".rstrip("/")}
 
 

@@ -39,7 +39,7 @@ def batches(rows, count):
 
 
 def by_item(result):
-    order = {name: position for position, name in enumerate(result.annotations.items.tolist())}
+    order = {name: position for position, name in enumerate(result.answers.items.tolist())}
     return {name: result.posterior[position] for name, position in order.items()}
 
 

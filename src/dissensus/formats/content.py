@@ -55,7 +55,7 @@ class Content:
     @property
     def is_result(self) -> bool:
         """Whether this is the result of a method."""
-        return isinstance(self.what, Result)
+        return is_aggregation(self.what)
 
     @property
     def method(self) -> str:
@@ -110,6 +110,11 @@ class Content:
         return [name for name in self.annotations.annotators.tolist() if name not in models]
 
 
+def is_aggregation(source: Any) -> bool:
+    """Return whether this is a result that says what is true of every item."""
+    return isinstance(source, Result) and hasattr(source, "predictions")
+
+
 def content_of(
     source: Writable | Reading | Any,
     gold: Any = None,
@@ -117,7 +122,7 @@ def content_of(
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
-    if not isinstance(source, (Annotations, Numbers, Result, Reading)):
+    if not (is_aggregation(source) or isinstance(source, (Annotations, Numbers, Reading))):
         source = examine(source)
     gold = as_truth(gold)
     if texts is None and isinstance(source, Reading):
