@@ -20,29 +20,33 @@ a Dirichlet distribution with two more labels like those of all groups; the mean
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ..base.arrays import Floats, Integers
+from .clusters import correlation, design_effect, known_mean, quantiles
 from .mixed import Mask, Mixed
-from .true_shares import MIN_LABELS, Sampled, design_effect
+from .true_shares import MIN_LABELS, UNKNOWN, Sampled, ends
 
 MOST_VALUES = 11  # of a bounded scale
-LEAST_CORRELATION = 0.3  # below it a judge saves nothing
 
 _DRAWS = 2000
 _PRIOR = 2.0  # labels of all groups that every stratum starts with
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mean:
     """A mean, corrected by human labels; attributes as those of `Share`.
 
     `correlation` is that of judge and people, `equivalent` the number of human labels alone that
     would give as narrow an interval, `slope` the b of the formula.
     """
+
+    label: ClassVar[str] = ""  # of no class
 
     group: str
     judge_mean: float
@@ -60,6 +64,11 @@ class Mean:
     method: str
     problem: str = ""
 
+    @property
+    def judged(self) -> float:
+        """As the judge has it on all items."""
+        return self.judge_mean
+
 
 def true_mean(
     data: Mixed,
@@ -70,58 +79,49 @@ def true_mean(
     seed: int = 0,
 ) -> tuple[Mean, ...]:
     """Return the mean in every group; the judge is one, or the mean of the panel."""
-    judged = data.panel_value if judge is None else data.judge_value(judge)
+    judged = data.judge_value(judge)
     bounded = len(data.groups) > 0 and not data.numeric and data.n_classes <= MOST_VALUES
     pooled = data.target_shares[data.known].mean(axis=0) if bounded and data.known.any() else None
     out = []
     for group, items in data.per_group():
         inside = items & ~np.isnan(judged)
         labelled = inside & ~np.isnan(data.target_value)
-        y, f = data.target_value[labelled], judged[labelled]
-        unlabelled, nan = inside & ~labelled, float("nan")
-        estimate = low = high = people = people_low = people_high = slope = nan
-        n, correlation, method, problem = len(y), _r(y, f), "ppi++", ""
-        if sampled == "random" and n > 2:
-            people, people_low, people_high = _people(y, data.cluster[labelled], confidence)
-        if n < MIN_LABELS:
+        unlabelled = inside & ~labelled
+        y, f, cluster = data.target_value[labelled], judged[labelled], data.cluster[labelled]
+        corrected, alone, slope, method, problem = UNKNOWN, UNKNOWN, math.nan, "ppi++", ""
+        if sampled == "random" and len(y) > 2:
+            alone = _people(y, cluster, confidence)
+        if len(y) < MIN_LABELS:
             problem = "few"
         elif sampled == "by-label" or (sampled == "by-judge" and pooled is None):
             problem = "sampled"
         elif pooled is not None:
             method = "strata"
-            shares = data.target_shares[labelled]
-            estimate, low, high = stratified_mean(
+            corrected = stratified_mean(
                 data.value,
-                shares,
+                data.target_shares[labelled],
                 f,
                 judged[inside],
                 pooled,
-                cluster=data.cluster[labelled] if data.clustered else None,
+                cluster=cluster if data.clustered else None,
                 confidence=confidence,
                 seed=seed,
             )
         else:
-            clusters = (
-                (data.cluster[labelled], data.cluster[unlabelled]) if data.clustered else None
-            )
-            estimate, low, high, slope = powered_mean(
-                y, f, judged[unlabelled], clusters=clusters, confidence=confidence
-            )
-        saved = 1 - correlation**2 * unlabelled.sum() / max(inside.sum(), 1)
+            clusters = (cluster, data.cluster[unlabelled]) if data.clustered else None
+            powered = powered_mean(y, f, judged[unlabelled], clusters, confidence)
+            corrected, slope = powered[:3], powered[3]
+        r = correlation(y, f, 0.0)
+        saved = 1 - r**2 * unlabelled.sum() / max(inside.sum(), 1)
         out.append(
             Mean(
                 group=group,
-                judge_mean=float(judged[inside].mean()) if inside.any() else nan,
-                estimate=estimate,
-                low=low,
-                high=high,
-                people=people,
-                people_low=people_low,
-                people_high=people_high,
-                n_labels=n,
+                judge_mean=known_mean(judged[inside]),
+                **ends(corrected, alone),
+                n_labels=len(y),
                 n_items=int(inside.sum()),
-                correlation=correlation,
-                equivalent=float(n / saved) if saved > 0 else nan,
+                correlation=r,
+                equivalent=float(len(y) / saved) if saved > 0 else math.nan,
                 slope=slope,
                 method=method,
                 problem=problem,
@@ -146,7 +146,7 @@ def powered_mean(
     ----------
     y, f
         Values of people and of the judge on labelled items.
-    rest
+    unlabelled
         Values of the judge on all others.
     clusters
         Clusters of labelled and of other items.
@@ -233,9 +233,7 @@ def stratified_mean(
     drawn = [_dirichlet(rng, count / effect + _PRIOR * pooled, draws) @ value for count in counts]
     mixture = _dirichlet(rng, weight, draws)
     values = (mixture * np.stack(drawn, axis=1)).sum(axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(weight @ means / weight.sum()), float(low), float(high)
+    return float(weight @ means / weight.sum()), *quantiles(values, confidence)
 
 
 def _averaged(
@@ -264,9 +262,3 @@ def _people(y: Floats, cluster: Integers, confidence: float) -> tuple[float, flo
     if len(np.unique(cluster)) < len(cluster):
         clusters = (cluster, cluster[:0])
     return powered_mean(y, y, y[:0], clusters, confidence, slope=0.0)[:3]
-
-
-def _r(y: Floats, f: Floats) -> float:
-    if len(y) < 3 or np.ptp(y) == 0 or np.ptp(f) == 0:
-        return 0.0
-    return float(np.corrcoef(y, f)[0, 1])
