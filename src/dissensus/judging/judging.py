@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
 
+from ..answers import KINDS
 from ..answers.annotations import Annotations, Scale
 from ..base.arrays import Integers
 from ..base.names import Names
@@ -20,12 +22,14 @@ from ..base.storage import as_plain, as_rows
 from ..base.tables import Table
 from ..errors import OptionError
 from ..formats import as_annotations, as_truth
+from ..formats.coerce import as_answers
 from ..pages.charts import Figure
 from ..pages.sections import Section
 from ..pages.wording import many
 from ..planning import Plan
 from ..planning import plan as plan_labels
 from ..quality.copying import Copies, copies
+from ..registry import by_kind
 from ..result import Result
 from .escalation import Escalation, escalate
 from .judges import Judges, judges
@@ -247,6 +251,7 @@ class Judging(Result):
         }
 
 
+@by_kind(read=as_answers)
 def judge(
     answers: Any,
     *,
@@ -349,6 +354,11 @@ def judge(
         else None,
         seed=seed,
     )
+
+
+judge.for_kind("classes", "numbers")(unwrap(judge))
+for _kind in KINDS:
+    judge.lacking(_kind, "notimpl", f"no measure of models on {_kind} yet")
 
 
 def _periods(annotations: Annotations) -> list[str | None]:
