@@ -102,7 +102,7 @@ class Escalation(Question):
         """How many items people should check, and how much that does."""
         total, n_chosen = len(self.items), len(self.chosen)
         items = f"items in {self.path}" if self.path else "most doubtful items"
-        asked = f"Ask people about the {n_chosen} {items}: that should do"
+        request = f"Ask people about the {n_chosen} {items}: that should do"
         if not total:
             return ()
         if self.n_seed < _MIN_SEED:
@@ -118,9 +118,9 @@ class Escalation(Question):
                 "without human labels.",
             )
         if n_chosen >= self.enough:
-            return (f"{asked} as much as all {total}.",)
+            return (f"{request} as much as all {total}.",)
         part = whole_percent(self.part)
-        return (f"{asked} {part} as much as all {total}; {self.enough} items would do.",)
+        return (f"{request} {part} as much as all {total}; {self.enough} items would do.",)
 
     @property
     def figures(self) -> Mapping[str, Figure]:

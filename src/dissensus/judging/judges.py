@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.tables import Table
 from ..metrics.pairs import pairwise
 from ..pages import charts
 from ..pages.charts import BLUE, ORANGE, Figure
@@ -26,7 +25,7 @@ from ..pages.sections import Table as SmallTable
 from ..pages.wording import amount, formatted, percent, titles
 from .clusters import by_cluster, correlation, known_mean, quantiles, resampled
 from .mixed import Mask, Mixed, Repeat
-from .question import ENOUGH, Estimates, hundredths, shortened, table_of, too_few, whole_percent
+from .question import ENOUGH, Estimates, hundredths, names_axis, shortened, too_few, whole_percent
 
 _MIN_ITEMS = 50  # items with two people, below which only one person is needed
 _OVERVIEW = ("agreement", "people", "kappa", "accuracy")
@@ -116,11 +115,6 @@ class Judges(Estimates[Judge]):
 
     ordered: bool
     numeric: bool
-
-    @property
-    def tables(self) -> Mapping[str, Table]:
-        """The judges in numbers."""
-        return {self.name: table_of(self.rows)}
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -309,8 +303,7 @@ def _figure(rows: list[dict[str, Any]], people: float) -> Figure:
     x = charts.number(
         "agreement", "agreement with a person", axis=charts.PERCENT, scale={"zero": False}
     )
-    y: dict[str, Any] = {"field": "judge", "type": "nominal", "title": None, "sort": names}
-    y["axis"] = {"labelLimit": 180}
+    y = {"field": "judge", **names_axis(names, 180)}
     tooltip = charts.tooltip(judge="", agreement=".1%", low=".1%", high=".1%")
     layers = charts.dots(x, y, tooltip, along="x", color=BLUE)
     words = "Dots are judges, with 95% intervals."

@@ -194,14 +194,14 @@ class Mixed:
         self, judge: int | None, labels: Sequence[str | None]
     ) -> Iterator[tuple[str | None, Floats, Floats]]:
         """Yield people's and a judge's values, or shares of each class: (item), NaN without."""
-        names, chosen = self.classes.tolist(), None
+        names, choices = self.classes.tolist(), None
         for label in labels:
             if label is None:
                 yield label, self.target_value, self.judge_value(judge)
                 continue
-            chosen = self.chosen(judge) if chosen is None else chosen
+            choices = self.chosen(judge) if choices is None else choices
             number = names.index(label)
-            yield label, self.target_shares[:, number], chosen[:, number]
+            yield label, self.target_shares[:, number], choices[:, number]
 
     def restrict(self, items: Mask) -> Mixed:
         """Return only these items."""

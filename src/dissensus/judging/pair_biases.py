@@ -185,35 +185,27 @@ def pair_biases(
         longer = np.where(sizes[:, 0] > sizes[:, 1], 0, np.where(sizes[:, 1] > sizes[:, 0], 1, -1))
     if systems:
         systems_of = [systems.get(name) for name in names]
-    people = _preferred(data.target_shares)
-    out: list[PairBias] = []
+    people, label = _preferred(data.target_shares), data.judges.label
+    biases: list[PairBias] = []
     for judge, name in enumerate(data.judge_names):
-        rows = data.judges.annotator == judge
-        item, label = data.judges.item[rows].astype(np.int64), data.judges.label[rows]
-        picks = _means(item, (label == 1).astype(float), np.isin(label, (0, 1)), data.n_items)
+        rows = (data.judges.annotator == judge) & (label < 2)
         if first_answer is not None:
-            out.append(
-                _position(
-                    data,
-                    name,
-                    item=item,
-                    label=label,
-                    first_answer=first_answer[rows],
-                    confidence=confidence,
-                )
-            )
+            biases.append(_position(data, name, first_answer, rows, confidence))
+        second = _item_means(data.judges, label == 1, rows)
         marked = {"length": longer}
         if systems_of is not None:
             own = _of_family(systems_of, family_of(name, families), families)
             marked["family"] = own if (own >= 0).any() else None
-        out += [
-            _excess(
-                data, name, kind, picks=picks, people=people, marked=answers, confidence=confidence
+        biases += [
+            PairBias(
+                judge=name,
+                kind=kind,
+                **_excess(second, people, answers, data.cluster, confidence=confidence),
             )
             for kind, answers in marked.items()
             if answers is not None
         ]
-    return PairBiases(rows=tuple(out))
+    return PairBiases(rows=tuple(biases))
 
 
 def first_shown(judges: Annotations) -> Integers | None:
@@ -233,44 +225,26 @@ def first_shown(judges: Annotations) -> Integers | None:
 
 
 def _position(
-    data: Mixed,
-    name: str,
-    *,
-    item: Integers,
-    label: Array,
-    first_answer: Integers,
-    confidence: float,
+    data: Mixed, name: str, first_answer: Integers, rows: Mask, confidence: float
 ) -> PairBias:
-    usable = (first_answer >= 0) & np.isin(label, (0, 1))
-    item, label, first_answer = item[usable], label[usable].astype(np.int64), first_answer[usable]
-    if not len(item):
+    """Return how much more often than half a judge chooses the answer that was shown first."""
+    rows = rows & (first_answer >= 0)
+    if not rows.any():
         return PairBias(judge=name, kind="position", n_pairs=0, problem="few")
-    chose_first = (label == first_answer).astype(float)
-    rates, picks = [], []
-    for order in (0, 1):
-        rows = first_answer == order
-        rates.append(_means(item[rows], chose_first[rows], np.ones(rows.sum(), bool), data.n_items))
-        picks.append(
-            _means(
-                item[rows],
-                (label[rows] == 1).astype(float),
-                np.ones(rows.sum(), bool),
-                data.n_items,
-            )
-        )
-    in_both = ~np.isnan(rates[0]) & ~np.isnan(rates[1])
-    flips = in_both & (np.abs(picks[0] - picks[1]) > 0.5)
-    to_first = flips & (rates[0] + rates[1] > 1)
-    n_flips, n_first = int(flips.sum()), int(to_first.sum())
-    stack = np.stack(rates)
-    answered = (~np.isnan(stack)).any(axis=0)
-    value = np.nanmean(stack[:, answered], axis=0) - 0.5
-    share = float((first_answer == 0).mean())
+    chose_first = data.judges.label == first_answer
+    rates = np.stack(
+        [_item_means(data.judges, chose_first, rows & (first_answer == order)) for order in (0, 1)]
+    )
+    answered, in_both = (~np.isnan(rates)).any(axis=0), (~np.isnan(rates)).all(axis=0)
+    total = np.where(in_both, rates.sum(axis=0), 1.0)  # near 0 or 2: the choice changes
+    n_flips, n_first = int((np.abs(total - 1) > 0.5).sum()), int((total > 1.5).sum())
+    share = float((first_answer[rows] == 0).mean())
     n_pairs, n_both = int(answered.sum()), int(in_both.sum())
     if n_both < n_pairs / 2 and max(share, 1 - share) > _FIXED:
         return PairBias(
             judge=name, kind="position", n_pairs=n_pairs, both_orders=n_both, problem="order"
         )
+    value = np.nanmean(rates[:, answered], axis=0) - 0.5
     return PairBias(
         judge=name,
         kind="position",
@@ -288,24 +262,19 @@ def _sign_test(n_first: int, n: int) -> float:
 
 
 def _excess(
-    data: Mixed,
-    name: str,
-    kind: str,
-    *,
-    picks: Floats,
-    people: Floats,
-    marked: Integers,
-    confidence: float,
-) -> PairBias:
-    """Return how much more often a judge chooses the marked answer than people do."""
-    compared = (marked >= 0) & ~np.isnan(picks) & ~np.isnan(people)
+    second: Floats, people: Floats, marked: Integers, cluster: Integers, *, confidence: float
+) -> dict[str, Any]:
+    """Return how much more often a judge chooses the marked answer than people do.
+
+    `second` and `people` are how often it and they choose the second: (item).
+    """
+    excess = second - people
+    compared = (marked >= 0) & ~np.isnan(excess)
     n_pairs = int(compared.sum())
     if n_pairs < 2:
-        problem = "people" if np.isnan(people).all() else "few"
-        return PairBias(judge=name, kind=kind, n_pairs=n_pairs, problem=problem)
-    sign = np.where(marked[compared] == 1, 1.0, -1.0)
-    value = sign * (picks[compared] - people[compared])
-    return PairBias(judge=name, kind=kind, **_mean_bias(value, data.cluster[compared], confidence))
+        return {"n_pairs": n_pairs, "problem": "people" if np.isnan(people).all() else "few"}
+    value = np.where(marked[compared] == 1, 1.0, -1.0) * excess[compared]
+    return _mean_bias(value, cluster[compared], confidence)
 
 
 def _mean_bias(value: Floats, cluster: Integers, confidence: float) -> dict[str, Any]:
@@ -329,11 +298,12 @@ def _needed(n_pairs: int, low: float, high: float, size: float = 0.05) -> int:
     return int(np.ceil(n_pairs * (reach / size) ** 2))
 
 
-def _means(item: Integers, value: Floats, usable: Mask, n_items: int) -> Floats:
-    """Return the mean of every item, NaN without values."""
+def _item_means(judges: Annotations, value: Any, rows: Mask) -> Floats:
+    """Return the mean of every item over some labels, NaN without any."""
+    item = judges.item[rows]
     with np.errstate(invalid="ignore"):
-        return np.bincount(item[usable], value[usable], minlength=n_items) / np.bincount(
-            item[usable], minlength=n_items
+        return np.bincount(item, value[rows], minlength=judges.n_items) / np.bincount(
+            item, minlength=judges.n_items
         )
 
 

@@ -30,7 +30,7 @@ from ..pages import charts
 from ..pages.charts import Figure
 from .clusters import by_cluster, cells, known_mean, n_clusters, quantiles, resampled
 from .mixed import Mixed, is_first, unique_majority, weighted_votes
-from .question import Question, shortened, too_few, whole_percent
+from .question import Question, names_axis, shortened, too_few, whole_percent
 
 _MIN_ITEMS = 50  # items with a target
 _MIN_COMMON = 30  # items of a pair of people
@@ -347,18 +347,12 @@ def _figure(panel: PanelWorth) -> Figure:
     short = [shortened(name, 32) for name in panel.judges]
     names = short if len(set(short)) == len(short) else list(panel.judges)
     rows = [
-        {"one": one, "other": other, "correlation": round(float(correlation), 3)}
-        for one, correlations in zip(names, panel.correlation, strict=True)
-        for other, correlation in zip(names, correlations, strict=True)
-        if one != other and not math.isnan(correlation)
+        {"one": names[i], "other": names[j], "correlation": round(float(correlation), 3)}
+        for (i, j), correlation in np.ndenumerate(panel.correlation)
+        if i != j and not math.isnan(correlation)
     ]
-    place = {
-        "type": "nominal",
-        "sort": names,
-        "scale": {"domain": names},
-        "title": None,
-        "axis": {"labelLimit": 140, **dict.fromkeys(_NO_LINES, False)},
-    }
+    place = names_axis(names, 140, **dict.fromkeys(_NO_LINES, False))
+    place["scale"] = {"domain": names}
     scale = {"domain": [-1, 0, 1], "range": ["#2166ac", "#f7f7f7", "#b2182b"]}
     encoding: dict[str, Any] = {"x": {**place, "field": "one"}, "y": {**place, "field": "other"}}
     colour = {

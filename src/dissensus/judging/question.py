@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -67,6 +67,11 @@ class Estimates(Question, Sequence[Row]):
 
     rows: tuple[Row, ...] = ()
 
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The estimates in numbers."""
+        return {self.name: table_of(self.rows)}
+
     def __getitem__(self, position: Any) -> Any:
         return self.rows[position]
 
@@ -74,19 +79,19 @@ class Estimates(Question, Sequence[Row]):
         return len(self.rows)
 
 
-def table_of(rows: Iterable[Any], *properties: str) -> Table:
-    """Return rows as columns: their numbers, names and these properties; no arrays and tuples."""
-    return columns_of(
+def table_of(rows: Iterable[Any], **names: str) -> Table:
+    """Return rows as columns: their numbers and texts, some by another name, or without any."""
+    table = columns_of(
         [
             {
-                name: value
+                names.get(name, name): value
                 for name, value in vars(row).items()
                 if not isinstance(value, (tuple, np.ndarray))
             }
-            | {name: getattr(row, name) for name in properties}
             for row in rows
         ]
     )
+    return {name: column for name, column in table.items() if name}
 
 
 def too_few(have: int, need: int, noun: str = "labels") -> str:
@@ -124,3 +129,9 @@ def hundredths(low: float, high: float) -> str:
 def points(value: float) -> str:
     """Return the size of a difference of shares, in points."""
     return f"{abs(100 * value):.0f}"
+
+
+def names_axis(names: Sequence[str], limit: int, **axis: Any) -> dict[str, Any]:
+    """Return the encoding of names in this order, not longer than so many pixels."""
+    sizes = {"labelLimit": limit, **axis}
+    return {"type": "nominal", "title": None, "sort": names, "axis": sizes}

@@ -25,11 +25,18 @@ from ..pages.sections import Column, SortableTable
 from ..pages.wording import amount, formatted, interval, many, percent
 from .clusters import correlation, n_clusters
 from .mixed import Mask, Mixed
-from .question import ENOUGH, Question, hundredths, shortened, table_of, too_few, whole_percent
+from .question import (
+    ENOUGH,
+    Question,
+    hundredths,
+    names_axis,
+    shortened,
+    table_of,
+    too_few,
+    whole_percent,
+)
 from .true_mean import Mean, powered_mean, true_mean
-from .true_shares import MIN_LABELS, Sampled, Share, true_shares
-
-Rate = Share | Mean
+from .true_shares import MIN_LABELS, Rate, Sampled, Share, true_shares
 
 _MOST_DIFFERENT = 6  # groups whose differences are estimated
 _MOST = 4  # classes in sentences; tables have all
@@ -99,8 +106,11 @@ class Rates(Question):
     @property
     def tables(self) -> Mapping[str, Table]:
         """Shares, means and differences."""
-        parts = {"shares": self.shares, "means": self.means, "differences": self.differences}
-        return {name: table_of(rows) for name, rows in parts.items()}
+        return {
+            "shares": table_of(self.shares, judged="judge_share"),
+            "means": table_of(self.means, judged="judge_mean", label=""),
+            "differences": table_of(self.differences),
+        }
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -189,11 +199,11 @@ class Rates(Question):
             return f"{judged}. {too_few(rate.n_labels, ENOUGH)}"
         if rate.problem:
             return f"{judged}{_NOT_CORRECTED[rate.problem]}"
-        alone = _between(rate, rate.people_low, rate.people_high)
+        people = _between(rate, rate.people_low, rate.people_high)
         return (
             f"{judged}. Corrected by {many(rate.n_labels, 'human label')}: "
             f"{_written(rate, rate.estimate)} ({_between(rate, rate.low, rate.high)})."
-            + (f" Human labels alone: {alone}." if alone else "")
+            + (f" Human labels alone: {people}." if people else "")
         )
 
     def _saved(self, rate: Rate) -> Iterator[str]:
@@ -235,9 +245,9 @@ def rates(
         shares=() if data.ordered else true_shares(data, **settings),
         means=true_mean(data, **settings) if data.ordered else (),
         differences=tuple(
-            true_difference(data, one, other, label=label, judge=judge, confidence=confidence)
+            true_difference(data, *pair, label=label, judge=judge, confidence=confidence)
             for label in data.rate_labels
-            for one, other in combinations(compared, 2)
+            for pair in combinations(compared, 2)
         ),
     )
 
@@ -350,13 +360,7 @@ def _figure(rows: list[dict[str, Any]], of_shares: bool) -> Figure:
     x = charts.number("value", "share" if of_shares else "mean", scale={"zero": False})
     if of_shares:
         x["axis"] = charts.PERCENT
-    y = {
-        "field": "what",
-        "type": "nominal",
-        "title": None,
-        "sort": names,
-        "axis": {"labelLimit": 200},
-    }
+    y = {"field": "what", **names_axis(names, 200)}
     palette = {"models": GREY, "people": ORANGE, "corrected": BLUE}
     form = ".1%" if of_shares else ".3f"
     tooltip = charts.tooltip(what="", by="", value=form, low=form, high=form)

@@ -32,6 +32,7 @@ from scipy.special import stdtr
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
+from ..base.names import as_names
 from ..base.tables import Table
 from ..pages.sections import Table as SmallTable
 from ..pages.wording import formatted, percent, verb
@@ -151,7 +152,8 @@ class ReplacementTest(Question):
     @property
     def tables(self) -> Mapping[str, Table]:
         """The test of every model."""
-        return {self.name: table_of(self.models, "verdict")}
+        verdict = as_names([model.verdict for model in self.models])
+        return {self.name: {**table_of(self.models), "verdict": verdict}}
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -219,9 +221,8 @@ class _Sums(NamedTuple):
 
     person: Integers  # (person)
     n_items: Integers  # (person)
-    matrix: Any  # (cluster, five sums of every person)
-    enough: int
-    most: int
+    matrix: Any  # (cluster, seven sums of every person)
+    most: int  # items of a person, also of those without enough
 
 
 class _Peers:
@@ -321,7 +322,7 @@ def _sums(
         np.concatenate(parts),
         (n_clusters(cluster), width * len(parts)),
     )
-    return _Sums(people, n_items[people], matrix, len(people), int(n_items.max(initial=0)))
+    return _Sums(people, n_items[people], matrix, int(n_items.max(initial=0)))
 
 
 def _tested(
@@ -333,31 +334,20 @@ def _tested(
     drawn: Floats | None = None,
     confidence: float = 0.95,
 ) -> Replacement:
-    if sums.enough < 2:
-        return Replacement(judge=name, epsilon=epsilon, n_enough=sums.enough, most_items=sums.most)
+    size: dict[str, Any] = {"n_enough": len(sums.person), "most_items": sums.most}
+    if len(sums.person) < 2:
+        return Replacement(judge=name, epsilon=epsilon, **size)
     everything = np.asarray(sums.matrix.sum(axis=0))[None, :]
-    mean, error, freedom, wins = _moments(everything, sums.enough)
+    mean, error, freedom, wins = _moments(everything, len(sums.person))
     p_value, rejected = _no_worse(mean, error, freedom, epsilon)
     rate = float(rejected.mean())
     passing = [at for at in _GRID if _no_worse(mean, error, freedom, at)[1].mean() >= 0.5]
-    names = data.people.annotators[sums.person].tolist()
-    numbers = zip(wins[0], mean[0], p_value[0], strict=True)
-    compared = tuple(
-        Compared(
-            person=person,
-            n_items=int(n_items),
-            advantage=float(rho),
-            difference=float(difference),
-            p_value=float(p),
-            no_worse=bool(no_worse),
-        )
-        for person, n_items, (rho, difference, p), no_worse in zip(
-            names, sums.n_items, numbers, rejected[0], strict=True
-        )
-    )
+    names = data.people.annotators[sums.person]
+    columns = (names, sums.n_items, wins[0], mean[0], p_value[0], rejected[0])
+    compared = tuple(map(Compared, *(column.tolist() for column in columns)))
     of_resamples: dict[str, Any] = {}
     if drawn is not None:
-        mean, error, freedom, wins_drawn = _moments(drawn @ sums.matrix, sums.enough)
+        mean, error, freedom, wins_drawn = _moments(drawn @ sums.matrix, len(sums.person))
         won = _no_worse(mean, error, freedom, epsilon)[1].mean(axis=1) >= 0.5
         low, high = quantiles(wins_drawn.mean(axis=1), confidence)
         of_resamples = {"stability": float(won.mean()), "low": low, "high": high}
@@ -370,8 +360,7 @@ def _tested(
         passes=rate >= 0.5,
         smallest_epsilon=float(min(passing, default=math.nan)),
         compared=compared,
-        n_enough=sums.enough,
-        most_items=sums.most,
+        **size,
         **of_resamples,
     )
 
@@ -433,7 +422,7 @@ def _people_as_candidates(
         part = _Peers(data.people.keep(near), peers.value)
         (repeats,) = repeats_of(answers)[person : person + 1]
         sums = _sums(part, repeats[:1], data.cluster, min_items, candidate=person)
-        if sums.enough >= 2:
+        if len(sums.person) >= 2:
             tested += 1
             passed += _tested("", data, sums, epsilon).passes
     return tested, passed

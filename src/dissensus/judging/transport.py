@@ -18,13 +18,12 @@ import numpy as np
 from scipy.special import stdtr
 
 from ..base.arrays import Floats, Integers
-from ..base.tables import Table
 from ..pages.sections import Table as SmallTable
 from ..pages.wording import interval
 from ..quality.copying import discoveries
 from .clusters import ClusterMean, cluster_mean, cluster_variance
 from .mixed import Mixed
-from .question import Estimates, hundredths, points, shortened, table_of, too_few
+from .question import Estimates, hundredths, points, shortened, too_few
 
 _MIN_LABELS = 30  # of a group, before a correction is carried to it
 _RATE = 0.05
@@ -88,11 +87,6 @@ class Transport(Estimates[Transported]):
     title: ClassVar[str] = "Does the correction hold elsewhere?"
 
     n_labels: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def tables(self) -> Mapping[str, Table]:
-        """The errors in numbers."""
-        return {self.name: table_of(self.rows)}
 
     @property
     def sentences(self) -> tuple[str, ...]:

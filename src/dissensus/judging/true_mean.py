@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -30,7 +29,7 @@ from scipy.special import ndtri, stdtrit
 from ..base.arrays import Floats, Integers
 from .clusters import correlation, design_effect, known_mean, quantiles
 from .mixed import Mask, Mixed
-from .true_shares import MIN_LABELS, UNKNOWN, Sampled, ends
+from .true_shares import MIN_LABELS, UNKNOWN, Rate, Sampled, ends
 
 MOST_VALUES = 11  # of a bounded scale
 
@@ -39,35 +38,21 @@ _PRIOR = 2.0  # labels of all groups that every stratum starts with
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mean:
-    """A mean, corrected by human labels; attributes as those of `Share`.
+class Mean(Rate):
+    """A mean.
 
     `correlation` is that of judge and people, `equivalent` the number of human labels alone that
     would give as narrow an interval, `slope` the b of the formula.
     """
 
-    label: ClassVar[str] = ""  # of no class
-
-    group: str
-    judge_mean: float
-    estimate: float
-    low: float
-    high: float
-    people: float
-    people_low: float
-    people_high: float
-    n_labels: int
-    n_items: int
     correlation: float
     equivalent: float
     slope: float
-    method: str
-    problem: str = ""
 
     @property
-    def judged(self) -> float:
+    def judge_mean(self) -> float:
         """As the judge has it on all items."""
-        return self.judge_mean
+        return self.judged
 
 
 def true_mean(
@@ -88,9 +73,9 @@ def true_mean(
         labelled = inside & ~np.isnan(data.target_value)
         unlabelled = inside & ~labelled
         y, f, cluster = data.target_value[labelled], judged[labelled], data.cluster[labelled]
-        corrected, alone, slope, method, problem = UNKNOWN, UNKNOWN, math.nan, "ppi++", ""
+        corrected, people, slope, method, problem = UNKNOWN, UNKNOWN, math.nan, "ppi++", ""
         if sampled == "random" and len(y) > 2:
-            alone = _people(y, cluster, confidence)
+            people = _people(y, cluster, confidence)
         if len(y) < MIN_LABELS:
             problem = "few"
         elif sampled == "by-label" or (sampled == "by-judge" and pooled is None):
@@ -116,8 +101,8 @@ def true_mean(
         out.append(
             Mean(
                 group=group,
-                judge_mean=known_mean(judged[inside]),
-                **ends(corrected, alone),
+                judged=known_mean(judged[inside]),
+                **ends(corrected, people),
                 n_labels=len(y),
                 n_items=int(inside.sum()),
                 correlation=r,

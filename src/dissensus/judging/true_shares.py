@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import ndtri
@@ -45,14 +45,14 @@ _DRAWS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """The share of a class, corrected by human labels.
+class Rate:
+    """What is true of a group of items, corrected by human labels.
 
     Attributes
     ----------
     label, group
-        The class, and the group of items it is about; empty for all.
-    judge_share
+        The class whose share it is, and the group of items; empty for a mean, and for all items.
+    judged
         As the judge has it on all items.
     estimate, low, high
         Corrected by human labels, with a confidence interval; NaN if that cannot be computed.
@@ -61,14 +61,14 @@ class Share:
     n_labels, n_items
         Items that people labelled, and all items of the judge.
     method
-        `strata` or `rogan-gladen`.
+        `strata`, `rogan-gladen` or `ppi++`.
     problem
         Why there is no estimate.
     """
 
-    label: str
+    label: str = ""
     group: str
-    judge_share: float
+    judged: float
     estimate: float
     low: float
     high: float
@@ -80,10 +80,15 @@ class Share:
     method: str
     problem: str = ""
 
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Rate):
+    """The share of a class."""
+
     @property
-    def judged(self) -> float:
+    def judge_share(self) -> float:
         """As the judge has it on all items."""
-        return self.judge_share
+        return self.judged
 
 
 def true_shares(
@@ -121,13 +126,13 @@ def true_shares(
                     seed=seed,
                 )
             random = sampled == "random" and len(y) > 0
-            alone = _people(y, cluster, confidence) if random else UNKNOWN
+            people = _people(y, cluster, confidence) if random else UNKNOWN
             out.append(
                 Share(
                     label=label,
                     group=group,
-                    judge_share=known_mean(judged[inside, number]),
-                    **ends(corrected or UNKNOWN, alone),
+                    judged=known_mean(judged[inside, number]),
+                    **ends(corrected or UNKNOWN, people),
                     n_labels=len(y),
                     n_items=len(everywhere),
                     method="rogan-gladen" if sampled == "by-label" else "strata",
@@ -138,11 +143,11 @@ def true_shares(
 
 
 def ends(
-    corrected: tuple[float, float, float], alone: tuple[float, float, float]
-) -> dict[str, float]:
+    corrected: tuple[float, float, float], people: tuple[float, float, float]
+) -> dict[str, Any]:
     """Return the estimate with its interval, and that of people alone, as fields of a rate."""
     names = ("estimate", "low", "high", "people", "people_low", "people_high")
-    return dict(zip(names, (*corrected, *alone), strict=True))
+    return dict(zip(names, (*corrected, *people), strict=True))
 
 
 def _people(y: Floats, cluster: Integers, confidence: float) -> tuple[float, float, float]:
