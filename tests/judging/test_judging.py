@@ -601,6 +601,15 @@ def test_published_errors_of_transport():
     assert means["unhelpful"].estimate == pytest.approx(0.119, abs=0.0006)
 
 
+def test_a_reference_has_to_be_a_group():
+    drawn = simulate_judges(n_items=60, n_labelled=40, seed=1).annotations
+    by = ["ab"[k % 2] for k in range(60)]
+    assert judge(drawn, by=by, reference="a", resamples=5)
+    for groups in (by, None):
+        with pytest.raises(OptionError, match="no group 'c'; by=… makes groups"):
+            judge(drawn, by=groups, reference="c", resamples=5)
+
+
 def test_periods_have_about_as_many_items():
     names = periods(list(map(float, range(100))))
     assert {names.count(one) for one in set(names)} == {20}

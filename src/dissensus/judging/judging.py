@@ -323,6 +323,8 @@ def judge(
     if isinstance(by, str) and by == "time":
         by = _periods(annotations)
     data = mixed(annotations, cluster=cluster, by=by, truth=as_truth(truth))
+    if reference is not None and reference not in data.groups.tolist():
+        raise OptionError(f"no group {reference!r}", remedy="{} makes groups", by=...)
     draw: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
     only_judge = 0 if data.judges.n_annotators == 1 else None  # of several, the panel is the judge
     labelled = bool(data.known.any())
