@@ -1,5 +1,6 @@
 """Models as annotators: the sections of `judge`, on simulated and on published data."""
 
+import json
 import math
 import re
 
@@ -707,6 +708,31 @@ def test_classes_that_only_one_kind_uses_are_named():
         "Only people use the label 'n/a' (1 time): no label of models ever equals it."
         in found.sentences
     )
+
+
+def test_every_question_is_a_result_that_shows_itself(capsys):
+    drawn = simulate_judges(n_items=200, n_labelled=120, n_classes=3, seed=1).annotations
+    found = judge(drawn, by=["ab"[k % 2] for k in range(200)], resamples=10)
+    questions = {"replacement", "judges", "rates", "panel", "escalation", "transport"}
+    for name in (*questions, "pool", "pair_biases"):
+        result = getattr(found, name)
+        result.show()
+        printed = " ".join(capsys.readouterr().out.split())
+        assert all(" ".join(sentence.split()) in printed for sentence in result.sentences)
+        assert bool(result.sentences) == (name != "pair_biases")
+        json.dumps(result.as_dict(), allow_nan=False)
+        assert result.to_polars().shape == result.to_pandas().shape
+    assert found.escalation.to_polars().columns == ["item", "doubt", "audit"]
+    assert found.to_polars()["judge"].to_list() == found.data.judge_names
+    assert set(found.figures) == {"judges", "correlation", "shares", "escalation"}
+    assert found.rates.plot().title == "Shares"
+
+
+def test_the_file_with_the_items_to_check_is_named():
+    found = judge(simulate_judges(n_items=300, n_labelled=150, seed=1).annotations, resamples=5)
+    (plain,) = found.questions["check"].text
+    (named,) = found.with_checks_in("check.csv").questions["check"].text
+    assert named == plain.replace("most doubtful items:", "items in check.csv:") != plain
 
 
 def test_code_is_reported_but_in_no_panel():
