@@ -24,7 +24,7 @@ from ..pages.sections import Column, Section, SortableTable
 from ..pages.sections import Table as SmallTable
 from ..pages.wording import amount, formatted, percent, titles
 from .clusters import by_cluster, correlation, known_mean, quantiles, resampled
-from .mixed import Mask, Mixed, Repeat
+from .mixed import Mask, Mixed, Repeat, expected_share
 from .question import ENOUGH, Estimates, hundredths, names_axis, shortened, too_few, whole_percent
 
 _MIN_ITEMS = 50  # items with two people, below which only one person is needed
@@ -224,7 +224,7 @@ def _of_classes(
     twice = labelled & (data.n_people > 1)
     compared = twice if twice.sum() >= _MIN_ITEMS else labelled & (data.n_people > 0)
     with np.errstate(invalid="ignore"):
-        agrees = _expected(data.person_votes / data.n_people[:, None], repeats)
+        agrees = expected_share(data.person_votes / data.n_people[:, None], repeats)
     total, count = by_cluster(data.cluster, np.where(compared, agrees, 0), compared.astype(float))
     with np.errstate(invalid="ignore"):
         means = (drawn @ total) / (drawn @ count)
@@ -239,23 +239,11 @@ def _of_classes(
     }
 
 
-def _expected(shares: Floats, repeats: list[Repeat]) -> Floats:
-    """Return the mean share of the classes that a judge chose: (item)."""
-    row = np.arange(len(shares))
-    return sum(
-        (
-            repeat.weight * np.where(repeat.label >= 0, shares[row, repeat.label], 0)
-            for repeat in repeats
-        ),
-        np.zeros(len(shares)),
-    )
-
-
 def _accuracy(data: Mixed, repeats: list[Repeat]) -> Floats:
     """Return the probability of the target class, tied classes in parts: (item)."""
     votes = np.nan_to_num(data.target_shares)
     best = (votes > votes.max(axis=1)[:, None] - 1e-9) & (votes > 0)
-    return _expected(best / np.maximum(best.sum(axis=1), 1)[:, None], repeats)
+    return expected_share(best / np.maximum(best.sum(axis=1), 1)[:, None], repeats)
 
 
 def _confusion(data: Mixed, repeats: list[Repeat]) -> Floats:

@@ -346,6 +346,18 @@ def repeats_of(annotations: Annotations) -> list[list[Repeat]]:
     return out
 
 
+def expected_share(shares: Floats, repeats: Sequence[Repeat]) -> Floats:
+    """Return the mean share of the classes that a judge chose: (item)."""
+    row = np.arange(len(shares))
+    return sum(
+        (
+            repeat.weight * np.where(repeat.label >= 0, shares[row, repeat.label], 0)
+            for repeat in repeats
+        ),
+        np.zeros(len(shares)),
+    )
+
+
 def is_first(annotations: Annotations) -> Mask:
     """Return which labels are the first that an annotator gave to an item."""
     return np.concatenate([[True], ~annotations.repeats])[: len(annotations)]

@@ -29,7 +29,7 @@ from ..base.tables import Table
 from ..pages import charts
 from ..pages.charts import Figure
 from .clusters import by_cluster, cells, known_mean, n_clusters, quantiles, resampled
-from .mixed import Mixed, is_first, unique_majority, weighted_votes
+from .mixed import Mixed, expected_share, is_first, unique_majority, weighted_votes
 from .question import Question, names_axis, shortened, too_few, whole_percent
 
 _MIN_ITEMS = 50  # items with a target
@@ -204,20 +204,14 @@ def mean_above(matrix: Floats) -> float:
 
 def _errors(data: Mixed) -> Floats:
     """Return the error of every judge, NaN without an answer or a target: (item, judge)."""
-    out = np.full((data.n_items, len(data.judge_repeats)), np.nan)
+    if data.numeric:
+        values = [data.judge_value(judge) for judge in range(data.judges.n_annotators)]
+        return np.stack(values, axis=1) - data.target_value[:, None]
+    out = np.full((data.n_items, data.judges.n_annotators), np.nan)
+    right = np.eye(data.n_classes)[data.majority]
     for judge, repeats in enumerate(data.judge_repeats):
-        if data.numeric:
-            out[:, judge] = data.judge_value(judge) - data.target_value
-            continue
         usable = (data.majority >= 0) & (repeats[0].label >= 0 if repeats else False)
-        wrong = sum(
-            (
-                repeat.weight * ((repeat.label >= 0) & (repeat.label != data.majority))
-                for repeat in repeats
-            ),
-            np.zeros(data.n_items),
-        )
-        out[usable, judge] = wrong[usable]
+        out[usable, judge] = 1 - expected_share(right, repeats)[usable]
     return out
 
 

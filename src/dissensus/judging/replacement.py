@@ -37,7 +37,7 @@ from ..base.tables import Table
 from ..pages.sections import Table as SmallTable
 from ..pages.wording import formatted, percent, verb
 from .clusters import cells, n_clusters, quantiles, resampled
-from .mixed import Mixed, Repeat, repeats_of, row_weights, voices
+from .mixed import Mixed, Repeat, repeats_of, row_weights, voices, weighted_votes
 from .question import ENOUGH, Question, table_of, too_few
 
 _MIN_ITEMS = 30  # of a person, each labelled by two people and the model
@@ -236,11 +236,7 @@ class _Peers:
         self.weight = row_weights(people)
         self.n_people = voices(people)
         if value is None:
-            self.votes = np.bincount(
-                self.item * people.n_classes + self.label,
-                self.weight,
-                minlength=people.n_items * people.n_classes,
-            )
+            self.votes = weighted_votes(people)
             key = (self.item * people.n_annotators + self.person) * people.n_classes + self.label
             self.own_key, where = np.unique(key, return_inverse=True)
             self.own = np.bincount(where, self.weight, minlength=len(self.own_key))
@@ -264,7 +260,7 @@ class _Peers:
             key = (item * self.people.n_annotators + person) * self.people.n_classes + label
             position = np.minimum(np.searchsorted(self.own_key, key), len(self.own_key) - 1)
             own = np.where(self.own_key[position] == key, self.own[position], 0.0)
-            agree = self.votes[item * self.people.n_classes + label] - own
+            agree = self.votes[item, label] - own
             return agree if without is None else agree - (without == label)
         x = self.value[label]
         first, second = self.moments[0][rows], self.moments[1][rows]
