@@ -17,6 +17,13 @@ def by_cluster(cluster: Integers, *values: Floats) -> list[Any]:
     return [np.bincount(cluster, value, minlength=n_clusters(cluster)) for value in values]
 
 
+def means_by(code: Integers, value: Floats, size: int) -> Floats:
+    """Return the mean value of every code, NaN where there is none."""
+    with np.errstate(invalid="ignore"):
+        total = np.bincount(code, value, minlength=size)
+        return np.asarray(total / np.bincount(code, minlength=size))
+
+
 def n_clusters(cluster: Integers) -> int:
     """Return the number of clusters, whose codes begin at 0."""
     return int(cluster.max(initial=-1)) + 1

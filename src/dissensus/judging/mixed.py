@@ -385,10 +385,8 @@ def weighted_votes(annotations: Annotations) -> Floats:
 
 def mean_value(annotations: Annotations, value: Floats) -> Floats:
     """Return the mean value of every item, annotators counting the same; NaN without labels."""
-    weight = row_weights(annotations)
-    total = np.bincount(
-        annotations.item, weight * value[annotations.label], minlength=annotations.n_items
-    )
+    weighted = row_weights(annotations) * value[annotations.label]
+    total = np.bincount(annotations.item, weighted, minlength=annotations.n_items)
     with np.errstate(invalid="ignore"):
         return total / voices(annotations)
 

@@ -25,7 +25,7 @@ from ..base.tables import Table
 from ..errors import DataError
 from ..pages.sections import Table as SmallTable
 from ..pages.wording import percent
-from .clusters import cluster_mean
+from .clusters import cluster_mean, means_by
 from .mixed import Mask, Mixed
 from .panel import family_of
 from .question import ENOUGH, Estimates, hundredths, points, table_of, too_few, whole_percent
@@ -191,7 +191,7 @@ def pair_biases(
         rows = (data.judges.annotator == judge) & (label < 2)
         if first_answer is not None:
             biases.append(_position(data, name, first_answer, rows, confidence))
-        second = _item_means(data.judges, label == 1, rows)
+        second = means_by(data.judges.item[rows], label[rows] == 1, data.n_items)
         marked = {"length": longer}
         if systems_of is not None:
             own = _of_family(systems_of, family_of(name, families), families)
@@ -232,8 +232,9 @@ def _position(
     if not rows.any():
         return PairBias(judge=name, kind="position", n_pairs=0, problem="few")
     chose_first = data.judges.label == first_answer
+    in_order = [rows & (first_answer == order) for order in (0, 1)]
     rates = np.stack(
-        [_item_means(data.judges, chose_first, rows & (first_answer == order)) for order in (0, 1)]
+        [means_by(data.judges.item[part], chose_first[part], data.n_items) for part in in_order]
     )
     answered, in_both = (~np.isnan(rates)).any(axis=0), (~np.isnan(rates)).all(axis=0)
     total = np.where(in_both, rates.sum(axis=0), 1.0)  # near 0 or 2: the choice changes
@@ -296,15 +297,6 @@ def _needed(n_pairs: int, low: float, high: float, size: float = 0.05) -> int:
         return 0
     reach = (high - low) / 2
     return int(np.ceil(n_pairs * (reach / size) ** 2))
-
-
-def _item_means(judges: Annotations, value: Any, rows: Mask) -> Floats:
-    """Return the mean of every item over some labels, NaN without any."""
-    item = judges.item[rows]
-    with np.errstate(invalid="ignore"):
-        return np.bincount(item, value[rows], minlength=judges.n_items) / np.bincount(
-            item, minlength=judges.n_items
-        )
 
 
 def _preferred(shares: Floats) -> Floats:

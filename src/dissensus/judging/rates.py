@@ -23,7 +23,7 @@ from ..pages import charts
 from ..pages.charts import BLUE, GREY, ORANGE, Figure
 from ..pages.sections import Column, SortableTable
 from ..pages.wording import amount, formatted, interval, many, percent
-from .clusters import correlation, n_clusters
+from .clusters import correlation, means_by, n_clusters
 from .mixed import Mask, Mixed
 from .question import (
     ENOUGH,
@@ -294,15 +294,11 @@ def _paired(
     y: Floats, f: Floats, cluster: Integers, sides: list[Mask]
 ) -> tuple[Floats, Floats] | None:
     """Return differences of people's and the judge's values in clusters that both groups have."""
-    size = n_clusters(cluster)
     means = []
     for values in (y, f):
         for side in sides:
             present = side & ~np.isnan(values)
-            count = np.bincount(cluster[present], minlength=size)
-            with np.errstate(invalid="ignore"):
-                total = np.bincount(cluster[present], values[present], minlength=size)
-                means.append(total / count)
+            means.append(means_by(cluster[present], values[present], n_clusters(cluster)))
     shared = ~np.isnan(means[2]) & ~np.isnan(means[3])
     if shared.sum() < MIN_LABELS:
         return None

@@ -27,8 +27,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ..base.arrays import Floats, Integers
-from .clusters import correlation, design_effect, known_mean, quantiles
-from .mixed import Mask, Mixed
+from .clusters import cluster_mean, correlation, design_effect, known_mean, quantiles
+from .mixed import Mixed
 from .true_shares import MIN_LABELS, UNKNOWN, Rate, Sampled, ends
 
 MOST_VALUES = 11  # of a bounded scale
@@ -75,7 +75,8 @@ def true_mean(
         y, f, cluster = data.target_value[labelled], judged[labelled], data.cluster[labelled]
         corrected, people, slope, method, problem = UNKNOWN, UNKNOWN, math.nan, "ppi++", ""
         if sampled == "random" and len(y) > 2:
-            people = _people(y, cluster, confidence)
+            mean = cluster_mean(y, cluster)
+            people = (mean.value, *mean.interval(confidence))
         if len(y) < MIN_LABELS:
             problem = "few"
         elif sampled == "by-label" or (sampled == "by-judge" and pooled is None):
@@ -143,10 +144,8 @@ def powered_mean(
     """
     n, n_rest, level = len(y), len(unlabelled), (1 + confidence) / 2
     if slope is None:
-        slope, spread = (
-            0.0,
-            float(np.var(np.concatenate([f, unlabelled]), ddof=1)) if n + n_rest > 1 else 0,
-        )
+        slope = 0.0
+        spread = float(np.var(np.concatenate([f, unlabelled]), ddof=1)) if n + n_rest > 1 else 0
         if n_rest and n > 2 and spread > 0:
             slope = float(np.cov(y, f)[0, 1]) / spread * n_rest / (n + n_rest)
             slope = min(max(slope, 0.0), 1.0)
@@ -202,19 +201,14 @@ def stratified_mean(
     """
     rng = np.random.default_rng(seed)
     middle = float(np.median(everywhere))
-    strata: list[tuple[Mask, Mask]] = [
-        (f >= middle, everywhere >= middle),
-        (f < middle, everywhere < middle),
-    ]
-    weight = np.array([inside.sum() for _, inside in strata], dtype=float)
+    weight = np.array([(everywhere >= middle).sum(), (everywhere < middle).sum()], dtype=float)
     overall = float(shares.mean(axis=0) @ value)
-    counts = [shares[labelled].sum(axis=0) for labelled, _ in strata]
+    counts = [shares[f >= middle].sum(axis=0), shares[f < middle].sum(axis=0)]
     means = [float(count @ value / count.sum()) if count.sum() else overall for count in counts]
-    residual = shares @ value - np.where(f >= middle, *means)
+    center = np.where(f >= middle, *means)
+    residual = shares @ value - center
     effect = 1.0 if cluster is None else design_effect(residual, cluster, confidence)
-    effect *= _averaged(
-        value, shares, residual=residual, center=np.where(f >= middle, *means), pooled=pooled
-    )
+    effect *= _averaged(value, shares, residual=residual, center=center, pooled=pooled)
     drawn = [_dirichlet(rng, count / effect + _PRIOR * pooled, draws) @ value for count in counts]
     mixture = _dirichlet(rng, weight, draws)
     values = (mixture * np.stack(drawn, axis=1)).sum(axis=1)
@@ -240,10 +234,3 @@ def _dirichlet(rng: np.random.Generator, counts: Floats, draws: int) -> Floats:
     positive = counts > 0
     gamma[:, positive] = rng.standard_gamma(counts[positive], size=(draws, int(positive.sum())))
     return gamma / np.maximum(gamma.sum(axis=1, keepdims=True), 1e-300)
-
-
-def _people(y: Floats, cluster: Integers, confidence: float) -> tuple[float, float, float]:
-    clusters = None
-    if len(np.unique(cluster)) < len(cluster):
-        clusters = (cluster, cluster[:0])
-    return powered_mean(y, y, y[:0], clusters, confidence, slope=0.0)[:3]
