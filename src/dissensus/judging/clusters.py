@@ -59,6 +59,13 @@ def known_mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
+def known_means(values: Floats) -> Floats:
+    """Return the mean of every row, likewise."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, values, 0).sum(axis=1) / known.sum(axis=1))
+
+
 def correlation(first: Floats, second: Floats, unknown: float = math.nan) -> float:
     """Return Pearson's r, or what stands for it with fewer than three values or equal ones."""
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:

@@ -28,7 +28,7 @@ from ..base.storage import as_plain
 from ..base.tables import Table
 from ..pages import charts
 from ..pages.charts import Figure
-from .clusters import by_cluster, cells, known_mean, n_clusters, quantiles, resampled
+from .clusters import by_cluster, cells, known_mean, known_means, n_clusters, quantiles, resampled
 from .mixed import Mixed, expected_share, is_first, unique_majority, weighted_votes
 from .question import Question, names_axis, shortened, too_few, whole_percent
 
@@ -90,9 +90,10 @@ class PanelWorth(Question):
 
     @property
     def tables(self) -> Mapping[str, Table]:
-        """The correlations of errors: a row for every judge, a column for every other."""
-        columns = dict(zip(self.judges, self.correlation.T, strict=True))
-        return {"correlation": {"judge": as_names(self.judges), **columns}}
+        """The correlation of every two judges' errors."""
+        names, above = as_names(self.judges), np.triu_indices(len(self.judges), 1)
+        pairs = {"one": names[above[0]], "other": names[above[1]]}
+        return {"correlation": {**pairs, "correlation": self.correlation[above]}}
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -155,7 +156,7 @@ def panel(
     sums, shape = _pair_sums(error, data.cluster)
     matrix = _as_matrix(_correlations(sums.sum(axis=0)[None], shape)[0], len(names))
     rho = mean_above(matrix)
-    resampled_rho = np.nanmean(_correlations(drawn @ sums, shape), axis=1)
+    resampled_rho = known_means(_correlations(drawn @ sums, shape))
     low, high = quantiles(effective_number(len(names), resampled_rho), confidence)
     people_rho, resampled_people_rho = _people_correlation(data, drawn, seed)
     least, _ = quantiles(resampled_rho - resampled_people_rho, confidence)
@@ -294,12 +295,8 @@ def _people_correlation(data: Mixed, drawn: Floats, seed: int) -> tuple[float, F
     correlations = _correlations(np.asarray(matrix.sum(axis=0))[None], width)[0]
     if np.isnan(correlations).all():
         return nothing
-    resampled_correlations = _correlations(drawn @ matrix, width)
-    finite = ~np.isnan(resampled_correlations)
-    mean = np.where(finite, resampled_correlations, 0).sum(axis=1) / np.maximum(
-        finite.sum(axis=1), 1
-    )
-    return float(np.nanmean(correlations)), mean
+    mean = known_means(_correlations(drawn @ matrix, width))
+    return known_mean(correlations), np.nan_to_num(mean)
 
 
 def _accuracies(data: Mixed, error: Floats, names: tuple[str, ...]) -> tuple[float, float, str]:
