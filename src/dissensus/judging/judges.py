@@ -117,11 +117,15 @@ class Judges(Estimates[Judge]):
     numeric: bool
 
     @property
+    def models(self) -> tuple[Judge, ...]:
+        """The judges that are no code."""
+        return tuple(judge for judge in self.rows if judge.kind == "model")
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """How every judge compares with people, the best model first."""
-        models = [judge for judge in self.rows if judge.kind != "code"]
-        code = self.rows[len(models) :]
-        best = sorted(models, key=lambda judge: -np.nan_to_num(judge.agreement, nan=-1.0))
+        code = self.rows[len(self.models) :]
+        best = sorted(self.models, key=lambda judge: -np.nan_to_num(judge.agreement, nan=-1.0))
         sentences = [sentence for judge in (*best, *code) for sentence in judge.sentences()]
         if code:
             sentences.append("Scorers that are code are compared with people, but in no panel.")
@@ -137,7 +141,7 @@ class Judges(Estimates[Judge]):
             if not math.isnan(judge.agreement)
         ]
         rows.sort(key=lambda row: -row["agreement"])
-        people = known_mean(np.array([row.people for row in self.rows if row.kind != "code"]))
+        people = known_mean(np.array([judge.people for judge in self.models]))
         return {"judges": _figure(rows, people)} if rows else {}
 
     @property

@@ -120,21 +120,21 @@ class Judging(Result):
     @property
     def only_people(self) -> Names:
         """Classes that only people use."""
-        return self._only(self.data.people, self.data.judges)
+        return self._only(self.data.people, self.data.judges)[0]
 
     @property
     def only_models(self) -> Names:
         """Classes that only models use."""
-        return self._only(self.data.judges, self.data.people)
+        return self._only(self.data.judges, self.data.people)[0]
 
-    def _only(self, users: Annotations, non_users: Annotations) -> Names:
-        if self.data.numeric or not len(users) or not len(non_users):
-            return self.data.classes[:0]
-        inside, outside = (
-            np.bincount(labels.label, minlength=self.data.n_classes) > 0
-            for labels in (users, non_users)
-        )
-        return self.data.classes[inside & ~outside]
+    def _only(self, users: Annotations, non_users: Annotations) -> tuple[Names, Integers]:
+        """Return the classes that only some use, and how often."""
+        n_classes = self.data.n_classes
+        n_times = np.bincount(users.label, minlength=n_classes)
+        only = (n_times > 0) & (np.bincount(non_users.label, minlength=n_classes) == 0)
+        if self.data.numeric or not len(non_users):
+            only[:] = False
+        return self.data.classes[only], n_times[only]
 
     @cached_property
     def questions(self) -> Mapping[str, Section]:
@@ -184,14 +184,11 @@ class Judging(Result):
         )
 
     def _about_labels(self) -> Iterator[str]:
-        for names, users, labels, non_users in (
-            (self.only_people, "people", self.data.people, "models"),
-            (self.only_models, "models", self.data.judges, "people"),
-        ):
-            for name in names.tolist():
-                count = int((labels.classes[labels.label] == name).sum())
+        people, models = ("people", self.data.people), ("models", self.data.judges)
+        for (users, labels), (non_users, others) in ((people, models), (models, people)):
+            for name, count in zip(*self._only(labels, others), strict=True):
                 yield (
-                    f"Only {users} use the label {shortened(name)!r} ({many(count, 'time')}): "
+                    f"Only {users} use the label {shortened(name)!r} ({many(int(count), 'time')}): "
                     f"no label of {non_users} ever equals it."
                 )
 
@@ -230,7 +227,7 @@ class Judging(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        test, models = self.replacement, list(self.judges)[: self.data.judges.n_annotators]
+        test, models = self.replacement, self.judges.models
         parts = {"panel": self.panel, "pool": self.pool, "escalation": self.escalation}
         return {
             "n_items": self.data.n_items,
@@ -361,6 +358,8 @@ def judge(
 judge.for_kind("classes", "numbers")(unwrap(judge))
 for _kind in KINDS:
     judge.lacking(_kind, "notimpl", f"no measure of models on {_kind} yet")
+_OF_SETS = "no measure of models on sets yet; read with kind='single', each label is a class"
+judge.lacking("sets", "notimpl", _OF_SETS)
 
 
 def _periods(annotations: Annotations) -> list[str | None]:
