@@ -67,5 +67,8 @@ LACKS: dict[tuple[str, str], Lack] = {
     ("plan", "numbers"): Lack("notimpl", "a plan needs classes"),
     ("report", "numbers"): Lack("notimpl", "`report_numbers` reports on numbers"),
     **{("bootstrap", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
-    **{("judge", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
+    **{
+        ("judge", kind): Lack("notimpl", f"no measure of models on {kind} yet")
+        for kind in _ELEMENTS
+    },
 }

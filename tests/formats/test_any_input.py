@@ -71,7 +71,7 @@ TAKING_ANNOTATIONS = {
     "crowdlab": lambda data, _: ds.crowdlab(data, PROBABILITIES).as_dict(),
     "estimate": lambda data, _: ds.aggregate(data).value.tolist(),
     "identify": lambda data, _: ds.identify(data).as_dict(),
-    "judge": lambda data, _: ds.judge(data, models=["4"], resamples=5).to_dict(),
+    "judge": lambda data, _: ds.judge(data, models=["4"], resamples=5).as_dict(),
     "item_scores": lambda data, _: ds.item_scores(data).as_dict(),
     "plan": lambda data, _: ds.plan(data, budget=5, draws=0).as_dict(),
     "read": lambda data, _: ds.read(data).to_dict(),
@@ -99,7 +99,7 @@ TAKING_TRUTH = {
     "identify, gold": lambda truth, _: ds.identify(ANNOTATIONS, gold=truth).as_dict(),
     "judge, truth": lambda truth, _: ds.judge(
         ANNOTATIONS, models=["4"], resamples=5, truth=truth
-    ).to_dict(),
+    ).as_dict(),
     "plan, truth": lambda truth, _: (
         ds.plan(ANNOTATIONS, budget=5, draws=0, truth=truth).errors.accuracy
     ),

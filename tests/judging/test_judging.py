@@ -1,5 +1,6 @@
 """Models as annotators: the sections of `judge`, on simulated and on published data."""
 
+import json
 import math
 import re
 
@@ -24,12 +25,13 @@ from dissensus.judging import (
     true_mean,
     true_shares,
 )
+from dissensus.judging.clusters import design_effect
 from dissensus.judging.panel import effective_number
 from dissensus.judging.pool import pooled
+from dissensus.judging.question import too_few
 from dissensus.judging.replacement import dependent_discoveries
-from dissensus.judging.sentences import too_few
 from dissensus.judging.true_mean import powered_mean, stratified_mean
-from dissensus.judging.true_shares import design_effect, rogan_gladen, stratified_share
+from dissensus.judging.true_shares import rogan_gladen, stratified_share
 
 from ..support import shared_path
 
@@ -600,6 +602,15 @@ def test_published_errors_of_transport():
     assert means["unhelpful"].estimate == pytest.approx(0.119, abs=0.0006)
 
 
+def test_a_reference_has_to_be_a_group():
+    drawn = simulate_judges(n_items=60, n_labelled=40, seed=1).annotations
+    by = ["ab"[k % 2] for k in range(60)]
+    assert judge(drawn, by=by, reference="a", resamples=5)
+    for groups in (by, None):
+        with pytest.raises(OptionError, match="no group 'c'; by=… makes groups"):
+            judge(drawn, by=groups, reference="c", resamples=5)
+
+
 def test_periods_have_about_as_many_items():
     names = periods(list(map(float, range(100))))
     assert {names.count(one) for one in set(names)} == {20}
@@ -628,13 +639,13 @@ def test_rows_and_names_change_nothing():
         "model:m4": "model:a",
     }
     np.random.default_rng(0).shuffle(rows)
-    plain = judge(one.with_codes(), resamples=50).to_dict()
+    plain = judge(one.with_codes(), resamples=50).as_dict()
     renamed = [(item, {**people, **models}[who], rename[label]) for item, who, label in rows]
     item, who, label = zip(*renamed, strict=True)
     other = judge(
         Annotations.from_columns(item, who, label, items=one.items.tolist()).with_kinds(),
         resamples=50,
-    ).to_dict()
+    ).as_dict()
     short = {old.removeprefix("model:"): new.removeprefix("model:") for old, new in models.items()}
     for name in ("replacement", "judges"):
         there = {row["judge"]: row for row in other[name]}
@@ -699,12 +710,36 @@ def test_classes_that_only_one_kind_uses_are_named():
     )
 
 
+def test_every_question_is_a_result_that_shows_itself(capsys):
+    drawn = simulate_judges(n_items=200, n_labelled=120, n_classes=3, seed=1).annotations
+    found = judge(drawn, by=["ab"[k % 2] for k in range(200)], resamples=10)
+    questions = {"replacement", "judges", "rates", "panel", "escalation", "transport"}
+    for name in (*questions, "pool", "pair_biases"):
+        result = getattr(found, name)
+        result.show()
+        printed = " ".join(capsys.readouterr().out.split())
+        assert all(" ".join(sentence.split()) in printed for sentence in result.sentences)
+        assert bool(result.sentences) == (name != "pair_biases")
+        json.dumps(result.as_dict(), allow_nan=False)
+        assert result.to_polars().shape == result.to_pandas().shape
+    assert found.escalation.to_polars().columns == ["item", "doubt", "audit"]
+    assert found.to_polars()["judge"].to_list() == found.data.judge_names
+    assert set(found.figures) == {"judges", "correlation", "shares", "escalation"}
+    assert found.rates.plot().title == "Shares"
+
+
+def test_the_file_with_the_items_to_check_is_named():
+    found = judge(simulate_judges(n_items=300, n_labelled=150, seed=1).annotations, resamples=5)
+    (plain,) = found.questions["check"].text
+    (named,) = found.with_checks_in("check.csv").questions["check"].text
+    assert named == plain.replace("most doubtful items:", "items in check.csv:") != plain
+
+
 def test_code_is_reported_but_in_no_panel():
     drawn = simulate_judges(n_items=120, n_judges=2, seed=1).annotations
     kinds = ["model", "code", "person", "person", "person"]
     found = judge(drawn.with_kinds(kinds), resamples=10)
-    assert [one.judge for one in found.judges] == ["m1"]
-    assert [one.judge for one in found.code] == ["m2"]
+    assert [(one.judge, one.kind) for one in found.judges] == [("m1", "model"), ("m2", "code")]
     assert found.panel is None
 
 
@@ -720,14 +755,14 @@ def test_hostile_names_and_labels_are_only_names():
     found = judge(Annotations.from_columns(item, who, label).with_kinds(), resamples=10)
     page = JudgingReport(found, "<b>").page()
     assert "<script>alert(1)" not in page
-    assert found.to_dict()["models"] == [name.removeprefix("model:") for name in sorted(names[:3])]
+    assert found.as_dict()["models"] == [name.removeprefix("model:") for name in sorted(names[:3])]
 
 
 def test_nothing_is_claimed_from_one_item():
     annotations = Annotations.from_columns("aaa", ["ann", "model:m", "model:n"], "001").with_kinds()
     found = judge(annotations, resamples=5)
     assert sum("This cannot be told from" in sentence for sentence in found.sentences) >= 3
-    assert found.to_dict()["pool"]["learned"] is False
+    assert found.as_dict()["pool"]["learned"] is False
 
 
 def test_without_human_labels_models_that_agree_too_much_are_named():
@@ -761,16 +796,16 @@ def test_sentences_of_a_published_set():
     path = shared_path("alt_framing")
     cluster = {item: row["cluster"] for item, row in read_items(path / "tasks.csv.gz").items()}
     found = judge(shared_set("alt_framing"), cluster=cluster, epsilon=0.15, resamples=100)
-    assert found.sections["replacement"][0] == (
+    assert found.questions["replacement"].text[0] == (
         "gpt-4o may replace an annotator here: it is no worse than 4 of 4 annotators at agreeing "
         "with the others, at a tolerance of 0.15 (0.05 would do); this holds in 100 of 100 "
         "resamples. 4 of 4 people pass the same test."
     )
     assert re.fullmatch(
         r"gpt-4o agrees with a person on 77 % of items \(7\d to 7\d\); two people agree on 79 %\.",
-        found.sections["judges"][0],
+        found.questions["judges"].text[0],
     )
-    assert found.sections["labels"] == [
+    assert list(found.questions["labels"].text) == [
         "Only people use the label 'n/a: problem is resolved' (8 times): no label of models ever "
         "equals it."
     ]
@@ -782,7 +817,7 @@ def test_the_sentence_about_a_corrected_share():
     rng = np.random.default_rng(0)
     labelled = np.isin(one.item, rng.choice(one.n_items, 200, replace=False))
     found = judge(one.keep(labelled | one.is_kind("model")[one.annotator]), resamples=10)
-    sentence = next(line for line in found.sections["rates"] if " yes. " in line)
+    sentence = next(line for line in found.questions["rates"].text if " yes. " in line)
     assert re.fullmatch(
         r"gpt-4o says 38 % yes\. Corrected by 200 human labels: \d\d % \(\d\d to \d\d\)\. "
         r"Human labels alone: \d\d to \d\d\.",
@@ -795,7 +830,7 @@ def test_the_sentence_about_shared_mistakes():
     assert re.fullmatch(
         r"Your 6 judges make the same mistakes: they are worth about 2 independent ones "
         r"\(1\.\d to 2\.\d\); on an item, about 4(\.\d)? people\.",
-        found.sections["panel"][0],
+        found.questions["panel"].text[0],
     )
 
 
@@ -804,7 +839,7 @@ def test_the_sentence_about_position():
     annotations = read(path / "answers.csv.gz")
     annotations = annotations.subset(annotators=["model:ChatGPT/Vanilla"])
     found = judge(annotations, truth=read_truth(path / "truth.csv.gz"), resamples=10)
-    assert found.sections["pairs"] == [
+    assert list(found.questions["pairs"].text) == [
         "ChatGPT/Vanilla prefers whatever is shown first, by 16 points (13 to 19); 37 % of its "
         "answers change with the order."
     ]

@@ -264,10 +264,7 @@ def test_beyond_memory_the_command_writes_the_same_labels(ending, files, tmp_pat
     assert done.returncode == 0, done.stderr
     result = aggregate(in_memory(files), "dawid-skene")
     summary = json.loads(done.stdout)
-    assert (summary["n_items"], summary["rounds"]) == (
-        result.answers.n_items,
-        len(result.trace),
-    )
+    assert (summary["n_items"], summary["rounds"]) == (result.answers.n_items, len(result.trace))
     read = {".csv": pl.read_csv, ".jsonl": pl.read_ndjson}.get(ending, pl.read_parquet)
     assert_same(read(output).with_columns(pl.col("item").cast(pl.String)), result)
     kept = pl.read_parquet(tmp_path / "kept" / "annotators.parquet")

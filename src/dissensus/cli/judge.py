@@ -11,7 +11,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
-from ..pages.terminal import echo, note, number, print_table, show_json
+from ..pages.terminal import echo, note, show_json
 from .files import examine_annotations, read_known, split_patterns, write_table
 from .verb import KINDS, READING, Computed, options
 
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
 _LENGTHS = (("chars_1", "chars_2"), ("length_1", "length_2"), ("words_1", "words_2"))
 _SYSTEMS = (("system_1", "system_2"), ("model_1", "model_2"), ("model_a", "model_b"))
-_TITLES = {
-    "labels": "Labels",
-    "replacement": "May a model replace an annotator?",
-    "judges": "How good is each judge?",
-    "rates": "What is the true rate?",
-    "panel": "What is the panel worth?",
-    "check": "Which items should people check?",
-    "pairs": "Biases in pairs",
-    "transport": "Does the correction hold elsewhere?",
-}
 
 
 @click.command()
@@ -87,11 +77,7 @@ def judge(
     from ..judging.requirements import parse_requirement
 
     needed = [parse_requirement(text) for text in requirements]
-    if (
-        output is not None
-        and output != "-"
-        and Path(output).suffix.lower() not in (".html", ".htm")
-    ):
+    if output not in (None, "-") and not output.lower().endswith((".html", ".htm")):
         raise OptionError(f"{output}: the page ends in .html")
     annotations = _read(path, annotators, [by, cluster], reading)
     about = _read_items(inputs)
@@ -114,17 +100,15 @@ def judge(
             confidence=confidence,
             seed=seed,
         )
-    if reference is not None and reference not in judged.data.groups.tolist():
-        raise OptionError(f"--reference {reference}: no such group; --by makes them")
     outcomes = [judging.check_requirement(judged, requirement) for requirement in needed]
     if check is not None:
         if judged.escalation is None:
             raise DataError("nothing to check: every item has a human label, or none has")
-        write_table(judged.escalation.table, check)
+        write_table(judged.escalation.tables["check"], check)
     if output is not None:
         _write_page(judged, path, output)
     if as_json:
-        content = judged.to_dict()
+        content = judged.as_dict()
         if outcomes:
             content["requirements"] = [
                 {"requirement": text, "holds": outcome.holds, "sentence": outcome.sentence}
@@ -132,7 +116,7 @@ def judge(
             ]
         show_json(content)
     elif output != "-":
-        _print(judged, check)
+        judged.with_checks_in(check or "").show()
     for outcome in outcomes:
         if not as_json or not outcome.holds:
             note(outcome.sentence)
@@ -210,29 +194,3 @@ def _pairs_of(about: Mapping[str, Mapping[str, Any]], names: Any, kind: type) ->
                 if row.get(left) is not None and row.get(right) is not None
             }
     return None
-
-
-def _print(judged: Judging, check: str | None) -> None:
-    for name, sentences in judged.sections.items():
-        if not sentences:
-            continue
-        echo(_TITLES[name])
-        for sentence in sentences:
-            if name == "check" and check is not None:
-                sentence = sentence.replace("most doubtful items:", f"items in {check}:")
-            echo(f"  {sentence}")
-    rows = [
-        (
-            judge.judge,
-            number(judge.agreement),
-            number(judge.people),
-            number(judge.kappa),
-            number(judge.accuracy),
-        )
-        for judge in (*judged.judges, *judged.code)
-    ]
-    if not judged.data.numeric:
-        columns = ("judge", ">with a person", ">two people", ">kappa", ">accuracy")
-        print_table(
-            columns, rows, f"{judged.n_labels} of {judged.data.n_items} items have human labels"
-        )

@@ -1,45 +1,37 @@
-"""How good each judge is beside people, and which items people should check after them.
+"""How good each judge is beside people.
 
 People's agreement with each other is the yardstick. For classes: the probability that the judge and
 a person who labelled the same item chose the same class (the mean over people, every item counting
 the same), and that of two people. Accuracy is against the known class or people's majority, where
 tied classes count in parts. For numbers and ordered classes also the mean error, the mean absolute
 error and the correlation. Intervals come from resampling items, or clusters of items.
-
-To check: the judges' prediction s of a person's label, learned from a random seed of human labels,
-is least sure where max_c s_i(c) is lowest, so people are asked about these items first, and the
-pool labels them. What the answer of one person about item i adds is taken as
-
-    Σ_c s_i(c) max_c' ([c = c'] + s_i(c')) / 2 - max_c s_i(c)
-
-as if the judges counted for one person. They often count for more, but their predictions are
-learned again from the new labels, so that an answer also helps other items. A tenth of what people
-label is chosen at random instead, and only these labels are a random sample for estimates.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ..base.arrays import Floats, Integers
-from ..base.names import Names
+from ..base.arrays import Floats
 from ..metrics.pairs import pairwise
-from .mixed import Mixed, Repeat, by_cluster, resampled
-from .pool import Pooled
+from ..pages import charts
+from ..pages.charts import BLUE, ORANGE, Figure
+from ..pages.sections import Column, Section, SortableTable
+from ..pages.sections import Table as SmallTable
+from ..pages.wording import amount, formatted, percent, titles
+from .clusters import by_cluster, correlation, known_mean, quantiles, resampled
+from .mixed import Mask, Mixed, Repeat, expected_share
+from .question import ENOUGH, Estimates, hundredths, names_axis, shortened, too_few, whole_percent
 
-MIN_ITEMS = 50  # items with two people, below which only one person is needed
-MIN_SEED = 50  # items that people labelled, chosen at random
-SHORTCUT = 0.8  # beyond this share of the items there is no short cut
-
-_ENOUGH = 0.9  # of the gain of asking about everything
-_AUDIT = 0.1
+_MIN_ITEMS = 50  # items with two people, below which only one person is needed
+_OVERVIEW = ("agreement", "people", "kappa", "accuracy")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Judge:
     """One judge against people. NaN is what cannot be computed.
 
@@ -65,111 +57,197 @@ class Judge:
         Probability that two answers to the same item are equal, where it was asked again.
     confusion
         Target class and given class, in items; empty for numbers.
+    kind
+        `model`, or `code` for a scorer that is code.
     """
 
     judge: str
     n_items: int
     missing: float
-    agreement: float
-    low: float
-    high: float
-    people: float
+    agreement: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    people: float = math.nan
     kappa: float
     people_kappa: float
-    accuracy: float
-    bias: float
-    absolute_error: float
-    correlation: float
+    accuracy: float = math.nan
+    bias: float = math.nan
+    absolute_error: float = math.nan
+    correlation: float = math.nan
     consistency: float
     confusion: Floats  # (target class, given class)
+    kind: str
+
+    def sentences(self) -> Iterator[str]:
+        """Yield how it compares with people, where that is known."""
+        if not self.n_items:
+            yield f"How good is {self.judge}? {too_few(0, ENOUGH)}"
+            return
+        if not math.isnan(self.bias):
+            side = "above" if self.bias > 0 else "below"
+            r = f", and its correlation with them is {self.correlation:.2f}"
+            yield (
+                f"{self.judge} is {abs(self.bias):.2g} {side} people on average, off by "
+                f"{self.absolute_error:.2g} on an item{'' if math.isnan(self.correlation) else r}."
+            )
+        if not math.isnan(self.agreement):
+            people = f"; two people agree on {whole_percent(self.people)}"
+            yield (
+                f"{self.judge} agrees with a person on {whole_percent(self.agreement)} of items "
+                f"({hundredths(self.low, self.high)}){'' if math.isnan(self.people) else people}."
+            )
+        elif not math.isnan(self.accuracy):
+            share = whole_percent(self.accuracy)
+            yield f"{self.judge} is right on {share} of items whose class is known."
+        if self.missing >= 0.005:
+            yield f"{self.judge} has no answer on {whole_percent(self.missing)} of items."
+        if not math.isnan(self.consistency):
+            repeated = whole_percent(self.consistency)
+            yield f"Asked again, {self.judge} gives the same answer in {repeated} of cases."
 
 
-def judges(
-    data: Mixed, *, resamples: int = 200, confidence: float = 0.95, seed: int = 0
-) -> tuple[Judge, ...]:
-    """Return how good every judge is, in the order of their names."""
-    nan = float("nan")
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Judges(Estimates[Judge]):
+    """How good every model is, and every scorer that is code."""
+
+    name: ClassVar[str] = "judges"
+    title: ClassVar[str] = "How good is each judge?"
+
+    ordered: bool
+    numeric: bool
+
+    @property
+    def models(self) -> tuple[Judge, ...]:
+        """The judges that are no code."""
+        return tuple(judge for judge in self.rows if judge.kind == "model")
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How every judge compares with people, the best model first."""
+        code = self.rows[len(self.models) :]
+        best = sorted(self.models, key=lambda judge: -np.nan_to_num(judge.agreement, nan=-1.0))
+        sentences = [sentence for judge in (*best, *code) for sentence in judge.sentences()]
+        if code:
+            sentences.append("Scorers that are code are compared with people, but in no panel.")
+        return tuple(sentences)
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """Every judge's agreement with a person, and that of two people as a line."""
+        rows = [
+            {"judge": shortened(judge.judge, 32)}
+            | {name: getattr(judge, name) for name in ("agreement", "low", "high")}
+            for judge in self.rows
+            if not math.isnan(judge.agreement)
+        ]
+        rows.sort(key=lambda row: -row["agreement"])
+        people = known_mean(np.array([judge.people for judge in self.models]))
+        return {"judges": _figure(rows, people)} if rows else {}
+
+    @property
+    def sortable_table(self) -> SortableTable | None:
+        """All judges."""
+        words = titles("judges")
+        of_classes = () if self.numeric else ("agreement", "people", "accuracy")
+        forms: dict[str, Any] = dict.fromkeys(of_classes, percent) | {"kappa": ".2f"}
+        if self.ordered:
+            forms |= {"bias": "+.2f", "absolute_error": ".2f", "correlation": ".2f"}
+        columns = {
+            "judge": Column([judge.judge for judge in self.rows]),
+            "kind": Column([judge.kind for judge in self.rows]),
+            "items": Column([judge.n_items for judge in self.rows], "d"),
+            "no answer": Column([judge.missing for judge in self.rows], percent),
+        } | {
+            words[name]: Column([getattr(judge, name) for judge in self.rows], form)
+            for name, form in forms.items()
+        }
+        return SortableTable("judge-table", amount(len(self.rows), "judge"), columns)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return one section; its chart is the picture of a page."""
+        return (Section(self.name, self.title, self.sentences, table=self.sortable_table),)
+
+    def overview(self, caption: str) -> SmallTable:
+        """Return agreement, kappa and accuracy of every judge."""
+        words = titles("judges")
+        rows = [
+            (judge.judge, *(formatted(getattr(judge, name), ".3f") for name in _OVERVIEW))
+            for judge in self.rows
+        ]
+        return SmallTable(caption, ["judge", *(words[name] for name in _OVERVIEW)], rows)
+
+
+def judges(data: Mixed, *, resamples: int = 200, confidence: float = 0.95, seed: int = 0) -> Judges:
+    """Return how good every model is, in the order of their names, then every scorer of code."""
     drawn = resampled(data.cluster, resamples, seed)
+    rows = _compared(data, "model", drawn, confidence)
+    if len(data.code):
+        rows += _compared(replace(data, judges=data.code), "code", drawn, confidence)
+    return Judges(rows=tuple(rows), ordered=data.ordered, numeric=data.numeric)
+
+
+def _compared(data: Mixed, kind: str, drawn: Floats, confidence: float) -> list[Judge]:
+    """Return the judges beside people."""
     kappas, people_kappa = _kappas(data)
-    people_agree = np.full(data.n_items, nan) if data.numeric else _two_people(data)
-    out = []
+    rows = []
     for number, (name, repeats) in enumerate(
         zip(data.judge_names, data.judge_repeats, strict=True)
     ):
-        answered = _answered(repeats, data.n_items)
+        answered = repeats[0].label >= 0 if repeats else np.zeros(data.n_items, dtype=bool)
         labelled = answered & data.known
-        agreement = low = high = people = accuracy = bias = absolute = correlation = nan
-        confusion = np.zeros((0, 0))
+        numbers: dict[str, Any] = {"confusion": np.zeros((0, 0))}
         if not data.numeric and labelled.any():
-            judge_agrees = _with_one_person(data, repeats)
-            doubly_labelled = labelled & (data.n_people > 1)
-            compared = (
-                doubly_labelled
-                if doubly_labelled.sum() >= MIN_ITEMS
-                else labelled & (data.n_people > 0)
-            )
-            agreement, low, high = _mean(
-                judge_agrees, compared, cluster=data.cluster, drawn=drawn, confidence=confidence
-            )
-            people = float(people_agree[doubly_labelled].mean()) if doubly_labelled.any() else nan
-            confusion = _confusion(data, repeats)
-            accuracy = float(_accuracy(data, repeats)[labelled].mean())
+            numbers = _of_classes(data, repeats, labelled, drawn, confidence)
         if data.ordered and labelled.any():
-            error = (data.judge_value(number) - data.target_value)[labelled]
-            bias, absolute = float(error.mean()), float(np.abs(error).mean())
-            correlation = _correlation(
-                data.judge_value(number)[labelled], data.target_value[labelled]
-            )
-        out.append(
+            value, target = data.judge_value(number)[labelled], data.target_value[labelled]
+            error = value - target
+            numbers |= {
+                "bias": float(error.mean()),
+                "absolute_error": float(np.abs(error).mean()),
+                "correlation": correlation(value, target),
+            }
+        rows.append(
             Judge(
                 judge=name,
                 n_items=int(labelled.sum()),
-                missing=1 - float(answered.mean()) if data.n_items else nan,
-                agreement=agreement,
-                low=low,
-                high=high,
-                people=people,
+                missing=1 - float(answered.mean()) if data.n_items else math.nan,
                 kappa=kappas[number],
                 people_kappa=people_kappa,
-                accuracy=accuracy,
-                bias=bias,
-                absolute_error=absolute,
-                correlation=correlation,
                 consistency=_consistency(repeats),
-                confusion=confusion,
+                kind=kind,
+                **numbers,
             )
         )
-    return tuple(out)
+    return rows
 
 
-def _answered(repeats: list[Repeat], n_items: int) -> np.ndarray:
-    return repeats[0].label >= 0 if repeats else np.zeros(n_items, dtype=bool)
-
-
-def _with_one_person(data: Mixed, repeats: list[Repeat]) -> Floats:
-    """Return the probability of agreeing with one of the people on every item."""
+def _of_classes(
+    data: Mixed, repeats: list[Repeat], labelled: Mask, drawn: Floats, confidence: float
+) -> dict[str, Any]:
+    """Return agreement, accuracy and confusion on the items that the judge and people labelled."""
+    twice = labelled & (data.n_people > 1)
+    compared = twice if twice.sum() >= _MIN_ITEMS else labelled & (data.n_people > 0)
     with np.errstate(invalid="ignore"):
-        shares = data.person_votes / data.n_people[:, None]
-    return _expected(shares, repeats)
-
-
-def _expected(shares: Floats, repeats: list[Repeat]) -> Floats:
-    """Return the mean share of the classes that a judge chose: (item)."""
-    row = np.arange(len(shares))
-    return sum(
-        (
-            repeat.weight * np.where(repeat.label >= 0, shares[row, repeat.label], 0)
-            for repeat in repeats
-        ),
-        np.zeros(len(shares)),
-    )
+        agrees = expected_share(data.person_votes / data.n_people[:, None], repeats)
+    total, count = by_cluster(data.cluster, np.where(compared, agrees, 0), compared.astype(float))
+    with np.errstate(invalid="ignore"):
+        means = (drawn @ total) / (drawn @ count)
+    low, high = quantiles(means[~np.isnan(means)], confidence)
+    return {
+        "agreement": known_mean(agrees[compared]),
+        "low": low,
+        "high": high,
+        "people": known_mean(data.people_agree[twice]),
+        "accuracy": float(_accuracy(data, repeats)[labelled].mean()),
+        "confusion": _confusion(data, repeats),
+    }
 
 
 def _accuracy(data: Mixed, repeats: list[Repeat]) -> Floats:
     """Return the probability of the target class, tied classes in parts: (item)."""
     votes = np.nan_to_num(data.target_shares)
     best = (votes > votes.max(axis=1)[:, None] - 1e-9) & (votes > 0)
-    return _expected(best / np.maximum(best.sum(axis=1), 1)[:, None], repeats)
+    return expected_share(best / np.maximum(best.sum(axis=1), 1)[:, None], repeats)
 
 
 def _confusion(data: Mixed, repeats: list[Repeat]) -> Floats:
@@ -183,32 +261,6 @@ def _confusion(data: Mixed, repeats: list[Repeat]) -> Floats:
     return confusion
 
 
-def _two_people(data: Mixed) -> Floats:
-    """Return the probability that two people on an item agree: (item)."""
-    votes, n = data.person_votes, data.n_people
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(n > 1, np.maximum((votes**2).sum(axis=1) - n, 0) / (n * (n - 1.0)), np.nan)
-
-
-def _mean(
-    value: Floats, counted: np.ndarray, *, cluster: Integers, drawn: Floats, confidence: float
-) -> tuple[float, float, float]:
-    """Return a mean with its bootstrap interval."""
-    total, count = by_cluster(cluster, np.where(counted, value, 0), counted.astype(float))
-    if not counted.any():
-        return float("nan"), float("nan"), float("nan")
-    tail = (1 - confidence) / 2
-    with np.errstate(invalid="ignore"):
-        low, high = np.nanquantile((drawn @ total) / (drawn @ count), [tail, 1 - tail])
-    return float(value[counted].mean()), float(low), float(high)
-
-
-def _correlation(first: Floats, second: Floats) -> float:
-    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return float("nan")
-    return float(np.corrcoef(first, second)[0, 1])
-
-
 def _consistency(repeats: list[Repeat]) -> float:
     """Return the probability that two answers of a judge to one item are equal."""
     equal = pairs = 0
@@ -217,7 +269,7 @@ def _consistency(repeats: list[Repeat]) -> float:
             answered = (first.label >= 0) & (second.label >= 0)
             equal += int((first.label == second.label)[answered].sum())
             pairs += int(answered.sum())
-    return equal / pairs if pairs else float("nan")
+    return equal / pairs if pairs else math.nan
 
 
 def _kappas(data: Mixed) -> tuple[list[float], float]:
@@ -226,7 +278,7 @@ def _kappas(data: Mixed) -> tuple[list[float], float]:
     pairs = pairwise(everybody, "cohen", weights=data.people.scale, min_overlap=5)
     is_judge = np.isin(everybody.annotators, data.judges.annotators)
     person = ~is_judge
-    of_people = _known_mean(pairs.value[person[pairs.one] & person[pairs.other]])
+    of_people = known_mean(pairs.value[person[pairs.one] & person[pairs.other]])
     position = {name: code for code, name in enumerate(everybody.annotators.tolist())}
     out = []
     for name in data.judges.annotators.tolist():
@@ -234,113 +286,35 @@ def _kappas(data: Mixed) -> tuple[list[float], float]:
         with_people = ((pairs.one == code) & person[pairs.other]) | (
             (pairs.other == code) & person[pairs.one]
         )
-        out.append(_known_mean(pairs.value[with_people]))
+        out.append(known_mean(pairs.value[with_people]))
     return out, of_people
 
 
-def _known_mean(values: Floats) -> float:
-    """Return the mean of the values that are known, NaN without any."""
-    return float(np.nanmean(values)) if (~np.isnan(values)).any() else float("nan")
-
-
-@dataclass(frozen=True, eq=False)
-class Escalation:
-    """The items that people should check, the most doubtful first.
-
-    Attributes
-    ----------
-    items
-        Names of the items without human labels, in order.
-    doubt
-        1 - max_c s_i(c).
-    gain
-        What a person's answer adds.
-    gained
-        The share of the gain of asking about all, with the first k of them asked, k = 0 … all:
-        (item + 1).
-    enough
-        How many of them have 90 % of the gain of all.
-    chosen, audit
-        Positions of items within the budget, and which of them were chosen at random.
-    n_seed
-        Items that people labelled.
-    """
-
-    items: Names
-    doubt: Floats
-    gain: Floats
-    gained: Floats
-    enough: int
-    chosen: Integers
-    audit: npt.NDArray[np.bool_]
-    n_seed: int
-
-    @property
-    def shortcut(self) -> bool:
-        """Whether far fewer items than all do."""
-        return self.enough <= SHORTCUT * len(self.items)
-
-    @property
-    def part(self) -> float:
-        """How much of the gain of asking about everything the chosen items have."""
-        total = float(self.gain.sum())
-        return float(self.gain[self.chosen].sum()) / total if total > 0 else 1.0
-
-    @property
-    def table(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The items to check as columns: audit marks those that were chosen at random."""
-        return {
-            "item": self.items[self.chosen],
-            "doubt": self.doubt[self.chosen],
-            "audit": self.audit,
-        }
-
-
-def escalate(
-    data: Mixed, pooled: Pooled, *, budget: int | None = None, seed: int = 0
-) -> Escalation:
-    """Return which items people should check, the most doubtful first.
-
-    Without a budget, those that do nearly as much as all.
-    """
-    free = np.flatnonzero(~data.known & (data.n_judges > 0))
-    s = pooled.predicted[free]
-    top = s.max(axis=1)
-    gain = np.maximum(_after_answer(s) - top, 0)
-    order = np.lexsort((free, top.round(12)))
-    free, top, gain = free[order], top[order], gain[order]
-    cumulative, total = np.concatenate([[0.0], np.cumsum(gain)]), float(gain.sum())
-    gained = cumulative / total if total > 0 else np.ones(len(cumulative))
-    enough = int(np.searchsorted(gained, _ENOUGH))
-    count = min(enough if budget is None else budget, len(free))
-    positions, audit = _with_audit(len(free), count, seed)
-    return Escalation(
-        items=data.people.items[free],
-        doubt=1 - top,
-        gain=gain,
-        gained=gained,
-        enough=enough,
-        chosen=positions,
-        audit=audit,
-        n_seed=int(data.known.sum()),
+def _figure(rows: list[dict[str, Any]], people: float) -> Figure:
+    names = [row["judge"] for row in rows]
+    x = charts.number(
+        "agreement", "agreement with a person", axis=charts.PERCENT, scale={"zero": False}
     )
-
-
-def _after_answer(s: Floats) -> Floats:
-    """Return the expected probability of the label after one answer: (item)."""
-    out = np.zeros(len(s))
-    for label in range(s.shape[1]):
-        after = s.copy()
-        after[:, label] += 1
-        out += s[:, label] * after.max(axis=1) / 2
-    return out
-
-
-def _with_audit(n_items: int, count: int, seed: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """Return positions: the first ones, and a tenth of the count at random from all."""
-    n_random = math.ceil(_AUDIT * count) if count < n_items else 0
-    drawn = np.random.default_rng(seed).permutation(n_items)[:n_random]
-    most_doubtful = np.setdiff1d(np.arange(n_items), drawn)[: count - n_random]
-    positions = np.union1d(drawn, most_doubtful)
-    everything = count >= n_items
-    return positions, np.isin(positions, drawn) | everything
+    y = {"field": "judge", **names_axis(names, 180)}
+    tooltip = charts.tooltip(judge="", agreement=".1%", low=".1%", high=".1%")
+    layers = charts.dots(x, y, tooltip, along="x", color=BLUE)
+    words = "Dots are judges, with 95% intervals."
+    if not math.isnan(people):
+        layers.append(
+            {
+                "data": {"values": [{"agreement": people, "two": "two people"}]},
+                "mark": {"type": "rule", "strokeDash": [4, 4], "color": ORANGE, "size": 2},
+                "encoding": {"x": x},
+            }
+        )
+        words += f" The dashed line is the agreement of two people, {percent(people)}."
+    bounds = ("agreement", "low", "high")
+    return Figure(
+        "Judges and people",
+        words,
+        charts.chart(rows, height=max(26 * len(rows), 80), layer=layers),
+        (
+            ("judge", *bounds),
+            *((row["judge"], *(percent(row[name]) for name in bounds)) for row in rows),
+        ),
+    )

@@ -5,36 +5,44 @@ The plan says whom to ask about what, and when to stop, knowing what models pred
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
-from pathlib import Path
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
 
+from ..answers import KINDS
 from ..answers.annotations import Annotations, Scale
 from ..base.arrays import Integers
 from ..base.names import Names
-from ..base.storage import as_plain
+from ..base.storage import as_plain, as_rows
+from ..base.tables import Table
 from ..errors import OptionError
 from ..formats import as_annotations, as_truth
+from ..formats.coerce import as_answers
+from ..pages.charts import Figure
+from ..pages.sections import Section
+from ..pages.wording import many
 from ..planning import Plan
 from ..planning import plan as plan_labels
 from ..quality.copying import Copies, copies
-from . import sentences as words
-from .judges import Escalation, Judge, escalate, judges
+from ..registry import by_kind
+from ..result import Result
+from .escalation import Escalation, escalate
+from .judges import Judges, judges
 from .mixed import Mixed, mixed
-from .pair_biases import PairBias, pair_biases
-from .panel import PanelWorth, panel
+from .pair_biases import PairBiases, pair_biases
+from .panel import PanelWorth, panel, people_in_words
 from .pool import Pooled, pool
+from .question import ENOUGH, shortened, too_few
+from .rates import Difference, Rates, rates
 from .replacement import EPSILON, ReplacementTest, replacement
-from .transport import Difference, Transported, periods, transport, true_difference
-from .true_mean import Mean, true_mean
-from .true_shares import SAMPLED, Sampled, Share, true_shares
-
-_MOST_GROUPS = 6  # whose differences are estimated
+from .transport import Transport, periods, transport
+from .true_mean import Mean
+from .true_shares import SAMPLED, Sampled, Share
 
 
 def plan(data: Mixed, pooled: Pooled, *, budget: float, **settings: Any) -> Plan:
@@ -44,24 +52,22 @@ def plan(data: Mixed, pooled: Pooled, *, budget: float, **settings: Any) -> Plan
     return plan_labels(data.people, budget=budget, probabilities=pooled.predicted, **settings)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Judging:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Judging(Result):
     """Models as annotators: what they may replace, what the true rate is, what they are worth.
 
-    Every section is a result of its own function; what the data do not allow is empty, and its
+    Every question is a result of its own function; what the data do not allow is empty, and its
     sentence has what is missing.
 
     Attributes
     ----------
     data
         The labels of people and of models.
-    sampled
-        How the items that people labelled were chosen.
     replacement
         The alternative annotator test.
-    judges, code
+    judges
         How good every model is, and every scorer that is code.
-    shares, means, differences
+    rates
         True shares of classes, true means, and differences of groups.
     panel, pool
         What the panel is worth, and people and models in one label.
@@ -74,27 +80,21 @@ class Judging:
     """
 
     data: Mixed
-    sampled: Sampled
-    epsilon: float
-    confidence: float
     replacement: ReplacementTest
-    judges: tuple[Judge, ...]
-    code: tuple[Judge, ...]
-    shares: tuple[Share, ...]
-    means: tuple[Mean, ...]
-    differences: tuple[Difference, ...]
+    judges: Judges
+    rates: Rates
     panel: PanelWorth | None
     pool: Pooled | None
     escalation: Escalation | None
-    pair_biases: tuple[PairBias, ...]
-    transport: tuple[Transported, ...]
+    pair_biases: PairBiases
+    transport: Transport
     copies: Copies | None = None
     seed: int = 0
 
     def __repr__(self) -> str:
         return (
-            f"<Judging: {len(self.judges)} models and {self.data.people.n_annotators} people "
-            f"on {self.data.n_items} items>"
+            f"<Judging: {self.data.judges.n_annotators} models and "
+            f"{self.data.people.n_annotators} people on {self.data.n_items} items>"
         )
 
     @property
@@ -103,56 +103,121 @@ class Judging:
         return int(self.data.known.sum())
 
     @property
+    def shares(self) -> tuple[Share, ...]:
+        """True shares of classes."""
+        return self.rates.shares
+
+    @property
+    def means(self) -> tuple[Mean, ...]:
+        """True means of numbers and of classes in order."""
+        return self.rates.means
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """True differences of groups."""
+        return self.rates.differences
+
+    @property
     def only_people(self) -> Names:
         """Classes that only people use."""
-        return self._only(self.data.people, self.data.judges)
+        return self._only(self.data.people, self.data.judges)[0]
 
     @property
     def only_models(self) -> Names:
         """Classes that only models use."""
-        return self._only(self.data.judges, self.data.people)
+        return self._only(self.data.judges, self.data.people)[0]
 
-    def _only(self, users: Annotations, non_users: Annotations) -> Names:
-        if self.data.numeric or not len(users) or not len(non_users):
-            return self.data.classes[:0]
-        inside, outside = (
-            np.bincount(labels.label, minlength=self.data.n_classes) > 0
-            for labels in (users, non_users)
-        )
-        return self.data.classes[inside & ~outside]
+    def _only(self, users: Annotations, non_users: Annotations) -> tuple[Names, Integers]:
+        """Return the classes that only some use, and how often."""
+        n_classes = self.data.n_classes
+        n_times = np.bincount(users.label, minlength=n_classes)
+        only = (n_times > 0) & (np.bincount(non_users.label, minlength=n_classes) == 0)
+        if self.data.numeric or not len(non_users):
+            only[:] = False
+        return self.data.classes[only], n_times[only]
 
     @cached_property
-    def sections(self) -> dict[str, list[str]]:
-        """Section → sentences."""
-        return words.sections(self)
+    def questions(self) -> Mapping[str, Section]:
+        """What was found, a section for every question."""
+        answered = (
+            Section("labels", "Labels", tuple(self._about_labels())),
+            *self.replacement.sections(),
+            *self.judges.sections(),
+            *self.rates.sections(),
+            self._about_panel(),
+            *(() if self.escalation is None else self.escalation.sections()),
+            *self.pair_biases.sections(),
+            *self.transport.sections(),
+        )
+        return {section.name: section for section in answered}
 
     @property
-    def sentences(self) -> list[str]:
+    def sentences(self) -> tuple[str, ...]:
         """What was found, a sentence each."""
-        return [sentence for section in self.sections.values() for sentence in section]
+        return tuple(text for section in self.questions.values() for text in section.text)
 
     @property
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Section → rows."""
-        tables = {
-            "replacement": [
-                {name: value for name, value in vars(test).items() if name != "compared"}
-                | {"verdict": test.verdict}
-                for test in self.replacement.models
-            ],
-            "judges": [
-                {name: value for name, value in vars(row).items() if name != "confusion"}
-                | {"kind": kind}
-                for kind, group in (("model", self.judges), ("code", self.code))
-                for row in group
-            ],
-            "shares": [vars(share) for share in self.shares],
-            "means": [vars(mean) for mean in self.means],
-            "differences": [vars(difference) for difference in self.differences],
-            "pair_biases": [vars(bias) for bias in self.pair_biases],
-            "transport": [vars(transported) for transported in self.transport],
+    def tables(self) -> Mapping[str, Table]:
+        """The numbers of every question."""
+        parts = (self.judges, self.replacement, self.rates, self.pair_biases, self.transport)
+        return {name: table for part in parts for name, table in part.tables.items()}
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The charts that the data allow."""
+        parts = (self.judges, self.panel, self.rates, self.escalation)
+        return {
+            name: figure
+            for part in parts
+            if part is not None
+            for name, figure in part.figures.items()
         }
-        return {name: as_plain(rows) for name, rows in tables.items()}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the questions, and the judges of classes beside people."""
+        answered = [section for section in self.questions.values() if section.text]
+        caption = f"{self.n_labels} of {self.data.n_items} items have human labels"
+        panels = [] if self.data.numeric else [[self.judges.overview(caption)]]
+        return (
+            Section("questions", "Models and people", subsections=answered),
+            Section("overview", "Judges and people", panels=panels),
+        )
+
+    def _about_labels(self) -> Iterator[str]:
+        people, models = ("people", self.data.people), ("models", self.data.judges)
+        for (users, labels), (non_users, others) in ((people, models), (models, people)):
+            for name, count in zip(*self._only(labels, others), strict=True):
+                yield (
+                    f"Only {users} use the label {shortened(name)!r} ({many(int(count), 'time')}): "
+                    f"no label of {non_users} ever equals it."
+                )
+
+    def _about_panel(self) -> Section:
+        """Return what the panel is worth, or why that is not known, and what the pool learned."""
+        sentences: list[str] = []
+        panels: Any = []
+        if self.panel is not None:
+            (section,) = self.panel.sections()
+            sentences, panels = [*section.text], section.panels
+        elif self.copies is not None and self.data.judges.n_annotators > 1:
+            if self.copies.pairs:
+                pairs = [f"{pair.one} and {pair.other}" for pair in self.copies.pairs[:3]]
+                agree = f"{', '.join(pairs)} agree more than independent models would."
+                sentences.append(f"Without human labels: {agree}")
+            sentences.append(f"{PanelWorth.title} {too_few(0, ENOUGH)}")
+        elif self.pool is not None and self.pool.learned:
+            people = people_in_words(self.pool.worth)
+            sentences.append(f"On an item, the model counts like {people}.")
+        if self.pool is not None and not self.pool.learned and self.n_labels:
+            few = too_few(int((self.data.n_people > 1).sum()), ENOUGH, "items with two people")
+            sentences.append(f"How many people do the models count for on an item? {few}")
+        return Section(PanelWorth.name, PanelWorth.title, sentences, panels=panels)
+
+    def with_checks_in(self, path: str) -> Judging:
+        """Return it with the file that lists the items to check, which its sentence then names."""
+        if self.escalation is None:
+            return self
+        return replace(self, escalation=replace(self.escalation, path=path))
 
     def plan(self, *, budget: float, **settings: Any) -> Plan:
         """Return whom to ask about which items, and when to stop; settings as `dissensus.plan`."""
@@ -160,48 +225,32 @@ class Judging:
             raise OptionError("a plan needs classes and human labels to learn from")
         return plan(self.data, self.pool, budget=budget, seed=self.seed, **settings)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries, lists and numbers."""
-        worth, escalation = self.panel, self.escalation
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists and numbers, ready for JSON."""
+        test, models = self.replacement, self.judges.models
+        parts = {"panel": self.panel, "pool": self.pool, "escalation": self.escalation}
         return {
             "n_items": self.data.n_items,
             "n_labels": self.n_labels,
             "models": self.data.judge_names,
             "people": self.data.people.annotators.tolist(),
             "code": self.data.code.annotators.tolist(),
-            "sampled": self.sampled,
+            "sampled": self.rates.sampled,
             "only_people": self.only_people.tolist(),
             "only_models": self.only_models.tolist(),
-            **self.tables,
-            "compared": {test.judge: as_plain(test.compared) for test in self.replacement.models},
-            "people_as_candidates": {
-                "tested": self.replacement.n_people_tested,
-                "pass": self.replacement.n_people_pass,
-            },
-            "confusion": {row.judge: as_plain(row.confusion) for row in self.judges},
-            "panel": None if worth is None else as_plain(vars(worth)),
-            "pool": None
-            if self.pool is None
-            else {
-                "worth": as_plain(self.pool.worth),
-                "learned": self.pool.learned,
-                "n_labels": self.pool.n_labels,
-            },
-            "escalation": None
-            if escalation is None
-            else {
-                "n_items": len(escalation.items),
-                "enough": escalation.enough,
-                "chosen": len(escalation.chosen),
-                "part": as_plain(escalation.part),
-            },
+            **{name: as_rows(table) for name, table in self.tables.items()},
+            "compared": {model.judge: as_plain(model.compared) for model in test.models},
+            "people_as_candidates": {"tested": test.n_people_tested, "pass": test.n_people_pass},
+            "confusion": {model.judge: as_plain(model.confusion) for model in models},
+            **{name: None if part is None else part.as_dict() for name, part in parts.items()},
             "copies": None if self.copies is None else self.copies.as_dict(),
-            "sentences": self.sentences,
+            "sentences": list(self.sentences),
         }
 
 
+@by_kind(read=as_answers)
 def judge(
-    annotations: Annotations | str | Path | Any,
+    answers: Any,
     *,
     models: Sequence[str] = (),
     people: Sequence[str] = (),
@@ -224,7 +273,7 @@ def judge(
 
     Parameters
     ----------
-    annotations
+    answers
         Annotations, a table, or a path that `read` takes.
     models, people
         Patterns for the names of models and of people, as `gpt*`; by default the kinds that the
@@ -265,39 +314,39 @@ def judge(
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     if not 0 <= epsilon <= 1:
         raise OptionError(f"epsilon = {epsilon}, but it must be between 0 and 1")
-    annotations = as_annotations(annotations).with_kinds(models=models, people=people)
+    annotations = as_annotations(answers).with_kinds(models=models, people=people)
     if scale is not None:
         annotations = annotations.with_scale(scale)
     if isinstance(by, str) and by == "time":
         by = _periods(annotations)
     data = mixed(annotations, cluster=cluster, by=by, truth=as_truth(truth))
+    if reference is not None and reference not in data.groups.tolist():
+        raise OptionError(f"no group {reference!r}", remedy="{} makes groups", by=...)
     draw: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
-    only_judge = _only_judge(data)
+    only_judge = 0 if data.judges.n_annotators == 1 else None  # of several, the panel is the judge
     labelled = bool(data.known.any())
     merged = pool(data, seed=seed) if labelled and not data.numeric else None
+    worth = panel(data, families=families, **draw) if labelled else None
+    if worth is not None and merged is not None and merged.learned:
+        worth = replace(worth, people=merged.worth)
+    unlabelled = ~data.known & (data.n_judges > 0)
+    about_pairs = "order" in data.judges.columns or lengths or systems
+    biases = PairBiases()
+    if about_pairs and not data.numeric and data.n_classes in (2, 3):
+        biases = pair_biases(
+            data, lengths=lengths, systems=systems, families=families, confidence=confidence
+        )
     return Judging(
         data=data,
-        sampled=sampled,
-        epsilon=epsilon,
-        confidence=confidence,
         replacement=replacement(data, epsilon=epsilon, **draw),
         judges=judges(data, **draw),
-        code=judges(replace(data, judges=data.code), **draw) if len(data.code) else (),
-        shares=()
-        if data.ordered
-        else true_shares(data, sampled=sampled, judge=only_judge, confidence=confidence, seed=seed),
-        means=true_mean(data, sampled=sampled, judge=only_judge, confidence=confidence, seed=seed)
-        if data.ordered
-        else (),
-        differences=_differences(data, only_judge, sampled=sampled, confidence=confidence),
-        panel=panel(data, families=families, **draw) if labelled else None,
+        rates=rates(data, sampled=sampled, judge=only_judge, confidence=confidence, seed=seed),
+        panel=worth,
         pool=merged,
         escalation=None
-        if merged is None or not (~data.known & (data.n_judges > 0)).any()
+        if merged is None or not unlabelled.any()
         else escalate(data, merged, budget=budget, seed=seed),
-        pair_biases=_biases(
-            data, lengths=lengths, systems=systems, families=families, confidence=confidence
-        ),
+        pair_biases=biases,
         transport=transport(data, reference=reference, judge=only_judge, confidence=confidence),
         copies=copies(data.judges, seed=seed)
         if not labelled and data.judges.n_annotators > 2 and not data.numeric
@@ -306,41 +355,11 @@ def judge(
     )
 
 
-def _only_judge(data: Mixed) -> int | None:
-    """Return the only judge; nothing where a panel of several is the judge."""
-    return 0 if data.judges.n_annotators == 1 else None
-
-
-def _differences(
-    data: Mixed, only_judge: int | None, *, sampled: Sampled, confidence: float
-) -> tuple[Difference, ...]:
-    names = data.groups.tolist()
-    if sampled != "random" or not 2 <= len(names) <= _MOST_GROUPS:
-        return ()
-    labels: list[str | None] = [None] if data.ordered else data.classes.tolist()
-    if len(labels) == 2:
-        labels = labels[1:]
-    return tuple(
-        true_difference(data, first, second, label=label, judge=only_judge, confidence=confidence)
-        for label in labels
-        for first, second in combinations(names, 2)
-    )
-
-
-def _biases(
-    data: Mixed,
-    *,
-    lengths: Mapping[str, tuple[float, float]] | None,
-    systems: Mapping[str, tuple[str, str]] | None,
-    families: Mapping[str, str] | None,
-    confidence: float,
-) -> tuple[PairBias, ...]:
-    about_pairs = "order" in data.judges.columns or lengths or systems
-    if data.numeric or data.n_classes not in (2, 3) or not about_pairs:
-        return ()
-    return pair_biases(
-        data, lengths=lengths, systems=systems, families=families, confidence=confidence
-    )
+judge.for_kind("classes", "numbers")(unwrap(judge))
+for _kind in KINDS:
+    judge.lacking(_kind, "notimpl", f"no measure of models on {_kind} yet")
+_OF_SETS = "no measure of models on sets yet; read with kind='single', each label is a class"
+judge.lacking("sets", "notimpl", _OF_SETS)
 
 
 def _periods(annotations: Annotations) -> list[str | None]:
@@ -350,10 +369,8 @@ def _periods(annotations: Annotations) -> list[str | None]:
     times = annotations.columns.get("time")
     when = None if times is None else seconds(times)
     if when is None and times is not None and times.dtype.kind in "OUT":
-        try:
+        with suppress(ValueError):
             when = seconds(times.astype(str).astype("datetime64[us]"))
-        except ValueError:
-            when = None
     if when is None:
         raise OptionError(remedy="needs a column of times", by="time")
     earliest = np.full(annotations.n_items, np.inf)

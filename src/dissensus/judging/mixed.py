@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from ..answers.annotations import Annotations
 from ..answers.annotators import PREFIX
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names, as_names, as_values, code
 from ..errors import DataError
+from .clusters import n_clusters
 
 Mask = npt.NDArray[np.bool_]
 
@@ -73,7 +73,7 @@ class Mixed:
     @property
     def clustered(self) -> bool:
         """Whether some items belong together."""
-        return int(self.cluster.max(initial=-1)) + 1 < self.n_items
+        return n_clusters(self.cluster) < self.n_items
 
     @property
     def numeric(self) -> bool:
@@ -126,6 +126,14 @@ class Mixed:
         return voices(self.judges)
 
     @cached_property
+    def people_agree(self) -> Floats:
+        """The probability that two people on an item agree, NaN with fewer: (item)."""
+        votes, n = self.person_votes, self.n_people
+        with np.errstate(invalid="ignore", divide="ignore"):
+            equal = np.maximum((votes**2).sum(axis=1) - n, 0) / (n * (n - 1.0))
+        return np.where(n > 1, equal, np.nan)
+
+    @cached_property
     def known(self) -> Mask:
         """Items that a person labelled, or whose class is known."""
         return (self.n_people > 0) | (self.truth >= 0)
@@ -168,9 +176,32 @@ class Mixed:
         """The mean of the judges' values, NaN without judges: (item)."""
         return mean_value(self.judges, self.value)
 
-    def judge_value(self, judge: int) -> Floats:
-        """Return the mean value of one judge's answers, NaN where there is none: (item)."""
+    def judge_value(self, judge: int | None) -> Floats:
+        """Return the mean value of a judge's answers, or of the panel's, NaN without: (item)."""
+        if judge is None:
+            return self.panel_value
         return mean_value(self.judges.keep(self.judges.annotator == judge), self.value)
+
+    @property
+    def rate_labels(self) -> list[str | None]:
+        """The classes whose shares tell all: of two, the second; `None` for a mean of values."""
+        if self.ordered:
+            return [None]
+        labels: list[str | None] = self.classes.tolist()
+        return labels[1:] if len(labels) == 2 else labels
+
+    def compared(
+        self, judge: int | None, labels: Sequence[str | None]
+    ) -> Iterator[tuple[str | None, Floats, Floats]]:
+        """Yield people's and a judge's values, or shares of each class: (item), NaN without."""
+        names, choices = self.classes.tolist(), None
+        for label in labels:
+            if label is None:
+                yield label, self.target_value, self.judge_value(judge)
+                continue
+            choices = self.chosen(judge) if choices is None else choices
+            number = names.index(label)
+            yield label, self.target_shares[:, number], choices[:, number]
 
     def restrict(self, items: Mask) -> Mixed:
         """Return only these items."""
@@ -178,7 +209,7 @@ class Mixed:
             people=self.people.subset(items=items),
             judges=self.judges.subset(items=items),
             code=self.code.subset(items=items),
-            cluster=compact(self.cluster[items]),
+            cluster=np.unique(self.cluster[items], return_inverse=True)[1],
             group=self.group[items],
             groups=self.groups,
             truth=self.truth[items],
@@ -315,17 +346,33 @@ def repeats_of(annotations: Annotations) -> list[list[Repeat]]:
     return out
 
 
+def expected_share(shares: Floats, repeats: Sequence[Repeat]) -> Floats:
+    """Return the mean share of the classes that a judge chose: (item)."""
+    row = np.arange(len(shares))
+    return sum(
+        (
+            repeat.weight * np.where(repeat.label >= 0, shares[row, repeat.label], 0)
+            for repeat in repeats
+        ),
+        np.zeros(len(shares)),
+    )
+
+
+def is_first(annotations: Annotations) -> Mask:
+    """Return which labels are the first that an annotator gave to an item."""
+    return np.concatenate([[True], ~annotations.repeats])[: len(annotations)]
+
+
 def row_weights(annotations: Annotations) -> Floats:
     """Return 1 / the number of labels that the same annotator gave to the same item."""
-    run_start = np.flatnonzero(np.concatenate([[True], ~annotations.repeats])[: len(annotations)])
+    run_start = np.flatnonzero(is_first(annotations))
     size = np.diff(np.append(run_start, len(annotations)))
     return np.repeat(1 / size, size)
 
 
 def voices(annotations: Annotations) -> Integers:
     """Return the number of annotators of every item."""
-    is_first = np.concatenate([[True], ~annotations.repeats])[: len(annotations)]
-    return np.bincount(annotations.item[is_first], minlength=annotations.n_items)
+    return np.bincount(annotations.item[is_first(annotations)], minlength=annotations.n_items)
 
 
 def weighted_votes(annotations: Annotations) -> Floats:
@@ -338,10 +385,8 @@ def weighted_votes(annotations: Annotations) -> Floats:
 
 def mean_value(annotations: Annotations, value: Floats) -> Floats:
     """Return the mean value of every item, annotators counting the same; NaN without labels."""
-    weight = row_weights(annotations)
-    total = np.bincount(
-        annotations.item, weight * value[annotations.label], minlength=annotations.n_items
-    )
+    weighted = row_weights(annotations) * value[annotations.label]
+    total = np.bincount(annotations.item, weighted, minlength=annotations.n_items)
     with np.errstate(invalid="ignore"):
         return total / voices(annotations)
 
@@ -351,30 +396,3 @@ def unique_majority(votes: Floats) -> Integers:
     top = votes.max(axis=1, initial=0)
     tied = (votes > top[:, None] - 1e-9).sum(axis=1) > 1
     return np.where(tied | (top == 0), -1, votes.argmax(axis=1) if votes.shape[1] else -1)
-
-
-def compact(codes: Integers) -> Integers:
-    """Return codes from 0 on, in the same order."""
-    return np.unique(codes, return_inverse=True)[1]
-
-
-def by_cluster(cluster: Integers, *values: Floats) -> list[Any]:
-    """Return the sums of values over clusters."""
-    return [
-        np.bincount(cluster, value, minlength=int(cluster.max(initial=-1)) + 1) for value in values
-    ]
-
-
-def resampled(cluster: Integers, resamples: int, seed: int) -> Any:
-    """Return how often a resample has every cluster: (resample, cluster)."""
-    size = int(cluster.max(initial=-1)) + 1
-    rng = np.random.default_rng(seed)
-    out = np.empty((resamples, size), dtype=np.float32)
-    for row in out:
-        row[:] = np.bincount(rng.integers(size, size=size), minlength=size)
-    return out
-
-
-def cells(row: Integers, column: Integers, value: Floats, shape: tuple[int, int]) -> Any:
-    """Return sums of values as a sparse matrix."""
-    return sparse.csr_array((value, (row, column)), shape=shape)

@@ -10,25 +10,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import bdtr, stdtrit
+from scipy.special import bdtr
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import as_names
+from ..base.tables import Table
 from ..errors import DataError
-from .mixed import Mixed
+from ..pages.sections import Table as SmallTable
+from ..pages.wording import percent
+from .clusters import cluster_mean, means_by
+from .mixed import Mask, Mixed
 from .panel import family_of
+from .question import ENOUGH, Estimates, hundredths, points, table_of, too_few, whole_percent
 
 _SWAPPED = {"given": 0, "original": 0, "swapped": 1, "reversed": 1}
 _FIXED = 0.95  # share of one order beyond which orders were not random
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairBias:
     """One bias of one judge.
 
@@ -55,13 +61,13 @@ class PairBias:
 
     judge: str
     kind: str
-    estimate: float
-    low: float
-    high: float
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     n_pairs: int
     n_flips: int = 0
     to_first: int = 0
-    p_value: float = float("nan")
+    p_value: float = math.nan
     both_orders: int = 0
     needed: int = 0
     problem: str = ""
@@ -71,6 +77,83 @@ class PairBias:
         """Whether the interval excludes no bias."""
         return bool(self.low > 0 or self.high < 0)
 
+    @property
+    def changes(self) -> float:
+        """The share of answers that change with the order, NaN without both orders."""
+        return self.n_flips / self.both_orders if self.both_orders else math.nan
+
+    @property
+    def sentence(self) -> str:
+        """What the judge prefers, or what is missing to tell."""
+        between = hundredths(self.low, self.high)
+        if self.clear and self.estimate < 0:
+            between = hundredths(-self.high, -self.low)
+        between = between.replace("-0 ", "0 ")
+        if self.problem == "order":
+            return (
+                f"Does {self.judge} prefer what is shown first? Bias and truth cannot be "
+                "separated, because all pairs were shown in one order: swap some."
+            )
+        if self.problem or math.isnan(self.low):
+            have = (0, ENOUGH) if self.problem == "people" else (self.n_pairs, ENOUGH, "pairs")
+            return f"Is {self.judge} biased ({self.kind})? {too_few(*have)}"
+        by = f"by {points(self.estimate)} points ({between})"
+        if self.kind == "position":
+            flips = f"; {whole_percent(self.changes)} of its answers change with the order"
+            changed = flips if self.both_orders else ""
+            side = "first" if self.estimate > 0 else "second"
+            if self.clear:
+                return f"{self.judge} prefers whatever is shown {side}, {by}{changed}."
+            return (
+                f"{self.judge} has no clear preference for what is shown first "
+                f"({between} points){changed}."
+            )
+        preferred = "the longer answer" if self.kind == "length" else "answers of its own family"
+        often = "more" if self.estimate > 0 else "less"
+        if self.clear:
+            return f"{self.judge} prefers {preferred} {often} often than people do, {by}."
+        need = max(self.needed, self.n_pairs + 1)
+        return (
+            f"Does {self.judge} prefer {preferred} ({between} points)? "
+            f"{too_few(self.n_pairs, need, 'pairs')}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PairBiases(Estimates[PairBias]):
+    """The biases of every judge."""
+
+    name: ClassVar[str] = "pairs"
+    title: ClassVar[str] = "Biases in pairs"
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The biases in numbers."""
+        return {"pair_biases": table_of(self.rows)}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What every judge prefers."""
+        return tuple(bias.sentence for bias in self.rows)
+
+    @property
+    def small_table(self) -> SmallTable:
+        """The biases that can be computed, in points."""
+        rows = [
+            (
+                bias.judge,
+                bias.kind,
+                f"{100 * bias.estimate:+.0f}",
+                f"{100 * bias.low:+.0f} to {100 * bias.high:+.0f}",
+                str(bias.n_pairs),
+                percent(bias.changes),
+            )
+            for bias in self.rows
+            if not bias.problem
+        ]
+        heads = ["model", "bias", "points", "95% interval", "pairs", "change with the order"]
+        return SmallTable("Biases of judges who compare two answers", heads, rows, 2)
+
 
 def pair_biases(
     data: Mixed,
@@ -79,7 +162,7 @@ def pair_biases(
     systems: Mapping[str, tuple[str, str]] | None = None,
     families: Mapping[str, str] | None = None,
     confidence: float = 0.95,
-) -> tuple[PairBias, ...]:
+) -> PairBiases:
     """Return the biases of every judge.
 
     Parameters
@@ -102,35 +185,27 @@ def pair_biases(
         longer = np.where(sizes[:, 0] > sizes[:, 1], 0, np.where(sizes[:, 1] > sizes[:, 0], 1, -1))
     if systems:
         systems_of = [systems.get(name) for name in names]
-    people = _preferred(data.target_shares)
-    out = []
+    people, label = _preferred(data.target_shares), data.judges.label
+    biases: list[PairBias] = []
     for judge, name in enumerate(data.judge_names):
-        rows = data.judges.annotator == judge
-        item, label = data.judges.item[rows].astype(np.int64), data.judges.label[rows]
-        picks = _means(item, (label == 1).astype(float), np.isin(label, (0, 1)), data.n_items)
+        rows = (data.judges.annotator == judge) & (label < 2)
         if first_answer is not None:
-            out.append(
-                _position(
-                    data,
-                    name,
-                    item=item,
-                    label=label,
-                    first_answer=first_answer[rows],
-                    confidence=confidence,
-                )
-            )
+            biases.append(_position(data, name, first_answer, rows, confidence))
+        second = means_by(data.judges.item[rows], label[rows] == 1, data.n_items)
         marked = {"length": longer}
         if systems_of is not None:
             own = _of_family(systems_of, family_of(name, families), families)
             marked["family"] = own if (own >= 0).any() else None
-        out += [
-            _excess(
-                data, name, kind, picks=picks, people=people, marked=answers, confidence=confidence
+        biases += [
+            PairBias(
+                judge=name,
+                kind=kind,
+                **_excess(second, people, answers, data.cluster, confidence=confidence),
             )
             for kind, answers in marked.items()
             if answers is not None
         ]
-    return tuple(out)
+    return PairBiases(rows=tuple(biases))
 
 
 def first_shown(judges: Annotations) -> Integers | None:
@@ -150,55 +225,35 @@ def first_shown(judges: Annotations) -> Integers | None:
 
 
 def _position(
-    data: Mixed,
-    name: str,
-    *,
-    item: Integers,
-    label: Array,
-    first_answer: Integers,
-    confidence: float,
+    data: Mixed, name: str, first_answer: Integers, rows: Mask, confidence: float
 ) -> PairBias:
-    usable = (first_answer >= 0) & np.isin(label, (0, 1))
-    item, label, first_answer = item[usable], label[usable].astype(np.int64), first_answer[usable]
-    if not len(item):
-        return _without_estimate(name, "position", "few", 0)
-    chose_first = (label == first_answer).astype(float)
-    rates, picks = [], []
-    for order in (0, 1):
-        rows = first_answer == order
-        rates.append(_means(item[rows], chose_first[rows], np.ones(rows.sum(), bool), data.n_items))
-        picks.append(
-            _means(
-                item[rows],
-                (label[rows] == 1).astype(float),
-                np.ones(rows.sum(), bool),
-                data.n_items,
-            )
-        )
-    in_both = ~np.isnan(rates[0]) & ~np.isnan(rates[1])
-    flips = in_both & (np.abs(picks[0] - picks[1]) > 0.5)
-    to_first = flips & (rates[0] + rates[1] > 1)
-    n_flips, n_first = int(flips.sum()), int(to_first.sum())
-    stack = np.stack(rates)
-    answered = (~np.isnan(stack)).any(axis=0)
-    value = np.nanmean(stack[:, answered], axis=0) - 0.5
-    share = float((first_answer == 0).mean())
+    """Return how much more often than half a judge chooses the answer that was shown first."""
+    rows = rows & (first_answer >= 0)
+    if not rows.any():
+        return PairBias(judge=name, kind="position", n_pairs=0, problem="few")
+    chose_first = data.judges.label == first_answer
+    in_order = [rows & (first_answer == order) for order in (0, 1)]
+    rates = np.stack(
+        [means_by(data.judges.item[part], chose_first[part], data.n_items) for part in in_order]
+    )
+    answered, in_both = (~np.isnan(rates)).any(axis=0), (~np.isnan(rates)).all(axis=0)
+    total = np.where(in_both, rates.sum(axis=0), 1.0)  # near 0 or 2: the choice changes
+    n_flips, n_first = int((np.abs(total - 1) > 0.5).sum()), int((total > 1.5).sum())
+    share = float((first_answer[rows] == 0).mean())
     n_pairs, n_both = int(answered.sum()), int(in_both.sum())
     if n_both < n_pairs / 2 and max(share, 1 - share) > _FIXED:
-        return _without_estimate(name, "position", "order", n_pairs, both_orders=n_both)
-    estimate, low, high = mean_interval(value, data.cluster[answered], confidence)
+        return PairBias(
+            judge=name, kind="position", n_pairs=n_pairs, both_orders=n_both, problem="order"
+        )
+    value = np.nanmean(rates[:, answered], axis=0) - 0.5
     return PairBias(
         judge=name,
         kind="position",
-        estimate=estimate,
-        low=low,
-        high=high,
-        n_pairs=n_pairs,
         n_flips=n_flips,
         to_first=n_first,
-        p_value=_sign_test(n_first, n_flips) if n_flips else float("nan"),
+        p_value=_sign_test(n_first, n_flips) if n_flips else math.nan,
         both_orders=n_both,
-        needed=_needed(value, low, high),
+        **_mean_bias(value, data.cluster[answered], confidence),
     )
 
 
@@ -207,82 +262,41 @@ def _sign_test(n_first: int, n: int) -> float:
     return min(1.0, 2 * float(bdtr(min(n_first, n - n_first), n, 0.5)))
 
 
-def _without_estimate(
-    name: str, kind: str, problem: str, n_pairs: int, *, both_orders: int = 0
-) -> PairBias:
-    """Return a bias that cannot be computed."""
-    nan = float("nan")
-    return PairBias(
-        judge=name,
-        kind=kind,
-        estimate=nan,
-        low=nan,
-        high=nan,
-        n_pairs=n_pairs,
-        both_orders=both_orders,
-        problem=problem,
-    )
-
-
 def _excess(
-    data: Mixed,
-    name: str,
-    kind: str,
-    *,
-    picks: Floats,
-    people: Floats,
-    marked: Integers,
-    confidence: float,
-) -> PairBias:
-    """Return how much more often a judge chooses the marked answer than people do."""
-    compared = (marked >= 0) & ~np.isnan(picks) & ~np.isnan(people)
+    second: Floats, people: Floats, marked: Integers, cluster: Integers, *, confidence: float
+) -> dict[str, Any]:
+    """Return how much more often a judge chooses the marked answer than people do.
+
+    `second` and `people` are how often it and they choose the second: (item).
+    """
+    excess = second - people
+    compared = (marked >= 0) & ~np.isnan(excess)
     n_pairs = int(compared.sum())
     if n_pairs < 2:
-        problem = "people" if np.isnan(people).all() else "few"
-        return _without_estimate(name, kind, problem, n_pairs)
-    sign = np.where(marked[compared] == 1, 1.0, -1.0)
-    value = sign * (picks[compared] - people[compared])
-    estimate, low, high = mean_interval(value, data.cluster[compared], confidence)
-    return PairBias(
-        judge=name,
-        kind=kind,
-        estimate=estimate,
-        low=low,
-        high=high,
-        n_pairs=n_pairs,
-        needed=_needed(value, low, high),
-    )
+        return {"n_pairs": n_pairs, "problem": "people" if np.isnan(people).all() else "few"}
+    value = np.where(marked[compared] == 1, 1.0, -1.0) * excess[compared]
+    return _mean_bias(value, cluster[compared], confidence)
 
 
-def mean_interval(
-    value: Floats, cluster: Integers, confidence: float = 0.95
-) -> tuple[float, float, float]:
-    """Return a mean with a t interval over clusters."""
-    n, mean = len(value), float(value.mean())
-    codes = np.unique(cluster, return_inverse=True)[1]
-    sums = np.bincount(codes, value - mean)
-    many = len(sums)
-    if many < 2:
-        return mean, float("nan"), float("nan")
-    error = float(np.sqrt((sums**2).sum() * many / (many - 1))) / n
-    reach = float(stdtrit(many - 1, (1 + confidence) / 2)) * error
-    return mean, mean - reach, mean + reach
+def _mean_bias(value: Floats, cluster: Integers, confidence: float) -> dict[str, Any]:
+    """Return the mean over pairs, its t interval over clusters, and the pairs that are needed."""
+    mean = cluster_mean(value, cluster)
+    low, high = mean.interval(confidence) if mean.freedom else (math.nan, math.nan)
+    return {
+        "estimate": mean.value,
+        "low": low,
+        "high": high,
+        "n_pairs": len(value),
+        "needed": _needed(len(value), low, high),
+    }
 
 
-def _needed(value: Floats, low: float, high: float, size: float = 0.05) -> int:
+def _needed(n_pairs: int, low: float, high: float, size: float = 0.05) -> int:
     """Return how many pairs would show a bias of this size; 0 where one is shown."""
     if not low <= 0 <= high:
         return 0
     reach = (high - low) / 2
-    return int(np.ceil(len(value) * (reach / size) ** 2))
-
-
-def _means(item: Integers, value: Floats, usable: npt.NDArray[np.bool_], n_items: int) -> Floats:
-    """Return the mean of every item, NaN without values."""
-    with np.errstate(invalid="ignore"):
-        return np.bincount(item[usable], value[usable], minlength=n_items) / np.bincount(
-            item[usable], minlength=n_items
-        )
+    return int(np.ceil(n_pairs * (reach / size) ** 2))
 
 
 def _preferred(shares: Floats) -> Floats:

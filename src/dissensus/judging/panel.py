@@ -15,22 +15,33 @@ against the majority of the others. Judges share errors only where theirs is cle
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.arrays import Floats, Integers
-from .mixed import Mixed, by_cluster, cells, resampled, unique_majority
+from ..base.arrays import Floats, Integers, count_up
+from ..base.names import as_names
+from ..base.storage import as_plain
+from ..base.tables import Table
+from ..pages import charts
+from ..pages.charts import Figure
+from .clusters import by_cluster, cells, known_mean, known_means, n_clusters, quantiles, resampled
+from .mixed import Mixed, expected_share, is_first, unique_majority, weighted_votes
+from .question import Question, names_axis, shortened, too_few, whole_percent
 
-MIN_ITEMS = 50  # items with a target
+_MIN_ITEMS = 50  # items with a target
 _MIN_COMMON = 30  # items of a pair of people
+_MAX_CELLS = 40  # judges in a heat map
+_WRITTEN = 12  # judges up to which correlations are written into the cells
+_NO_LINES = ("ticks", "domain", "grid", "labelOverlap")
 _MOST_PAIRS = 2_000_000  # pairs of people's labels; beyond, items are sampled
 
 
-@dataclass(frozen=True, eq=False)
-class PanelWorth:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PanelWorth(Question):
     """What a panel of judges is worth.
 
     Attributes
@@ -51,22 +62,77 @@ class PanelWorth:
         Accuracy of the panel's majority, of its best judge, and who that is; NaN for numbers.
     within, between
         Mean correlation of two judges of one family, and of two families.
+    from_truth
+        Whether classes are known, so that no target is people's majority in doubt.
+    people
+        How many people the panel counts for on an item; NaN where that is not known.
     """
+
+    name: ClassVar[str] = "panel"
+    title: ClassVar[str] = "What is the panel worth?"
 
     judges: tuple[str, ...]
     n_items: int
     correlation: Floats
-    rho: float
-    worth: float
-    low: float
-    high: float
-    people_rho: float
-    shared: bool
-    accuracy: float
-    best: float
-    best_judge: str
-    within: float
-    between: float
+    rho: float = math.nan
+    worth: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    people_rho: float = math.nan
+    shared: bool = False
+    accuracy: float = math.nan
+    best: float = math.nan
+    best_judge: str = ""
+    within: float = math.nan
+    between: float = math.nan
+    from_truth: bool = False
+    people: float = math.nan
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The correlation of every two judges' errors."""
+        names, above = as_names(self.judges), np.triu_indices(len(self.judges), 1)
+        pairs = {"one": names[above[0]], "other": names[above[1]]}
+        return {"correlation": {**pairs, "correlation": self.correlation[above]}}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How many independent judges and people it is worth, and why."""
+        if math.isnan(self.worth):
+            return (f"{self.title} {too_few(self.n_items, _MIN_ITEMS)}",)
+        count, worth = len(self.judges), judges_in_words(self.worth)
+        independent = f"worth about {worth} independent ones ({self.low:.1f} to {self.high:.1f})"
+        why = mistakes = ""
+        if self.shared or (math.isnan(self.people_rho) and self.from_truth and self.rho > 0.1):
+            mistakes = "make the same mistakes: they "
+        elif self.worth <= 0.9 * count and not math.isnan(self.people_rho):
+            why = ", but people's errors are as alike, because items are in doubt"
+        people = ""
+        if not math.isnan(self.people):
+            people = f"; on an item, about {people_in_words(self.people)}"
+        sentences = [f"Your {count} judges {mistakes}are {independent}{why}{people}."]
+        if self.best > self.accuracy + 0.005:
+            sentences.append(
+                f"The majority of the panel is right on {whole_percent(self.accuracy)} of items, "
+                f"its best judge ({self.best_judge}) on {whole_percent(self.best)}."
+            )
+        if not math.isnan(self.within) and not math.isnan(self.between):
+            sentences.append(
+                f"Errors of two judges of one family have a correlation of {self.within:.2f}, of "
+                f"two families {self.between:.2f}."
+            )
+        return tuple(sentences)
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The correlations of judges' errors as a heat map, unless there are too many."""
+        drawn = not math.isnan(self.rho) and len(self.judges) <= _MAX_CELLS
+        return {"correlation": _figure(self)} if drawn else {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its numbers, ready for JSON."""
+        own = ("notes", "from_truth", "people")
+        return {name: value for name, value in as_plain(self).items() if name not in own}
 
 
 def panel(
@@ -83,35 +149,20 @@ def panel(
         return None
     error = _errors(data)
     n_items = int((~np.isnan(error).all(axis=1)).sum())
-    nan = float("nan")
-    if n_items < MIN_ITEMS:
-        return PanelWorth(
-            judges=names,
-            n_items=n_items,
-            correlation=np.full((len(names), len(names)), nan),
-            rho=nan,
-            worth=nan,
-            low=nan,
-            high=nan,
-            people_rho=nan,
-            shared=False,
-            accuracy=nan,
-            best=nan,
-            best_judge="",
-            within=nan,
-            between=nan,
-        )
+    if n_items < _MIN_ITEMS:
+        unknown = np.full((len(names), len(names)), np.nan)
+        return PanelWorth(judges=names, n_items=n_items, correlation=unknown)
     drawn = resampled(data.cluster, resamples, seed)
     sums, shape = _pair_sums(error, data.cluster)
     matrix = _as_matrix(_correlations(sums.sum(axis=0)[None], shape)[0], len(names))
     rho = mean_above(matrix)
-    resampled_rho = np.nanmean(_correlations(drawn @ sums, shape), axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(effective_number(len(names), resampled_rho), [tail, 1 - tail]).tolist()
+    resampled_rho = known_means(_correlations(drawn @ sums, shape))
+    low, high = quantiles(effective_number(len(names), resampled_rho), confidence)
     people_rho, resampled_people_rho = _people_correlation(data, drawn, seed)
-    excess = resampled_rho - resampled_people_rho
-    shared = bool(np.quantile(excess, tail) > 0) if not np.isnan(people_rho) else False
-    accuracy, best, best_judge = (nan, nan, "") if data.numeric else _accuracies(data, error, names)
+    least, _ = quantiles(resampled_rho - resampled_people_rho, confidence)
+    accuracy, best, best_judge = math.nan, math.nan, ""
+    if not data.numeric:
+        accuracy, best, best_judge = _accuracies(data, error, names)
     within, between = _by_family(matrix, [family_of(name, families) for name in names])
     return PanelWorth(
         judges=names,
@@ -122,12 +173,13 @@ def panel(
         low=low,
         high=high,
         people_rho=people_rho,
-        shared=shared,
+        shared=least > 0,
         accuracy=accuracy,
         best=best,
         best_judge=best_judge,
         within=within,
         between=between,
+        from_truth=bool((data.truth >= 0).any()),
     )
 
 
@@ -148,26 +200,19 @@ def family_of(name: str, families: Mapping[str, str] | None = None) -> str:
 
 def mean_above(matrix: Floats) -> float:
     """Return the mean of the values above the diagonal that are known."""
-    values = matrix[np.triu_indices(len(matrix), 1)]
-    return float(np.nanmean(values)) if (~np.isnan(values)).any() else float("nan")
+    return known_mean(matrix[np.triu_indices(len(matrix), 1)])
 
 
 def _errors(data: Mixed) -> Floats:
     """Return the error of every judge, NaN without an answer or a target: (item, judge)."""
-    out = np.full((data.n_items, len(data.judge_repeats)), np.nan)
+    if data.numeric:
+        values = [data.judge_value(judge) for judge in range(data.judges.n_annotators)]
+        return np.stack(values, axis=1) - data.target_value[:, None]
+    out = np.full((data.n_items, data.judges.n_annotators), np.nan)
+    right = np.eye(data.n_classes)[data.majority]
     for judge, repeats in enumerate(data.judge_repeats):
-        if data.numeric:
-            out[:, judge] = data.judge_value(judge) - data.target_value
-            continue
         usable = (data.majority >= 0) & (repeats[0].label >= 0 if repeats else False)
-        wrong = sum(
-            (
-                repeat.weight * ((repeat.label >= 0) & (repeat.label != data.majority))
-                for repeat in repeats
-            ),
-            np.zeros(data.n_items),
-        )
-        out[usable, judge] = wrong[usable]
+        out[usable, judge] = 1 - expected_share(right, repeats)[usable]
     return out
 
 
@@ -176,14 +221,13 @@ def _pair_sums(error: Floats, cluster: Integers) -> tuple[Any, int]:
     first, second = np.triu_indices(error.shape[1], 1)
     present = (~np.isnan(error)).astype(float)
     value = np.nan_to_num(error)
-    n_clusters = int(cluster.max(initial=-1)) + 1
-    sums = np.empty((n_clusters, 6, len(first)), dtype=np.float32)
+    sums = np.empty((n_clusters(cluster), 6, len(first)), dtype=np.float32)
     for pair, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         x, y, shared = value[:, i], value[:, j], present[:, i] * present[:, j]
         columns = (shared, x * shared, y * shared, x * x * shared, y * y * shared, x * y * shared)
         for row, column in enumerate(by_cluster(cluster, *columns)):
             sums[:, row, pair] = column
-    return sums.reshape(n_clusters, -1), len(first)
+    return sums.reshape(len(sums), -1), len(first)
 
 
 def _correlations(sums: Any, n_pairs: int) -> Floats:
@@ -207,35 +251,21 @@ def _as_matrix(values: Floats, size: int) -> Floats:
 
 def _people_correlation(data: Mixed, drawn: Floats, seed: int) -> tuple[float, Floats]:
     """Return the mean correlation of people's errors, and that of every resample."""
-    nan = float("nan")
-    nothing = nan, np.full(len(drawn), nan)
+    nothing = math.nan, np.full(len(drawn), np.nan)
     if data.numeric:
         return nothing
-    people = data.people
-    usable = data.n_people >= 3
+    people, usable = data.people, data.n_people >= 3
     pairs_of = np.where(usable, data.n_people * (data.n_people - 1) // 2, 0)
     if pairs_of.sum() > _MOST_PAIRS:
         order = np.random.default_rng(seed).permutation(people.n_items)
         usable[order[np.cumsum(pairs_of[order]) > _MOST_PAIRS]] = False
-    rows = np.flatnonzero(usable[people.item])
-    if not len(rows):
-        return nothing
-    is_first = np.concatenate([[True], ~people.repeats])[: len(people)]
-    rows = rows[is_first[rows]]  # of a person who answered again, the first answer
-    item, person = people.item[rows].astype(np.int64), people.annotator[rows].astype(np.int64)
-    label = people.label[rows].astype(np.int64)
-    size = np.bincount(item, minlength=people.n_items)
-    start = np.concatenate([[0], np.cumsum(size)])[:-1]
-    first = np.repeat(np.arange(len(rows)), size[item] - 1 - (np.arange(len(rows)) - start[item]))
-    number = np.arange(len(first)) - np.repeat(
-        np.concatenate([[0], np.cumsum(np.bincount(first, minlength=len(rows)))])[:-1],
-        np.bincount(first, minlength=len(rows)),
-    )
-    second = first + 1 + number
-    votes = np.bincount(
-        item * people.n_classes + label, minlength=people.n_items * people.n_classes
-    )
-    votes = votes.reshape(people.n_items, people.n_classes).astype(float)
+    # Of a person who answered again, the first answer.
+    people = people.keep(usable[people.item] & is_first(people))
+    item, person = people.item.astype(np.int64), people.annotator.astype(np.int64)
+    label, votes = people.label.astype(np.int64), weighted_votes(people)
+    after = np.repeat(people.index[1:], people.labels_per_item) - np.arange(len(people)) - 1
+    first = np.repeat(np.arange(len(people)), after)
+    second = first + 1 + count_up(after)
     target = np.empty(len(first), dtype=np.int64)
     for begin in range(0, len(first), 200_000):
         part = slice(begin, begin + 200_000)
@@ -254,23 +284,19 @@ def _people_correlation(data: Mixed, drawn: Floats, seed: int) -> tuple[float, F
     first, second, target = first[inside], second[inside], target[inside]
     pair = (np.cumsum(often) - 1)[pair[inside]]
     x, y = (label[first] != target).astype(float), (label[second] != target).astype(float)
-    width, n_clusters = int(often.sum()), int(data.cluster.max(initial=-1)) + 1
+    width = int(often.sum())
     columns = (np.ones(len(x)), x, y, x * x, y * y, x * y)
     matrix = cells(
         np.tile(data.cluster[item[first]], 6),
         np.concatenate([pair + width * row for row in range(6)]),
         np.concatenate(columns),
-        (n_clusters, 6 * width),
+        (n_clusters(data.cluster), 6 * width),
     )
     correlations = _correlations(np.asarray(matrix.sum(axis=0))[None], width)[0]
     if np.isnan(correlations).all():
         return nothing
-    resampled_correlations = _correlations(drawn @ matrix, width)
-    finite = ~np.isnan(resampled_correlations)
-    mean = np.where(finite, resampled_correlations, 0).sum(axis=1) / np.maximum(
-        finite.sum(axis=1), 1
-    )
-    return float(np.nanmean(correlations)), mean
+    mean = known_means(_correlations(drawn @ matrix, width))
+    return known_mean(correlations), np.nan_to_num(mean)
 
 
 def _accuracies(data: Mixed, error: Floats, names: tuple[str, ...]) -> tuple[float, float, str]:
@@ -290,10 +316,53 @@ def _by_family(matrix: Floats, families: list[str]) -> tuple[float, float]:
     first, second = np.triu_indices(len(families), 1)
     same_family = np.array([families[i] == families[j] for i, j in zip(first, second, strict=True)])
     values = matrix[first, second]
-    present = ~np.isnan(values)
-    nan = float("nan")
-    within, between = values[present & same_family], values[present & ~same_family]
-    return (
-        float(within.mean()) if len(within) else nan,
-        float(between.mean()) if len(between) else nan,
-    )
+    return known_mean(values[same_family]), known_mean(values[~same_family])
+
+
+def judges_in_words(worth: float) -> str:
+    """Return a number of judges: whole where it is close to one.
+
+    >>> judges_in_words(2.04), judges_in_words(1.52)
+    ('2', '1.5')
+    """
+    return f"{worth:.0f}" if abs(worth - round(worth)) < 0.1 else f"{worth:.1f}"
+
+
+def people_in_words(worth: float) -> str:
+    """Return a number of people, likewise."""
+    words = judges_in_words(worth)
+    return "1 person" if words == "1" else f"{words} people"
+
+
+def _figure(panel: PanelWorth) -> Figure:
+    short = [shortened(name, 32) for name in panel.judges]
+    names = short if len(set(short)) == len(short) else list(panel.judges)
+    rows = [
+        {"one": names[i], "other": names[j], "correlation": round(float(correlation), 3)}
+        for (i, j), correlation in np.ndenumerate(panel.correlation)
+        if i != j and not math.isnan(correlation)
+    ]
+    place = names_axis(names, 140, **dict.fromkeys(_NO_LINES, False))
+    place["scale"] = {"domain": names}
+    scale = {"domain": [-1, 0, 1], "range": ["#2166ac", "#f7f7f7", "#b2182b"]}
+    encoding: dict[str, Any] = {"x": {**place, "field": "one"}, "y": {**place, "field": "other"}}
+    colour = {
+        "color": charts.number("correlation", scale=scale, legend={"title": None}),
+        "tooltip": charts.tooltip(one="", other="", correlation=".2f"),
+    }
+    layers: list[dict[str, Any]] = [{"mark": {"type": "rect"}, "encoding": {**encoding, **colour}}]
+    written = len(names) <= _WRITTEN
+    if written:
+        dark = {"test": "abs(datum.correlation) > 0.65", "value": "white"}
+        text = {
+            "text": charts.number("correlation", format=".2f"),
+            "color": {"condition": dark, "value": "#222"},
+        }
+        mark = {"type": "text", "fontSize": 11}
+        layers.append({"mark": mark, "encoding": {**encoding, **text}})
+    of_people = f", over pairs of people {panel.people_rho:.2f}"
+    words = f"The mean over pairs of judges is {panel.rho:.2f}"
+    words += "." if math.isnan(panel.people_rho) else f"{of_people}."
+    height = max((32 if written else 18) * len(names), 100)
+    spec = charts.chart(rows, height=height, layer=layers)
+    return Figure("Correlation of errors", words, spec)

@@ -17,6 +17,7 @@ method `judge-pool` is the same for `aggregate`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -31,14 +32,17 @@ from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names
 from ..base.probability import log_normalize, normalize, safe_log
+from ..base.storage import as_plain
+from ..base.tables import Table
 from ..method import Fitted
 from ..params import Positive
+from ..result import Result
 from .mixed import Mixed, row_weights, voices, weighted_votes
 
 PENALTY = 2.0
 FOLDS = 5
 WORTH = 2.0  # people that a panel counts for where that cannot be learned
-MIN_ITEMS = 20  # items with two people that learning it needs
+_MIN_ITEMS = 20  # items with two people that learning it needs
 
 _WORTH_LIMITS = (1e-2, 1e3)
 _LIMIT = 6.0  # of the logit of a stated confidence
@@ -54,8 +58,8 @@ class Coefficients(NamedTuple):
     confidence: Floats  # (judge, given class, class)
 
 
-@dataclass(frozen=True, eq=False)
-class Pooled:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Pooled(Result):
     """People and models in one label.
 
     Attributes
@@ -74,6 +78,7 @@ class Pooled:
         Items that people labelled.
     """
 
+    items: Names
     classes: Names
     predicted: Floats
     worth: float
@@ -81,6 +86,31 @@ class Pooled:
     posterior: Floats
     coefficients: Coefficients
     n_labels: int
+
+    def __repr__(self) -> str:
+        return f"<Pooled: {len(self.items)} items; {'; '.join(self.sentences)}>"
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The probabilities of the classes, and those that the models alone predict."""
+        names = self.classes.tolist()
+        columns = {f"p:{name}": self.posterior[:, code] for code, name in enumerate(names)}
+        columns |= {f"models:{name}": self.predicted[:, code] for code, name in enumerate(names)}
+        return {"labels": {"item": self.items, **columns}}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How many people the models count for."""
+        if self.learned:
+            return (f"the models count like {self.worth:.1f} people on an item",)
+        return (
+            "the models count like 2 people on an item: a guess, because hardly any item has "
+            "labels of two people",
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what the models count for, ready for JSON."""
+        return {"worth": as_plain(self.worth), "learned": self.learned, "n_labels": self.n_labels}
 
 
 def pool(data: Mixed, *, penalty: float = PENALTY, folds: int = FOLDS, seed: int = 0) -> Pooled:
@@ -127,6 +157,7 @@ def pooled(
         confidence = stated_part.reshape(n_judges, n_classes, n_classes)
     coefficients = Coefficients(fitted[0], answer, confidence)
     return Pooled(
+        items=judges.items,
         classes=classes,
         predicted=predicted,
         worth=worth,
@@ -266,7 +297,7 @@ def fit_ridge(features: Any, counts: Floats, penalty: float, start: Floats) -> F
 def _worth(votes: Floats, n_people: Integers, predicted: Floats) -> tuple[float, bool]:
     """Return how many people the judges count for, and whether it was learned."""
     item, label = np.nonzero(np.where((n_people > 1)[:, None], votes, 0))
-    if len(np.unique(item)) < MIN_ITEMS:
+    if len(np.unique(item)) < _MIN_ITEMS:
         return WORTH, False
     count, n = votes[item, label], n_people[item] - 1.0
     n_agreeing, s = np.maximum(count - 1, 0), predicted[item, label]
@@ -382,16 +413,10 @@ class JudgePool(ClassMethod):
         )
         right = _accuracies(people, merged.predicted)
         params = _params(kind, merged.coefficients, right, merged.worth)
-        notes = (f"the models count like {merged.worth:.1f} people on an item",)
-        if not merged.learned:
-            notes = (
-                "the models count like 2 people on an item: a guess, because hardly any item has "
-                "labels of two people",
-            )
         posterior = merged.posterior
         if self.likelihood == "one-coin":
             posterior = _one_coin(people, merged.predicted, right)
-        return self.result(fit, posterior, Fitted(params, notes=notes))
+        return self.result(fit, posterior, Fitted(params, notes=merged.sentences))
 
     def posterior(self, fit: ClassContext, params: PoolParams) -> Floats:
         annotations = fit.answers

@@ -22,22 +22,29 @@ bootstrap resamples that pass, and the same test of every person are reported wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
-from .mixed import Mixed, Repeat, cells, repeats_of, resampled, row_weights
+from ..base.names import as_names
+from ..base.tables import Table
+from ..pages.sections import Table as SmallTable
+from ..pages.wording import formatted, percent, verb
+from .clusters import cells, n_clusters, quantiles, resampled
+from .mixed import Mixed, Repeat, repeats_of, row_weights, voices, weighted_votes
+from .question import ENOUGH, Question, table_of, too_few
 
-MIN_ITEMS = 30  # of a person, each labelled by two people and the model
-FALSE_DISCOVERY_RATE = 0.05
+_MIN_ITEMS = 30  # of a person, each labelled by two people and the model
 EPSILON = 0.1
-UNDECIDED = (0.2, 0.8)  # shares of resamples between which nothing is decided
-
+_FALSE_DISCOVERY_RATE = 0.05
+_UNDECIDED = (0.2, 0.8)  # shares of resamples between which nothing is decided
+_FEW = 100  # items of a person, below which failing is no evidence
 _GRID = np.arange(101) / 100
 
 
@@ -52,7 +59,7 @@ class Compared(NamedTuple):
     no_worse: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Replacement:
     """Whether a model may replace an annotator.
 
@@ -81,15 +88,15 @@ class Replacement:
 
     judge: str
     epsilon: float
-    winning_rate: float
-    advantage: float
-    low: float
-    high: float
-    passes: bool
-    smallest_epsilon: float
-    stability: float
-    resamples: int
-    compared: tuple[Compared, ...]
+    winning_rate: float = math.nan
+    advantage: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    passes: bool = False
+    smallest_epsilon: float = math.nan
+    stability: float = math.nan
+    resamples: int = 0
+    compared: tuple[Compared, ...] = ()
     n_enough: int
     most_items: int
 
@@ -98,25 +105,99 @@ class Replacement:
         """`replaces`, `fails`, `undecided`, or `unknown` where people have too few items."""
         if self.n_enough < 2:
             return "unknown"
-        if UNDECIDED[0] < self.stability < UNDECIDED[1]:
+        if _UNDECIDED[0] < self.stability < _UNDECIDED[1]:
             return "undecided"
         return "replaces" if self.passes else "fails"
 
+    @property
+    def sentence(self) -> str:
+        """The verdict, and how sure it is."""
+        if self.verdict == "unknown":
+            return f"May {self.judge} replace an annotator? {too_few(self.most_items, ENOUGH)}"
+        better = sum(comparison.no_worse for comparison in self.compared)
+        smallest = self.smallest_epsilon
+        would = "no tolerance would do" if math.isnan(smallest) else f"{smallest:g} would do"
+        held = f"{round(self.stability * self.resamples)} of {self.resamples} resamples"
+        compared = (
+            f"it is no worse than {better} of {len(self.compared)} annotators at agreeing with "
+            f"the others, at a tolerance of {self.epsilon:g} ({would})"
+        )
+        if self.verdict == "undecided":
+            return (
+                f"It is undecided whether {self.judge} may replace an annotator: {compared}; "
+                f"it passes in {held}."
+            )
+        if self.verdict == "replaces":
+            return f"{self.judge} may replace an annotator here: {compared}; this holds in {held}."
+        few = max(comparison.n_items for comparison in self.compared) < _FEW
+        caution = " With so few items, failing is no evidence against it." if few else ""
+        return (
+            f"{self.judge} may not replace an annotator here: {compared}; it passes in {held}."
+            f"{caution}"
+        )
 
-@dataclass(frozen=True)
-class ReplacementTest:
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ReplacementTest(Question):
     """The test of every model, the best first, and of people as candidates."""
 
+    name: ClassVar[str] = "replacement"
+    title: ClassVar[str] = "May a model replace an annotator?"
+
     models: tuple[Replacement, ...]
+    epsilon: float
     n_people_tested: int
     n_people_pass: int
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The test of every model."""
+        verdict = as_names([model.verdict for model in self.models])
+        return {self.name: {**table_of(self.models), "verdict": verdict}}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict on every model; the first has how people fare in the same test."""
+        if self.models and all(model.verdict == "unknown" for model in self.models):
+            labels = max(model.most_items for model in self.models)
+            need = max(_MIN_ITEMS, ENOUGH) if labels < _MIN_ITEMS else 2 * _MIN_ITEMS
+            return (
+                f"{self.title} {too_few(labels, need)} The test needs two people with {_MIN_ITEMS} "
+                "items each that others labelled, too.",
+            )
+        passed, tested = self.n_people_pass, self.n_people_tested
+        people = f" {passed} of {tested} people {verb(passed, 'pass')} the same test."
+        sentences = [model.sentence for model in self.models]
+        judged = [number for number, model in enumerate(self.models) if model.verdict != "unknown"]
+        if judged and tested:
+            sentences[judged[0]] += people
+        return tuple(sentences)
+
+    @property
+    def small_table(self) -> SmallTable:
+        """The models with enough items."""
+        rows = [
+            (
+                test.judge,
+                test.verdict,
+                f"{test.winning_rate:.2f}",
+                f"{test.advantage:.2f} ({test.low:.2f} to {test.high:.2f})",
+                formatted(test.smallest_epsilon, ".2f"),
+                percent(test.stability),
+            )
+            for test in self.models
+            if test.n_enough > 1
+        ]
+        caption = f"The alternative annotator test, tolerance {self.epsilon:g}"
+        heads = ("model", "verdict", "winning rate", "advantage", "smallest tolerance")
+        return SmallTable(caption, [*heads, "resamples that pass"], rows, 2)
 
 
 def replacement(
     data: Mixed,
     *,
     epsilon: float = EPSILON,
-    min_items: int = MIN_ITEMS,
+    min_items: int = _MIN_ITEMS,
     resamples: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
@@ -129,7 +210,10 @@ def replacement(
         sums = _sums(peers, repeats, data.cluster, min_items)
         tests.append(_tested(name, data, sums, epsilon, drawn=drawn, confidence=confidence))
     tests.sort(key=lambda test: (np.isnan(test.advantage), -test.advantage, test.judge))
-    return ReplacementTest(tuple(tests), *_people_as_candidates(data, peers, epsilon, min_items))
+    tested, passed = _people_as_candidates(data, peers, epsilon, min_items)
+    return ReplacementTest(
+        models=tuple(tests), epsilon=epsilon, n_people_tested=tested, n_people_pass=passed
+    )
 
 
 class _Sums(NamedTuple):
@@ -137,9 +221,8 @@ class _Sums(NamedTuple):
 
     person: Integers  # (person)
     n_items: Integers  # (person)
-    matrix: Any  # (cluster, five sums of every person)
-    enough: int
-    most: int
+    matrix: Any  # (cluster, seven sums of every person)
+    most: int  # items of a person, also of those without enough
 
 
 class _Peers:
@@ -151,14 +234,9 @@ class _Peers:
         self.person = people.annotator.astype(np.int64)
         self.label = people.label.astype(np.int64)
         self.weight = row_weights(people)
-        is_first = np.concatenate([[True], ~people.repeats])[: len(people)]
-        self.n_people = np.bincount(self.item[is_first], minlength=people.n_items)
+        self.n_people = voices(people)
         if value is None:
-            self.votes = np.bincount(
-                self.item * people.n_classes + self.label,
-                self.weight,
-                minlength=people.n_items * people.n_classes,
-            )
+            self.votes = weighted_votes(people)
             key = (self.item * people.n_annotators + self.person) * people.n_classes + self.label
             self.own_key, where = np.unique(key, return_inverse=True)
             self.own = np.bincount(where, self.weight, minlength=len(self.own_key))
@@ -182,7 +260,7 @@ class _Peers:
             key = (item * self.people.n_annotators + person) * self.people.n_classes + label
             position = np.minimum(np.searchsorted(self.own_key, key), len(self.own_key) - 1)
             own = np.where(self.own_key[position] == key, self.own[position], 0.0)
-            agree = self.votes[item * self.people.n_classes + label] - own
+            agree = self.votes[item, label] - own
             return agree if without is None else agree - (without == label)
         x = self.value[label]
         first, second = self.moments[0][rows], self.moments[1][rows]
@@ -229,7 +307,7 @@ def _sums(
     code[people] = np.arange(len(people))
     inside = code[peers.person[rows]] >= 0
     rows, d, wins, n = rows[inside], d[inside], wins[inside], n[inside]
-    width, n_clusters = len(people), int(cluster.max(initial=-1)) + 1
+    width = len(people)
     key = cluster[peers.item[rows]] * width + code[peers.person[rows]]
     cell, where = np.unique(key, return_inverse=True)
     d, wins, n = (np.bincount(where, value, minlength=len(cell)) for value in (d, wins, n))
@@ -238,9 +316,9 @@ def _sums(
         np.tile(cell // max(width, 1), len(parts)),
         np.concatenate([cell % max(width, 1) + width * k for k in range(len(parts))]),
         np.concatenate(parts),
-        (n_clusters, width * len(parts)),
+        (n_clusters(cluster), width * len(parts)),
     )
-    return _Sums(people, n_items[people], matrix, len(people), int(n_items.max(initial=0)))
+    return _Sums(people, n_items[people], matrix, int(n_items.max(initial=0)))
 
 
 def _tested(
@@ -252,73 +330,34 @@ def _tested(
     drawn: Floats | None = None,
     confidence: float = 0.95,
 ) -> Replacement:
-    stability, low, high = float("nan"), float("nan"), float("nan")
-    if sums.enough < 2:
-        nan = float("nan")
-        return Replacement(
-            judge=name,
-            epsilon=epsilon,
-            winning_rate=nan,
-            advantage=nan,
-            low=low,
-            high=high,
-            passes=False,
-            smallest_epsilon=nan,
-            stability=stability,
-            resamples=0,
-            compared=(),
-            n_enough=sums.enough,
-            most_items=sums.most,
-        )
+    size: dict[str, Any] = {"n_enough": len(sums.person), "most_items": sums.most}
+    if len(sums.person) < 2:
+        return Replacement(judge=name, epsilon=epsilon, **size)
     everything = np.asarray(sums.matrix.sum(axis=0))[None, :]
-    mean, error, freedom, wins = _moments(everything, sums.enough)
-    p_value = _p_values(mean, error, freedom, epsilon)
-    rejected = dependent_discoveries(p_value, FALSE_DISCOVERY_RATE)
-    at = np.array(
-        [
-            dependent_discoveries(
-                _p_values(mean, error, freedom, tolerance), FALSE_DISCOVERY_RATE
-            ).mean()
-            for tolerance in _GRID
-        ]
-    )
-    passing = _GRID[at >= 0.5]
-    names = data.people.annotators[sums.person].tolist()
-    numbers = zip(wins[0], mean[0], p_value[0], strict=True)
-    compared = tuple(
-        Compared(
-            person=person,
-            n_items=int(n_items),
-            advantage=float(rho),
-            difference=float(difference),
-            p_value=float(p),
-            no_worse=bool(no_worse),
-        )
-        for person, n_items, (rho, difference, p), no_worse in zip(
-            names, sums.n_items, numbers, rejected[0], strict=True
-        )
-    )
-    if drawn is not None:
-        moments = _moments(drawn @ sums.matrix, sums.enough)
-        won = dependent_discoveries(_p_values(*moments[:3], epsilon), FALSE_DISCOVERY_RATE)
-        stability = float((won.mean(axis=1) >= 0.5).mean())
-        tail = (1 - confidence) / 2
-        low, high = np.quantile(moments[3].mean(axis=1), [tail, 1 - tail]).tolist()
+    mean, error, freedom, wins = _moments(everything, len(sums.person))
+    p_value, rejected = _no_worse(mean, error, freedom, epsilon)
     rate = float(rejected.mean())
+    passing = [at for at in _GRID if _no_worse(mean, error, freedom, at)[1].mean() >= 0.5]
+    names = data.people.annotators[sums.person]
+    columns = (names, sums.n_items, wins[0], mean[0], p_value[0], rejected[0])
+    compared = tuple(map(Compared, *(column.tolist() for column in columns)))
+    of_resamples: dict[str, Any] = {}
+    if drawn is not None:
+        mean, error, freedom, wins_drawn = _moments(drawn @ sums.matrix, len(sums.person))
+        won = _no_worse(mean, error, freedom, epsilon)[1].mean(axis=1) >= 0.5
+        low, high = quantiles(wins_drawn.mean(axis=1), confidence)
+        of_resamples = {"stability": float(won.mean()), "low": low, "high": high}
+        of_resamples["resamples"] = len(drawn)
     return Replacement(
         judge=name,
         epsilon=epsilon,
         winning_rate=rate,
         advantage=float(wins.mean()),
-        low=low,
-        high=high,
         passes=rate >= 0.5,
-        smallest_epsilon=float(passing.min()) if len(passing) else float("nan"),
-        stability=stability,
-        resamples=0 if drawn is None else len(drawn),
+        smallest_epsilon=float(min(passing, default=math.nan)),
         compared=compared,
-        n_enough=sums.enough,
-        most_items=sums.most,
+        **size,
+        **of_resamples,
     )
 
 
@@ -342,6 +381,12 @@ def _p_values(mean: Floats, error: Floats, freedom: Floats, epsilon: float) -> F
     constant = ~(error > 0)
     p_value[constant] = np.where(mean[constant] < epsilon, 0.0, 1.0)
     return p_value
+
+
+def _no_worse(mean: Floats, error: Floats, freedom: Floats, epsilon: float) -> tuple[Floats, Any]:
+    """Return p-values, and which people the model is no worse than: (resample, person)."""
+    p_value = _p_values(mean, error, freedom, epsilon)
+    return p_value, dependent_discoveries(p_value, _FALSE_DISCOVERY_RATE)
 
 
 def dependent_discoveries(p_value: Floats, rate: float) -> Any:
@@ -373,7 +418,7 @@ def _people_as_candidates(
         part = _Peers(data.people.keep(near), peers.value)
         (repeats,) = repeats_of(answers)[person : person + 1]
         sums = _sums(part, repeats[:1], data.cluster, min_items, candidate=person)
-        if sums.enough >= 2:
+        if len(sums.person) >= 2:
             tested += 1
             passed += _tested("", data, sums, epsilon).passes
     return tested, passed

@@ -118,9 +118,8 @@ def _replaces(judging: Judging, requirement: Requirement) -> Outcome:
 
 def _intervals(judging: Judging, requirement: Requirement) -> Iterable[tuple[float, float]]:
     if requirement.name == "agreement":
-        judges = (*judging.judges, *judging.code)
-        name = _model_name(requirement, [judge.judge for judge in judges])
-        return [(judge.low, judge.high) for judge in judges if judge.judge == name]
+        name = _model_name(requirement, [judge.judge for judge in judging.judges])
+        return [(judge.low, judge.high) for judge in judging.judges if judge.judge == name]
     if requirement.name == "share":
         labels = judging.data.classes.tolist()
         label, group = requirement.argument or "", None

@@ -20,45 +20,39 @@ a Dirichlet distribution with two more labels like those of all groups; the mean
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ..base.arrays import Floats, Integers
-from .mixed import Mask, Mixed
-from .true_shares import MIN_LABELS, Sampled, design_effect
+from .clusters import cluster_mean, correlation, design_effect, known_mean, quantiles
+from .mixed import Mixed
+from .true_shares import MIN_LABELS, UNKNOWN, Rate, Sampled, ends
 
 MOST_VALUES = 11  # of a bounded scale
-LEAST_CORRELATION = 0.3  # below it a judge saves nothing
 
 _DRAWS = 2000
 _PRIOR = 2.0  # labels of all groups that every stratum starts with
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A mean, corrected by human labels; attributes as those of `Share`.
+@dataclass(frozen=True, kw_only=True)
+class Mean(Rate):
+    """A mean.
 
     `correlation` is that of judge and people, `equivalent` the number of human labels alone that
     would give as narrow an interval, `slope` the b of the formula.
     """
 
-    group: str
-    judge_mean: float
-    estimate: float
-    low: float
-    high: float
-    people: float
-    people_low: float
-    people_high: float
-    n_labels: int
-    n_items: int
     correlation: float
     equivalent: float
     slope: float
-    method: str
-    problem: str = ""
+
+    @property
+    def judge_mean(self) -> float:
+        """As the judge has it on all items."""
+        return self.judged
 
 
 def true_mean(
@@ -70,58 +64,50 @@ def true_mean(
     seed: int = 0,
 ) -> tuple[Mean, ...]:
     """Return the mean in every group; the judge is one, or the mean of the panel."""
-    judged = data.panel_value if judge is None else data.judge_value(judge)
+    judged = data.judge_value(judge)
     bounded = len(data.groups) > 0 and not data.numeric and data.n_classes <= MOST_VALUES
     pooled = data.target_shares[data.known].mean(axis=0) if bounded and data.known.any() else None
     out = []
     for group, items in data.per_group():
         inside = items & ~np.isnan(judged)
         labelled = inside & ~np.isnan(data.target_value)
-        y, f = data.target_value[labelled], judged[labelled]
-        unlabelled, nan = inside & ~labelled, float("nan")
-        estimate = low = high = people = people_low = people_high = slope = nan
-        n, correlation, method, problem = len(y), _r(y, f), "ppi++", ""
-        if sampled == "random" and n > 2:
-            people, people_low, people_high = _people(y, data.cluster[labelled], confidence)
-        if n < MIN_LABELS:
+        unlabelled = inside & ~labelled
+        y, f, cluster = data.target_value[labelled], judged[labelled], data.cluster[labelled]
+        corrected, people, slope, method, problem = UNKNOWN, UNKNOWN, math.nan, "ppi++", ""
+        if sampled == "random" and len(y) > 2:
+            mean = cluster_mean(y, cluster)
+            people = (mean.value, *mean.interval(confidence))
+        if len(y) < MIN_LABELS:
             problem = "few"
         elif sampled == "by-label" or (sampled == "by-judge" and pooled is None):
             problem = "sampled"
         elif pooled is not None:
             method = "strata"
-            shares = data.target_shares[labelled]
-            estimate, low, high = stratified_mean(
+            corrected = stratified_mean(
                 data.value,
-                shares,
+                data.target_shares[labelled],
                 f,
                 judged[inside],
                 pooled,
-                cluster=data.cluster[labelled] if data.clustered else None,
+                cluster=cluster if data.clustered else None,
                 confidence=confidence,
                 seed=seed,
             )
         else:
-            clusters = (
-                (data.cluster[labelled], data.cluster[unlabelled]) if data.clustered else None
-            )
-            estimate, low, high, slope = powered_mean(
-                y, f, judged[unlabelled], clusters=clusters, confidence=confidence
-            )
-        saved = 1 - correlation**2 * unlabelled.sum() / max(inside.sum(), 1)
+            clusters = (cluster, data.cluster[unlabelled]) if data.clustered else None
+            powered = powered_mean(y, f, judged[unlabelled], clusters, confidence)
+            corrected, slope = powered[:3], powered[3]
+        r = correlation(y, f, 0.0)
+        saved = 1 - r**2 * unlabelled.sum() / max(inside.sum(), 1)
         out.append(
             Mean(
                 group=group,
-                judge_mean=float(judged[inside].mean()) if inside.any() else nan,
-                estimate=estimate,
-                low=low,
-                high=high,
-                people=people,
-                people_low=people_low,
-                people_high=people_high,
-                n_labels=n,
+                judged=known_mean(judged[inside]),
+                **ends(corrected, people),
+                n_labels=len(y),
                 n_items=int(inside.sum()),
-                correlation=correlation,
-                equivalent=float(n / saved) if saved > 0 else nan,
+                correlation=r,
+                equivalent=float(len(y) / saved) if saved > 0 else math.nan,
                 slope=slope,
                 method=method,
                 problem=problem,
@@ -146,7 +132,7 @@ def powered_mean(
     ----------
     y, f
         Values of people and of the judge on labelled items.
-    rest
+    unlabelled
         Values of the judge on all others.
     clusters
         Clusters of labelled and of other items.
@@ -158,10 +144,8 @@ def powered_mean(
     """
     n, n_rest, level = len(y), len(unlabelled), (1 + confidence) / 2
     if slope is None:
-        slope, spread = (
-            0.0,
-            float(np.var(np.concatenate([f, unlabelled]), ddof=1)) if n + n_rest > 1 else 0,
-        )
+        slope = 0.0
+        spread = float(np.var(np.concatenate([f, unlabelled]), ddof=1)) if n + n_rest > 1 else 0
         if n_rest and n > 2 and spread > 0:
             slope = float(np.cov(y, f)[0, 1]) / spread * n_rest / (n + n_rest)
             slope = min(max(slope, 0.0), 1.0)
@@ -217,25 +201,18 @@ def stratified_mean(
     """
     rng = np.random.default_rng(seed)
     middle = float(np.median(everywhere))
-    strata: list[tuple[Mask, Mask]] = [
-        (f >= middle, everywhere >= middle),
-        (f < middle, everywhere < middle),
-    ]
-    weight = np.array([inside.sum() for _, inside in strata], dtype=float)
+    weight = np.array([(everywhere >= middle).sum(), (everywhere < middle).sum()], dtype=float)
     overall = float(shares.mean(axis=0) @ value)
-    counts = [shares[labelled].sum(axis=0) for labelled, _ in strata]
+    counts = [shares[f >= middle].sum(axis=0), shares[f < middle].sum(axis=0)]
     means = [float(count @ value / count.sum()) if count.sum() else overall for count in counts]
-    residual = shares @ value - np.where(f >= middle, *means)
+    center = np.where(f >= middle, *means)
+    residual = shares @ value - center
     effect = 1.0 if cluster is None else design_effect(residual, cluster, confidence)
-    effect *= _averaged(
-        value, shares, residual=residual, center=np.where(f >= middle, *means), pooled=pooled
-    )
+    effect *= _averaged(value, shares, residual=residual, center=center, pooled=pooled)
     drawn = [_dirichlet(rng, count / effect + _PRIOR * pooled, draws) @ value for count in counts]
     mixture = _dirichlet(rng, weight, draws)
     values = (mixture * np.stack(drawn, axis=1)).sum(axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(weight @ means / weight.sum()), float(low), float(high)
+    return float(weight @ means / weight.sum()), *quantiles(values, confidence)
 
 
 def _averaged(
@@ -257,16 +234,3 @@ def _dirichlet(rng: np.random.Generator, counts: Floats, draws: int) -> Floats:
     positive = counts > 0
     gamma[:, positive] = rng.standard_gamma(counts[positive], size=(draws, int(positive.sum())))
     return gamma / np.maximum(gamma.sum(axis=1, keepdims=True), 1e-300)
-
-
-def _people(y: Floats, cluster: Integers, confidence: float) -> tuple[float, float, float]:
-    clusters = None
-    if len(np.unique(cluster)) < len(cluster):
-        clusters = (cluster, cluster[:0])
-    return powered_mean(y, y, y[:0], clusters, confidence, slope=0.0)[:3]
-
-
-def _r(y: Floats, f: Floats) -> float:
-    if len(y) < 3 or np.ptp(y) == 0 or np.ptp(f) == 0:
-        return 0.0
-    return float(np.corrcoef(y, f)[0, 1])

@@ -24,33 +24,35 @@ share of c on all items, Se and Sp its sensitivity and specificity on labelled o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from ..base.arrays import Floats, Integers
 from ..base.probability import proportion
+from .clusters import design_effect, known_mean, quantiles
 from .mixed import Mask, Mixed
 
 Sampled = Literal["random", "by-judge", "by-label"]
 SAMPLED: tuple[Sampled, ...] = get_args(Sampled)
 MIN_LABELS = 10  # human labels, below which no share is corrected
-ENOUGH = 50  # human labels that do
+UNKNOWN = (math.nan, math.nan, math.nan)
 
 _DRAWS = 2000
 
 
-@dataclass(frozen=True)
-class Share:
-    """The share of a class, corrected by human labels.
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """What is true of a group of items, corrected by human labels.
 
     Attributes
     ----------
     label, group
-        The class, and the group of items it is about; empty for all.
-    judge_share
+        The class whose share it is, and the group of items; empty for a mean, and for all items.
+    judged
         As the judge has it on all items.
     estimate, low, high
         Corrected by human labels, with a confidence interval; NaN if that cannot be computed.
@@ -59,14 +61,14 @@ class Share:
     n_labels, n_items
         Items that people labelled, and all items of the judge.
     method
-        `strata` or `rogan-gladen`.
+        `strata`, `rogan-gladen` or `ppi++`.
     problem
         Why there is no estimate.
     """
 
-    label: str
+    label: str = ""
     group: str
-    judge_share: float
+    judged: float
     estimate: float
     low: float
     high: float
@@ -77,6 +79,16 @@ class Share:
     n_items: int
     method: str
     problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Rate):
+    """The share of a class."""
+
+    @property
+    def judge_share(self) -> float:
+        """As the judge has it on all items."""
+        return self.judged
 
 
 def true_shares(
@@ -90,83 +102,59 @@ def true_shares(
 ) -> tuple[Share, ...]:
     """Return the share of every class in every group; the judge is one, or the panel's majority."""
     judged = data.chosen(judge)
+    answered = ~np.isnan(judged).any(axis=1)
     out = []
     for group, items in data.per_group():
-        inside = items & ~np.isnan(judged).any(axis=1)
-        for number, name in enumerate(data.classes.tolist()):
-            out.append(
-                _share(
-                    data,
-                    number,
-                    label=name,
-                    group=group,
-                    judged=judged[:, number],
-                    inside=inside,
-                    sampled=sampled,
+        inside = items & answered
+        labelled = inside & data.known
+        cluster, clusters = data.cluster[labelled], data.cluster[inside]
+        for number, label in enumerate(data.classes.tolist()):
+            y, says = data.target_shares[labelled, number], judged[labelled, number] > 0
+            everywhere = judged[inside, number] > 0
+            corrected: tuple[float, float, float] | None = UNKNOWN
+            if len(y) >= MIN_LABELS and sampled == "by-label":
+                corrected = rogan_gladen(everywhere, y, says, confidence)
+            elif len(y) >= MIN_LABELS:
+                corrected = stratified_share(
+                    y,
+                    says,
+                    everywhere,
+                    cluster,
+                    clusters,
                     confidence=confidence,
                     draws=draws,
                     seed=seed,
+                )
+            random = sampled == "random" and len(y) > 0
+            people = _people(y, cluster, confidence) if random else UNKNOWN
+            out.append(
+                Share(
+                    label=label,
+                    group=group,
+                    judged=known_mean(judged[inside, number]),
+                    **ends(corrected or UNKNOWN, people),
+                    n_labels=len(y),
+                    n_items=len(everywhere),
+                    method="rogan-gladen" if sampled == "by-label" else "strata",
+                    problem="few" if len(y) < MIN_LABELS else "" if corrected else "judge",
                 )
             )
     return tuple(out)
 
 
-def _share(
-    data: Mixed,
-    number: int,
-    *,
-    label: str,
-    group: str,
-    judged: Floats,
-    inside: Mask,
-    sampled: Sampled,
-    confidence: float,
-    draws: int,
-    seed: int,
-) -> Share:
-    labelled = inside & data.known
-    y, says = data.target_shares[labelled][:, number], judged[labelled] > 0
-    everywhere = judged[inside] > 0
-    n, nan, problem = len(y), float("nan"), ""
-    estimate = low = high = people = people_low = people_high = nan
-    if sampled == "random" and n:
-        effect = design_effect(y - y.mean(), data.cluster[labelled])
-        wilson = proportion(np.array([y.sum() / effect]), np.array([n / effect]), confidence)
-        people, people_low, people_high = y.mean(), wilson.low[0], wilson.high[0]
-    if n < MIN_LABELS:
-        problem = "few"
-    elif sampled == "by-label":
-        interval = rogan_gladen(everywhere, y, says, confidence)
-        if interval is None:
-            problem = "judge"
-        else:
-            estimate, low, high = interval
-    else:
-        estimate, low, high = stratified_share(
-            y,
-            says,
-            everywhere,
-            data.cluster[labelled],
-            data.cluster[inside],
-            confidence=confidence,
-            draws=draws,
-            seed=seed,
-        )
-    return Share(
-        label=label,
-        group=group,
-        judge_share=float(judged[inside].mean()) if inside.any() else nan,
-        estimate=estimate,
-        low=low,
-        high=high,
-        people=float(people),
-        people_low=float(people_low),
-        people_high=float(people_high),
-        n_labels=n,
-        n_items=int(inside.sum()),
-        method="rogan-gladen" if sampled == "by-label" else "strata",
-        problem=problem,
-    )
+def ends(
+    corrected: tuple[float, float, float], people: tuple[float, float, float]
+) -> dict[str, Any]:
+    """Return the estimate with its interval, and that of people alone, as fields of a rate."""
+    names = ("estimate", "low", "high", "people", "people_low", "people_high")
+    return dict(zip(names, (*corrected, *people), strict=True))
+
+
+def _people(y: Floats, cluster: Integers, confidence: float) -> tuple[float, float, float]:
+    """Return the share of labels alone, with Wilson's interval."""
+    effect = design_effect(y - y.mean(), cluster)
+    wilson = proportion(np.array([y.sum() / effect]), np.array([len(y) / effect]), confidence)
+    return float(y.mean()), float(wilson.low[0]), float(wilson.high[0])
 
 
 def stratified_share(
@@ -211,30 +199,7 @@ def stratified_share(
         rng.beta(weight[0] / wide, weight[1] / wide, size=draws) if weight.all() else shares[0]
     )
     values = mixture * drawn[:, 0] + (1 - mixture) * drawn[:, 1]
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(shares @ rate), float(low), float(high)
-
-
-def design_effect(residual: Floats, cluster: Integers, confidence: float | None = None) -> float:
-    """Return by how much the variance of a mean grows because items of a cluster are alike.
-
-    At least 1. With a confidence level, Student's t for so few clusters is part of it. Items that
-    are clusters of their own have no effect.
-    """
-    n = len(residual)
-    names, code = np.unique(cluster, return_inverse=True)
-    n_clusters, total = len(names), float((residual**2).sum())
-    if n_clusters == n or n_clusters < 2 or total == 0:
-        return 1.0
-    sums = np.bincount(code, residual)
-    effect = max(
-        1.0, float((sums**2).sum()) * n_clusters / (n_clusters - 1) / (total * n / (n - 1))
-    )
-    if confidence is not None:
-        level = (1 + confidence) / 2
-        effect *= float(stdtrit(n_clusters - 1, level) / ndtri(level)) ** 2
-    return effect
+    return float(shares @ rate), *quantiles(values, confidence)
 
 
 def rogan_gladen(

@@ -162,7 +162,10 @@ def print_table(
 
 
 def print_sections(sections: Iterable[Section]) -> None:
-    """Print sections: text, tables, findings, then notes; drawings are for pages."""
+    """Print sections: text, tables, findings, then notes; drawings are for pages.
+
+    Of subsections, titles and sentences.
+    """
     for section in sections:
         for sentence in section.text:
             print_text(sentence)
@@ -177,7 +180,10 @@ def print_sections(sections: Iterable[Section]) -> None:
             print_findings(section.findings)
         for sentence in section.notes:
             print_text(f"Note: {sentence.removesuffix('.')}.")
-        print_sections(section.subsections)
+        for subsection in section.subsections:
+            echo(subsection.title)
+            for sentence in subsection.text:
+                echo(f"  {sentence}")
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

@@ -74,6 +74,15 @@ _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
         "accuracy": "accuracy against the majority",
         "macro_f1": "macro F1 against the majority",
     },
+    "judges": {  # of models beside people
+        "agreement": "with a person",
+        "people": "two people",
+        "kappa": "kappa",
+        "accuracy": "accuracy",
+        "bias": "bias",
+        "absolute_error": "mean absolute error",
+        "correlation": "correlation",
+    },
     "annotators": {  # of predictions of every annotator
         "log_loss": "log loss",
         "accuracy": "accuracy, mean over annotators",
@@ -96,7 +105,7 @@ _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
 def titles(family: str, *, short: bool = False) -> dict[str, str]:
     """Return what the measures of a family are called, in the order in which they are shown.
 
-    Families are `agreement`, `distances`, `scores`, `soft scores` and `annotators`.
+    Families are `agreement`, `distances`, `scores`, `soft scores`, `judges` and `annotators`.
 
     >>> titles("scores")["f1_50"], titles("scores", short=True)["f1_50"]
     ('F1 at an overlap of one half', 'F1 at IoU .5')

@@ -299,7 +299,7 @@ class Report(DataReport):
             "target": self.target,
             "stop": self.should_stop,
             "tendency": None if self.predictions is None else self.predictions.scores,
-            "judging": None if self.judging is None else self.judging.to_dict(),
+            "judging": None if self.judging is None else self.judging.as_dict(),
             "samples": list(self.samples),
         }
 
