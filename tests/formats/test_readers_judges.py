@@ -124,8 +124,8 @@ def test_mlflow_sources_are_kinds_and_expectations_gold(name):
 def test_mlflow_parts_are_questions_and_lists_several_options():
     found = export_of("mlflow.json").questions
     assert rows(found["aspects.clear"]) == [("tr-1", "model:gpt", "4.5")]
-    assert rows(found["tags"]) == [("tr-1", ANN, "a|b")]
-    assert found["tags"].kind == "multiple"
+    assert found["tags"].values == [["a", "b"]]
+    assert found["tags"].kind == "sets"
     assert kinds(found["length"]) == {"code:length": "code"}
 
 

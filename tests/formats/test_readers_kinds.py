@@ -61,7 +61,7 @@ def test_the_kinds_of_a_tool_are_those_its_files_have(name):
     found = (
         read_files(path) if path.is_dir() else (tool_name, tool(tool_name).read(open_source(path)))
     )
-    kinds = {"sets" if q.kind == "multiple" else q.kind for q in found[1].questions.values()}
+    kinds = {q.kind for q in found[1].questions.values()}
     assert found[0] == tool_name
     assert kinds <= {*TOOL_KINDS[tool_name], "single"}
     assert set(TOOL_KINDS) <= set(TOOLS)

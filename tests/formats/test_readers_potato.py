@@ -66,7 +66,7 @@ def test_the_states_of_users_are_one_data_set(tmp_path, lists, inside):
     )
     topic = examine(path, question="topic")
     assert (topic.kind, rows_of(topic.annotations)) == (
-        "multiple",
+        "sets",
         [("1", "ann", "a|b"), ("2", "ann", "a")],
     )
     assert rows_in(path, "size") == [("2", 'b/o"b\n', "30")]

@@ -106,7 +106,7 @@ def examine_any(
         columns = options.get("columns") or parse_columns(column_of_labels(source))
         options["columns"] = columns or None
     reading = examine(source, **options)
-    has_options = reading.kind == "multiple" and kind is None
+    has_options = reading.kind == "sets" and kind is None
     if has_options or kind == "sets":
         return with_spelling(as_sets(reading), options.get("spelling", "keep"))
     return reading
@@ -284,7 +284,7 @@ def _of_export(
         return None
     if kind not in (None, content.kind, "sets"):
         raise opened.fail(f"{title!r} asks for {content.kind}, not {kind}")
-    if content.kind == "multiple":
+    if content.kind == "sets":
         notes += (_SEVERAL,)
     try:
         answers = answers_of(content)

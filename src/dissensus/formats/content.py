@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,11 +15,10 @@ from ..base.storage import as_plain
 from ..base.tables import as_column, gather
 from ..result import Aggregation, Estimation
 from . import as_truth
-from .format import MARK, NONE, Kind
+from .format import Kind
 from .frames import as_frame
 from .reading import Reading, examine
 
-_BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
 Writable = Annotations | Numbers | Aggregation | Estimation
 
 
@@ -39,7 +37,7 @@ class Content:
     question
         The question; a name for formats that need one.
     kind
-        Whether a label is one class, several, one of classes in order, or a number.
+        Whether a label is one class, a set of them, one of classes in order, or a number.
     """
 
     what: Writable
@@ -139,17 +137,6 @@ def content_of(
         return Content(source, gold=gold or {}, texts=texts or {}, kind=kind)
     content = content_of(reading, gold, texts)
     return replace(content, what=source, kind=kind if kind == "numeric" else content.kind)
-
-
-def chosen_options(label: str) -> list[str]:
-    r"""Return the options in a label that holds several, `|` between them.
-
-    >>> chosen_options(r"cat|dog\|wolf")
-    ['cat', 'dog|wolf']
-    """
-    if label == NONE:
-        return []
-    return [option.replace(f"\\{MARK}", MARK) for option in _BETWEEN.split(label)]
 
 
 def is_id(name: Any) -> bool:

@@ -25,17 +25,7 @@ from .sources import DAMAGED, Source
 from .tables import column_names, first_lines, first_rows
 
 Kind = Literal[
-    "single",
-    "multiple",
-    "ordinal",
-    "numeric",
-    "sets",
-    "rankings",
-    "texts",
-    "spans",
-    "boxes",
-    "points",
-    "masks",
+    "single", "ordinal", "numeric", "sets", "rankings", "texts", "spans", "boxes", "points", "masks"
 ]
 
 INVERTED = "peerannot-inverted"
@@ -94,8 +84,6 @@ _MOST = 20  # records to look at
 _MOST_ROWS = 200  # of a table
 _MOST_FILES = 10_000  # of a folder
 _CHUNK = 2**16  # characters to begin with
-MARK = "|"  # between the options of one answer with several
-NONE = "(none)"  # several options could be chosen, and none was
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +94,11 @@ class Question:
     ----------
     answers
         A long table: item, annotator, label, and any columns to carry along (time, duration,
-        confidence, kind of annotator, split). Several options in one label are in the order of
-        their names with `|` between them. Of a kind in `answers.KINDS` there are no labels but
+        confidence, kind of annotator, split). Of a kind in `answers.KINDS` there are no labels but
         values.
     kind
-        One class, several at once, classes in order, numbers, or a kind in `answers.KINDS`.
+        One class, classes in order, numbers, or a kind in `answers.KINDS`; several options at once
+        are sets.
     classes
         All classes, in order, where the export declares them.
     gold
@@ -131,6 +119,10 @@ class Question:
     values: Sequence[Any] = ()
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
+
+    def contents(self) -> list[Any]:
+        """Return the label or value of every answer."""
+        return self.answers["label"].to_list() if "label" in self.answers else list(self.values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,18 +20,27 @@ from uuid import UUID
 
 import polars as pl
 
-from ...answers import KINDS
 from ...base.names import text
 from ...errors import DataError
 from ..cells import parse_list
-from ..collecting import About, Collected, QuestionAnswers, describe, is_free_text, joined, span
-from ..content import Content, chosen_options
+from ..collecting import (
+    About,
+    Collected,
+    QuestionAnswers,
+    describe,
+    is_free_text,
+    model_name,
+    options_of_label,
+    span,
+)
+from ..content import Content
 from ..format import Export, Head, Kind, head_of
 from ..json_records import entries, records
 from ..sources import Source
 from ..tables import FOLDER, line_of_row, read_columns
 from .label_studio_tasks import MODEL
 
+_CLASSES = ("single", "ordinal", "sets")  # kinds that are collected as options
 _RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
 _LISTS = re.compile(r"\.responses(\.users|\.status)?$")
 _WHOLE = re.compile(r"(-?\d{1,15})\.0")
@@ -146,7 +155,7 @@ def _kind(values: Sequence[Any]) -> Kind:
         return "spans" if any("start" in mark for mark in marks) else "rankings"
     if lists:
         orders = {tuple(map(text, options)) for options in lists}
-        return "rankings" if _are_rankings(orders) else "multiple"
+        return "rankings" if _are_rankings(orders) else "sets"
     if values and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return "ordinal"
     return "texts" if is_free_text([text(value) for value in values]) else "single"
@@ -159,19 +168,17 @@ def _add(collection: Collected, answer: Answer, kind: Kind) -> None:
         person = None if about.model else answer.by
         collection.leave_out("without a value", item, person, question=question)
         return
-    if kind not in KINDS:
+    if kind in _CLASSES:
         if isinstance(value, dict) or any(isinstance(v, (dict, list)) for v in _as_list(value)):
             raise DataError(f"the answer to {question!r} is an object, others are labels")
         answers: QuestionAnswers = collection[question]
-        answers.kind, label = kind, joined(_as_list(value))
+        answers.kind, answers.several = kind, kind == "sets"
         if about.model:
-            answers.add_model(item, answer.by, label, about.confidence)
+            answers.add_model(item, answer.by, _as_list(value), about.confidence)
         else:
-            answers.add(item, answer.by, label)
+            answers.add(item, answer.by, _as_list(value))
         return
-    by = answer.by
-    if about.model:
-        by = "model" if by is None or by == "" else f"model:{text(by)}"
+    by = model_name(answer.by) if about.model else answer.by
     if kind == "spans":
         value = [_span(mark, question) for mark in _as_list(value)]
     elif kind == "rankings":
@@ -386,8 +393,8 @@ def _record(
 
 
 def _value(content: Content, answer: Any) -> Any:
-    if content.kind == "multiple":
-        return chosen_options(answer)
+    if content.kind == "sets":
+        return options_of_label(answer)
     if content.kind == "ordinal" and isinstance(answer, str) and answer.isdigit():
         return int(answer)
     return answer

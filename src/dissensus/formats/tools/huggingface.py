@@ -87,8 +87,12 @@ def read(source: Source) -> Export:
         else:
             export[name] = question_of(rows, values)
         export[name] = replace(export[name], left_out=export[name].left_out + unlabelled)
-        if not {*gold.values()}.isdisjoint(export[name].answers["label"].unique()):
-            export[name] = replace(export[name], gold=gold)
+        labels, known = export[name].contents(), dict[str, Any](gold)
+        if export[name].kind == "sets":
+            labels = [options[0] for options in labels if len(options) == 1]
+            known = {item: [label] for item, label in gold.items()}
+        if not {*gold.values()}.isdisjoint(labels):
+            export[name] = replace(export[name], gold=known)
     return Export(export, texts_in(records, ids))
 
 

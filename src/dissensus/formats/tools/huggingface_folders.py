@@ -25,7 +25,8 @@ import polars as pl
 from ...answers.annotations import Annotations
 from ...base.files import atomic_folder, printable
 from ...errors import Note
-from ..content import Content, chosen_options
+from ..collecting import options_of_label
+from ..content import Content
 from .huggingface import answers, results
 
 FILES = ("README.md", "data")
@@ -293,14 +294,14 @@ def _safe(split: str) -> str:
 
 def _feature(content: Content, name: str, kind: Any) -> Feature:
     """Return how `datasets` declares a column."""
-    classes = isinstance(content.annotations, Annotations) and content.kind != "multiple"
+    classes = isinstance(content.annotations, Annotations) and content.kind != "sets"
     if classes and name in ("labels", "label", "gold"):
         annotations: Any = content.annotations
         names = annotations.classes.tolist()
         if name != "gold" or {*content.gold.values()} <= {*names}:
             feature = {"names": names, "_type": "ClassLabel"}
             return {"feature": feature, "_type": "List"} if name == "labels" else feature
-    if content.kind == "multiple" and name in ("labels", "label", "gold"):
+    if content.kind == "sets" and name in ("labels", "label", "gold"):
         texts = {"feature": _value("string"), "_type": "List"}
         return {"feature": texts, "_type": "List"} if name == "labels" else texts
     return _declared(kind)
@@ -321,14 +322,14 @@ def _value(dtype: str) -> Feature:
 def _stored(content: Content, name: str, feature: Feature) -> pl.Expr:
     """Return a column as it is stored: classes as numbers, several options as lists."""
     column = pl.col(name)
-    if content.kind == "multiple" and name in ("labels", "label", "gold"):
+    if content.kind == "sets" and name in ("labels", "label", "gold"):
         options = pl.List(pl.String)
         if name == "labels":
             return column.map_elements(
-                lambda row: [chosen_options(answer) for answer in row],
+                lambda row: [options_of_label(answer) for answer in row],
                 return_dtype=pl.List(options),
             )
-        return column.map_elements(chosen_options, return_dtype=options)
+        return column.map_elements(options_of_label, return_dtype=options)
     inner = feature.get("feature", feature)
     if not isinstance(inner, dict) or inner.get("_type") != "ClassLabel":
         return column

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from ..content import Content, chosen_options, is_id
+from ..collecting import options_of_label
+from ..content import Content, is_id
 from ..writing import AnswerContent
 
 MODEL = "model:"  # prefix of models among annotators
@@ -116,8 +117,8 @@ def _prediction(version: str, score: float | None, result: list[Any]) -> dict[st
 def _result(content: Content, answer: Any) -> list[dict[str, Any]]:
     kind: str = "choices"
     value: dict[str, Any] = {"choices": [answer]}
-    if content.kind == "multiple":
-        value = {"choices": chosen_options(answer)}
+    if content.kind == "sets":
+        value = {"choices": options_of_label(answer)}
     elif content.kind == "numeric" and _is_number(answer):
         kind, value = "number", {"number": float(answer)}
     elif content.kind == "ordinal" and is_id(answer):

@@ -8,6 +8,7 @@ expired hold no answers and are left out; rejected ones are kept.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -99,8 +100,8 @@ def _rows(table: pl.DataFrame, inputs: list[str]) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, str]:
+def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, Any]:
     if column not in table.columns:
         return {}
-    answers = question_of(rows, table[column].to_list()).answers
-    return dict(zip(answers["item"].to_list(), answers["label"].to_list(), strict=True))
+    question = question_of(rows, table[column].to_list())
+    return dict(zip(question.answers["item"].to_list(), question.contents(), strict=True))
