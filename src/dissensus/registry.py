@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property, update_wrapper
@@ -62,6 +62,22 @@ def plug_ins(group: str) -> Mapping[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
+def load_plug_ins(group: str, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what other packages offer in a group, with its name, other than under these names.
+
+    A warning says which does not load.
+    """
+    for name, entry in plug_ins(group).items():
+        if name in names:
+            continue
+        try:
+            offered = entry.load()
+        except Exception as problem:
+            warn(f"plug-in {name} ({entry.value}) does not load: {problem!r}", stacklevel=3)
+            continue
+        yield name, offered
+
+
 @dataclass(frozen=True)
 class Registry(Generic[Kind]):
     """The methods of one family: those that come with the package, and plug-ins.
@@ -84,18 +100,12 @@ class Registry(Generic[Kind]):
         """Plug-ins of this family: name → module:Class."""
         if not self.base:
             return {}
-        base, targets = _class_of(self.base), {}
-        for name, entry in plug_ins(METHODS).items():
-            if name in self.table or name in self.aliases:
-                continue
-            try:
-                cls = entry.load()
-            except Exception as problem:
-                warn(f"plug-in {name} ({entry.value}) does not load: {problem!r}", stacklevel=2)
-                continue
-            if issubclass(cls, base) and self.takes(cls):
-                targets[name] = f"{cls.__module__}:{cls.__qualname__}"
-        return targets
+        base = _class_of(self.base)
+        return {
+            name: f"{cls.__module__}:{cls.__qualname__}"
+            for name, cls in load_plug_ins(METHODS, {*self.table, *self.aliases})
+            if issubclass(cls, base) and self.takes(cls)
+        }
 
     def takes(self, cls: type[Any]) -> bool:  # noqa: ARG002
         """Return whether a plug-in that is a subclass of the base belongs to this family."""
@@ -477,10 +487,7 @@ answer_simulators: Registry[AnswerStrategy] = Registry(
     "simulate",
     _table(
         "datasets",
-        """
-                    answer_crowds:objects answer_crowds:comparisons answer_crowds:masks
-                    answer_crowds:sets
-                    """,
+        "answer_crowds:objects answer_crowds:comparisons answer_crowds:masks answer_crowds:sets",
     ),
     {},
 )
@@ -532,10 +539,7 @@ policies: Registry[Policy] = Registry(
     "next",
     _table(
         "planning",
-        """
-                policies:joint policies:bald policies:uncertainty policies:active-lab
-                policies:random
-                """,
+        "policies:joint policies:bald policies:uncertainty policies:active-lab policies:random",
     ),
     {},
 )

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -20,11 +21,12 @@ from dissensus.answers import KINDS
 from dissensus.formats import examine
 from dissensus.formats.cells import parse_list
 from dissensus.formats.collecting import label_of_options, options_of_label
-from dissensus.formats.format import TOOLS, head_of, tool
+from dissensus.formats.format import formats, head_of
 from dissensus.formats.reading import examine_question
 from dissensus.formats.sources import open_source
+from dissensus.formats.tools import label_studio
 
-from ..support import rows_of, run
+from ..support import recognised_by, rows_of, run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OURS = {
@@ -64,7 +66,7 @@ ANN, BOB = "ann@example.org", "bob@example.org"
 
 
 def export_of(name):
-    return tool(OURS[name]).read(open_source(FIXTURES / name))
+    return formats[OURS[name]].read(open_source(FIXTURES / name))
 
 
 def rows(question):
@@ -86,21 +88,21 @@ def write_json(path, found):
 @pytest.mark.parametrize("name", OURS)
 def test_a_file_is_recognised_as_its_own_format_and_as_no_other(name):
     head = head_of(open_source(FIXTURES / name))
-    assert [known for known in TOOLS if tool(known).recognises(head)] == [OURS[name]]
+    assert recognised_by(head) == [OURS[name]]
 
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.iterdir()), ids=lambda path: path.name)
 def test_no_file_of_another_format_is_taken_for_ours(path):
     head = head_of(open_source(path))
     ours = {OURS[path.name]} if path.name in OURS else set()
-    assert {known for known in set(OURS.values()) if tool(known).recognises(head)} == ours
+    assert {known for known in set(OURS.values()) if formats[known].recognises(head)} == ours
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_the_name_of_a_file_does_not_decide(name, tmp_path):
     (tmp_path / "x.bin").write_bytes((FIXTURES / name).read_bytes())
     head = head_of(open_source(tmp_path / "x.bin"))
-    assert tool(OURS[name]).recognises(head)
+    assert formats[OURS[name]].recognises(head)
 
 
 def test_label_studio_questions():
@@ -525,7 +527,7 @@ def test_packed_and_marked_files_read_the_same(name, tmp_path):
     (tmp_path / "packed").write_bytes(gzip.compress(body))
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + body.replace(b"\n", b"\r\n"))
     for variant in ("packed", "marked"):
-        found = tool(OURS[name]).read(open_source(tmp_path / variant))
+        found = formats[OURS[name]].read(open_source(tmp_path / variant))
         for question, one in export_of(name).questions.items():
             assert rows(found.questions[question]) == rows(one)
 
@@ -597,7 +599,7 @@ def test_any_text_is_a_choice(annotations, tmp_path_factory):
         for item, who, label in annotations
     ]
     path = write_json(tmp_path_factory.mktemp("ls") / "t.json", tasks)
-    (asked,) = tool("label-studio").read(open_source(path)).questions.values()
+    (asked,) = formats["label-studio"].read(open_source(path)).questions.values()
     assert rows(asked) == [(str(item), str(who), label) for item, who, label in annotations]
 
 
@@ -618,9 +620,11 @@ def test_the_command_reads_an_export_and_asks_which_question():
 def test_an_export_of_classes_is_parsed_once_for_each_state_of_its_file(monkeypatch, tmp_path):
     from dissensus import read
 
-    module, parsed = tool("label-studio"), []
-    parse = module.read
-    monkeypatch.setattr(module, "read", lambda source: parsed.append(source) or parse(source))
+    parse, parsed = label_studio.read, []
+    counted = replace(
+        label_studio.FORMAT, read=lambda source: parsed.append(source) or parse(source)
+    )
+    monkeypatch.setattr(label_studio, "FORMAT", counted)
     path = write_json(tmp_path / "t.json", [task(1, "q", "a"), task(2, "q", "b")])
     assert read(path).classes.tolist() == ["a", "b"]
     assert len(parsed) == 1

@@ -16,11 +16,11 @@ from dissensus import Annotations, DataError, read, write
 from dissensus.base.formulas import guarded_frame
 from dissensus.formats import examine
 from dissensus.formats.columns import NEEDED
-from dissensus.formats.format import TOOLS, head_of, tool, tool_of
+from dissensus.formats.format import TOOLS, head_of, tool_of
 from dissensus.formats.sources import Source, open_source
 from dissensus.formats.tables import read_columns
 
-from ..support import annotation_rows, relation, rows_of, run, shared_files
+from ..support import annotation_rows, recognised_by, relation, rows_of, run, shared_files
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MINE = {
@@ -59,7 +59,7 @@ def times(reading):
 @pytest.mark.parametrize("name", [*MINE, *PLAIN])
 def test_every_fixture_is_recognised_by_its_own_format_only(name):
     head = head_of(open_source(FIXTURES / name))
-    found = [known for known in TOOLS if tool(known).recognises(head)]
+    found = recognised_by(head)
     assert found == ([MINE[name]] if name in MINE else [])
 
 
@@ -220,7 +220,7 @@ def test_zooniverse_workflows_do_not_share_their_tasks(tmp_path):
 
 
 def asked_names(path):
-    return tool(tool_of(head_of(open_source(path)))).read(open_source(path)).questions
+    return TOOLS[tool_of(head_of(open_source(path)))](open_source(path)).questions
 
 
 def test_lists_of_labels_beside_lists_of_annotators(tmp_path):

@@ -13,7 +13,8 @@ from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, e
 from dissensus.formats import Reading, examine
 from dissensus.formats.any_kind import examine_any
 from dissensus.formats.collecting import options_of_label
-from dissensus.formats.targets import TARGETS, destination_of
+from dissensus.formats.format import TARGETS
+from dissensus.formats.targets import destination_of
 from dissensus.formats.writers_init import losses
 
 from ..support import benchmark, relation, rows_of, run, shared_path

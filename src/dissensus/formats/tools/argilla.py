@@ -33,12 +33,11 @@ from ..collecting import (
     options_of_label,
     span,
 )
-from ..content import Content
-from ..format import Export, Head, Kind, head_of
+from ..content import MODEL, ONE_SCORE, Content
+from ..format import Export, Format, Head, Kind, Target, head_of
 from ..json_records import entries, records
 from ..sources import Source
 from ..tables import FOLDER, line_of_row, read_columns
-from .label_studio_tasks import MODEL
 
 _CLASSES = ("single", "ordinal", "sets")  # kinds that are collected as options
 _RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
@@ -328,8 +327,12 @@ def _rows(source: Source) -> Iterator[tuple[str, Record]]:
         yield f"row {number}", row
 
 
-def answers(content: Content) -> Iterator[dict[str, Any]]:
-    """Yield a record for every item, with a response for every label."""
+def write(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a record for every item: with its responses, or the label of a result as suggestion."""
+    return _suggested(content) if content.is_result else _answered(content)
+
+
+def _answered(content: Content) -> Iterator[dict[str, Any]]:
     confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
         responses, suggestion = [], None
@@ -348,8 +351,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
         yield _record(content, item, responses, suggestion)
 
 
-def results(content: Content) -> Iterator[dict[str, Any]]:
-    """Yield a record for every item, with the label of a result as its suggestion."""
+def _suggested(content: Content) -> Iterator[dict[str, Any]]:
     for item, label, score in content.labels():
         suggestion = None
         if label is not None:
@@ -360,7 +362,7 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
 def clashes(content: Content) -> list[str]:
     """Return how many annotators Argilla does not know, and how many labels of models are lost."""
     if content.is_result:
-        return []
+        return [ONE_SCORE]
     sentences, by_model = [], content.by_model
     if content.kind == "single" and is_free_text([*map(str, content.answers)]):
         sentences.append("the labels look like free text: they are read back as texts, not classes")
@@ -406,3 +408,19 @@ def _is_uuid(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+FORMAT = Format(
+    "argilla",
+    recognises=recognises,
+    read=read,
+    kinds=("sets", "rankings", "texts", "spans"),
+    labels=Target(
+        summary="records with responses, or with suggestions for a result",
+        kinds=("json", "jsonl"),
+        write=write,
+        holds=frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
+        columns=("source",),
+        clashes=clashes,
+    ),
+)

@@ -18,7 +18,7 @@ from ...base.names import text
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
 from ..collecting import About, Collected, box, point
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..shapes import checked_size, from_polygon, from_rows, rotated_hull
 from ..sources import Source
 
@@ -198,3 +198,12 @@ def _images(source: Source, collection: Collected) -> Iterator[ET.Element]:
         raise source.fail("XML in an encoding that is not known; save it as UTF-8") from None
     except expat.ExpatError as problem:
         raise source.fail(f"line {problem.lineno}: not XML ({problem})") from None
+
+
+FORMAT = Format(
+    "cvat",
+    recognises=recognises,
+    read=read,
+    read_files=read_files,
+    kinds=("sets", "boxes", "points", "masks"),
+)

@@ -23,7 +23,7 @@ from ...base.names import text
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
 from ..collecting import About, Collected, box, describe, length_of, span
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import decode, records
 from ..sources import DAMAGED, Source, check_growth
 
@@ -240,3 +240,12 @@ def _parsed(source: Source, body: bytes, ending: str) -> Iterator[tuple[int, Rec
         raise source.fail("not UTF-8; save it again as UTF-8") from None
     except csv.Error as problem:
         raise source.fail(f"not CSV ({problem})") from None
+
+
+FORMAT = Format(
+    "doccano",
+    recognises=recognises,
+    read=read,
+    read_files=read_files,
+    kinds=("sets", "spans", "boxes"),
+)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,9 @@ from ...answers.annotations import Annotations
 from ...base.files import atomic_folder, printable
 from ...errors import Note
 from ..collecting import options_of_label
-from ..content import Content
-from .huggingface import answers, results
+from ..content import Card, Content
+from ..format import Format, Target
+from .huggingface import write
 
 FILES = ("README.md", "data")
 _ALONE = "train"  # the split of a data set without any
@@ -57,25 +57,6 @@ _WORDS_OF_YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 Feature = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Card:
-    """What a card has beside the data.
-
-    Attributes
-    ----------
-    license
-        Its identifier, such as cc-by-4.0; left out if empty.
-    agreement
-        Sentences about the agreement of annotators.
-    pseudonyms
-        Whether the names of annotators are pseudonyms.
-    """
-
-    license: str = ""
-    agreement: Sequence[str] = ()
-    pseudonyms: bool = False
 
 
 def card_text(
@@ -218,9 +199,9 @@ def _yaml_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
     return {"struct": _yaml_features(feature)}
 
 
-def save(content: Content, folder: str | Path, card: Card | None = None) -> None:
+def save(content: Content, folder: str | Path) -> None:
     """Write the folder, which replaces one like it."""
-    frame = results(content) if content.is_result else answers(content)
+    frame = write(content)
     own, frame = _split_of(frame), frame.drop("split", strict=False)
     features = {name: _feature(content, name, kind) for name, kind in frame.schema.items()}
     frame = frame.with_columns(
@@ -236,11 +217,7 @@ def save(content: Content, folder: str | Path, card: Card | None = None) -> None
             part.write_parquet(file, compression="zstd", metadata=metadata)
             sizes[split] = part.height, int(part.estimated_size())
         text = card_text(
-            content,
-            card or Card(),
-            name=Path(folder).resolve().name,
-            features=features,
-            sizes=sizes,
+            content, content.card, name=Path(folder).resolve().name, features=features, sizes=sizes
         )
         (draft / "README.md").write_text(text, encoding="utf-8")
 
@@ -337,3 +314,16 @@ def _stored(content: Content, name: str, feature: Feature) -> pl.Expr:
     coded = pl.element() if name == "labels" else column
     coded = coded.replace_strict(codes, return_dtype=pl.Int64)
     return column.list.eval(coded) if name == "labels" else coded
+
+
+FORMAT = Format(
+    "huggingface-folder",
+    labels=Target(
+        summary="a folder with such tables by split, class names and a card",
+        kinds=("folder",),
+        save=save,
+        holds=frozenset({"unlabelled", "unused", "repeats", "gold", "texts"}),
+        columns=None,
+        clashes=clashes,
+    ),
+)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..annotator_files import Archive, opened
 from ..collecting import Collected
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import decode, records
 from ..sources import Source
 
@@ -280,3 +280,6 @@ def _text(inputs: Any) -> str | None:
     if not isinstance(inputs, str) or inputs.startswith(_ATTACHED):
         return None
     return inputs
+
+
+FORMAT = Format("inspect", recognises=recognises, read=read)

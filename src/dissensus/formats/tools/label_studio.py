@@ -30,10 +30,11 @@ from ..collecting import (
     point,
     span,
 )
-from ..format import Export, Head, Kind, head_of
+from ..format import Export, Format, Head, Kind, head_of
 from ..json_records import records
 from ..shapes import checked_size, from_brush, from_polygon, rotated_hull
 from ..sources import Source
+from .label_studio_tasks import ANSWERS, LABELS
 
 FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
 _PATH = " / "  # between the steps of a taxonomy
@@ -437,3 +438,13 @@ def _comparison(selected: str, pair: tuple[str, str]) -> list[dict[str, Any]]:
         raise DataError(f"a comparison selects left or right, not {selected!r:.20}")
     better = selected == "left"
     return [{"value": pair[0], "rank": 2 - better}, {"value": pair[1], "rank": 1 + better}]
+
+
+FORMAT = Format(
+    "label-studio",
+    recognises=recognises,
+    read=read,
+    kinds=("sets", "rankings", "texts", "spans", "boxes", "points", "masks"),
+    labels=LABELS,
+    answers=ANSWERS,
+)

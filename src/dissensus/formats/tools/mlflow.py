@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected, describe
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import records
 from ..sources import Source
 from .inspect_ai import Scorer, add_score, options_of
@@ -229,3 +229,6 @@ def _add(collection: Collected, assessment: Assessment, trace_id: Name, gold: Go
             time=when,
             trace=trace,
         )
+
+
+FORMAT = Format("mlflow", recognises=recognises, read=read)

@@ -18,7 +18,7 @@ import polars as pl
 from ...errors import DataError
 from ..cells import as_texts_of_times
 from ..collecting import box, point, span
-from ..format import Export, Head, Kind, Question
+from ..format import Export, Format, Head, Kind, Question
 from ..platforms import (
     accepted,
     as_label,
@@ -277,3 +277,8 @@ def _as_marks(entries: list[Any], shape: str, size: tuple[int, int] | None) -> l
         else:
             marks.append(span(entry.get("startOffset"), entry.get("endOffset"), label))
     return marks
+
+
+FORMAT = Format(
+    "mturk", recognises=recognises, read=read, kinds=("sets", "texts", "spans", "boxes", "points")
+)

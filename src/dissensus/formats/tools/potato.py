@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ...base.names import text
 from ...errors import DataError
 from ..collecting import Collected
-from ..format import Export, Head, head_of
+from ..format import Export, Format, Head, head_of
 from ..json_records import load, records
 from ..sources import Source, open_source
 from ..tables import read_columns
@@ -310,3 +310,6 @@ def _seconds(behaviour: Any) -> float | None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+FORMAT = Format("potato", recognises=recognises, read=read, kinds=("sets", "texts"))

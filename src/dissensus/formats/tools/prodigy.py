@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from ...base.names import text
 from ...errors import DataError
 from ..collecting import About, Collected, box, describe, length_of, span
-from ..format import Export, Head, Kind
+from ..format import Export, Format, Head, Kind
 from ..json_records import records
 from ..shapes import checked_size, from_polygon, hull
 from ..sources import Source
@@ -177,3 +177,8 @@ def _corners(mark: dict[str, Any]) -> list[Any]:
     if not all(isinstance(point, list) and len(point) == 2 for point in points):
         raise DataError("points are pairs of x and y")
     return points
+
+
+FORMAT = Format(
+    "prodigy", recognises=recognises, read=read, kinds=("sets", "texts", "spans", "boxes", "masks")
+)

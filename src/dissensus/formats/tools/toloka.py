@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ...answers.left_out import LeftOut
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..platforms import (
     count_note,
     durations,
@@ -105,3 +105,6 @@ def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, Any
         return {}
     question = question_of(rows, table[column].to_list())
     return dict(zip(question.answers["item"].to_list(), question.contents(), strict=True))
+
+
+FORMAT = Format("toloka", recognises=recognises, read=read, kinds=("sets", "texts"))

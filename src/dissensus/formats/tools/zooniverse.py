@@ -19,7 +19,7 @@ import polars as pl
 
 from ...errors import DataError
 from ..collecting import box, point
-from ..format import Export, Head, Kind, Question
+from ..format import Export, Format, Head, Kind, Question
 from ..platforms import (
     as_label,
     count_note,
@@ -289,3 +289,11 @@ def _mark(drawing: Mapping[str, Any], size: tuple[int, int] | None) -> tuple[Kin
 
 def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
     return {"size": list(size), "counts": runs_of(union(shapes), size)}
+
+
+FORMAT = Format(
+    "zooniverse",
+    recognises=recognises,
+    read=read,
+    kinds=("sets", "texts", "boxes", "points", "masks"),
+)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...base.names import code, text
 from ..collecting import Collected, describe
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import entries
 from ..sources import Source
 
@@ -103,3 +103,6 @@ def _split(value: Any, *, gaps: bool = False) -> list[str]:
 
 def _is_integer(name: str) -> bool:
     return re.fullmatch(r"[+-]?[0-9]+", name) is not None
+
+
+FORMAT = Format("lewidi", recognises=recognises, read=read, kinds=("sets",))

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ..cells import as_texts_of_times
-from ..format import Export, Head, Question
+from ..format import Export, Format, Head, Question
 from ..platforms import accepted, chosen, count_note, durations, export_of, question_of, texts_of
 from ..sources import Source
 from ..tables import read_columns
@@ -103,3 +103,6 @@ def _gold(table: pl.DataFrame, name: str, is_multiple: bool) -> tuple[dict[str, 
     labels = {item: _label(answer, is_multiple) for item, answer in gold_rows.iter_rows()}
     gold = {item: label for item, label in labels.items() if label and "\n" not in label}
     return gold, gold_rows.height - len(gold)
+
+
+FORMAT = Format("appen", recognises=recognises, read=read, kinds=("sets", "texts"))
