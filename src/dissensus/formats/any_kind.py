@@ -200,7 +200,9 @@ def _opened(source: str | Path, kind: str | None, options: Mapping[str, Any]) ->
     if str(source) == "-" or is_stream(source):
         # A pipe can be read once, so the kind has to be given.
         return None if kind is None else open_source(source, format_name)
-    if Path(source).is_dir() or (format_name is not None and format_name not in (*FORMATS, *TOOLS)):
+    if Path(source).is_dir() or not (
+        format_name is None or format_name in FORMATS or format_name in TOOLS
+    ):
         return None  # the error is that of `examine`
     return open_source(source, None if format_name in TOOLS else format_name)
 

@@ -337,7 +337,7 @@ def _examine(
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
         ways = {name: way for name, way in options.items() if name != "question"}
         return examine_folder(source, inverted=inverted, **ways)
-    if format is not None and format not in (*TOOLS, *FORMATS):
+    if not (format is None or format in FORMATS or format in TOOLS):
         names = ", ".join((*FORMATS, *TOOLS))
         where = str(source) if on_disk else IN_MEMORY
         raise DataError(f"no format {format!r}; known are {names}", where=where)

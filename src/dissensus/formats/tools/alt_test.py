@@ -43,4 +43,4 @@ def read(source: Source) -> Export:
     return collection.export()
 
 
-FORMAT = Format("alt-test", recognises=recognises, read=read)
+FORMAT = Format("alt-test", recognises=recognises, read=read, kinds=("sets",))

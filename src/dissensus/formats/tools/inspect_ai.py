@@ -282,4 +282,4 @@ def _text(inputs: Any) -> str | None:
     return inputs
 
 
-FORMAT = Format("inspect", recognises=recognises, read=read)
+FORMAT = Format("inspect", recognises=recognises, read=read, kinds=("sets",))

@@ -231,4 +231,4 @@ def _add(collection: Collected, assessment: Assessment, trace_id: Name, gold: Go
         )
 
 
-FORMAT = Format("mlflow", recognises=recognises, read=read)
+FORMAT = Format("mlflow", recognises=recognises, read=read, kinds=("sets",))

@@ -100,4 +100,4 @@ def _add(collection: Collected, event: Event, data: dict[str, Any], spec: Spec) 
             )
 
 
-FORMAT = Format("openai-evals", recognises=recognises, read=read)
+FORMAT = Format("openai-evals", recognises=recognises, read=read, kinds=("sets",))
