@@ -23,8 +23,7 @@ import click
 from dissensus.answers import KINDS
 from dissensus.cli import VERBS, cli
 from dissensus.cli.methods import Entry, catalogue, outlines
-from dissensus.formats.format import TOOL_KINDS, TOOLS, tool
-from dissensus.formats.targets import ANSWER_TARGETS
+from dissensus.formats.format import TOOLS, formats
 from dissensus.quality.scores import SCORES
 from dissensus.registry import aggregators, split_spec
 from measurements import tables
@@ -285,27 +284,28 @@ def learning_section() -> str:
 def kinds_table() -> str:
     """Return which tools have answers of which kind, read (r) and written (w)."""
     lines = [f"| | {' | '.join(KINDS)} |", f"|---|{'---|' * len(KINDS)}"]
-    for name in dict.fromkeys((*TOOL_KINDS, *ANSWER_TARGETS)):
-        written = ANSWER_TARGETS[name].kinds if name in ANSWER_TARGETS else ()
-        cells = (
-            "r" * (kind in TOOL_KINDS.get(name, ())) + "w" * (kind in written) for kind in KINDS
-        )
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    for name, tool in formats.items():
+        written = () if tool.answers is None else tool.answers.kinds
+        if tool.kinds or written:
+            cells = ("r" * (kind in tool.kinds) + "w" * (kind in written) for kind in KINDS)
+            lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join([BEGIN_KINDS, *lines, END_KINDS])
 
 
 def formats_table() -> str:
     """Return every format of a tool: what it is, and what it is recognised by."""
     lines = [BEGIN_FORMATS, "| `--format` | what it is | recognised when |", "|---|---|---|"]
+    about = {name: inspect.getdoc(inspect.getmodule(read)) or "" for name, read in TOOLS.items()}
     for name in TOOLS:
-        module = tool(name)
-        what = (module.__doc__ or "").splitlines()[0].rstrip(".")
-        when = (module.recognises.__doc__ or "").splitlines()[0].rstrip(".")
+        what = about[name].splitlines()[0].rstrip(".")
+        recognises = formats[name].recognises
+        doc = "only on request" if recognises is None else recognises.__doc__ or ""
+        when = doc.splitlines()[0].rstrip(".")
         when = when.removeprefix("Return whether ").removeprefix("Return that ")
         cells = [cell.replace("|", "\\|") for cell in (what, when)]
         lines.append(f"| [`{name}`](#{name}) | {cells[0]} | {cells[1]} |")
     for name in TOOLS:
-        paragraphs = inspect.cleandoc(tool(name).__doc__ or "").partition("\n\n")[2]
+        paragraphs = about[name].partition("\n\n")[2]
         if paragraphs:
             lines += ["", f"### {name}", "", paragraphs]
     return "\n".join([*lines, END_FORMATS])

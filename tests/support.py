@@ -34,6 +34,14 @@ def relation(rows, **declared) -> Annotations:
     return Annotations.from_columns(item, annotator, label, **declared)
 
 
+def recognised_by(head) -> list[str]:
+    """Return all formats that recognise the beginning of a file."""
+    from dissensus.formats.format import formats
+
+    known = {name: formats[name].recognises for name in formats}
+    return [name for name, recognises in known.items() if recognises and recognises(head)]
+
+
 def rows_of(annotations: Annotations) -> list[tuple[str, str, str]]:
     """Return (item, annotator, label) by name."""
     columns = (

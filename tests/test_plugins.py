@@ -1,4 +1,4 @@
-"""Methods of another package, installed into a folder: found by name, run, and held to promises."""
+"""What another package adds, installed into a folder: found by name, run, and held to promises."""
 
 import os
 import subprocess
@@ -68,10 +68,38 @@ def test_known_names_need_no_look_at_other_packages(installed, tmp_path):
     assert python(installed, "-c", code, cwd=tmp_path).stdout == "False\n"
 
 
-def test_promises_run_on_a_method_of_another_package(installed, tmp_path):
+def test_a_format_of_another_package_is_written_recognised_and_read(installed, tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    command = ("-m", "dissensus", "convert", "a.csv", "b.bin", "--to", "tally")
+    done = python(installed, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b.bin").read_text().splitlines()[1] == "a\tx=0\ty=0\tz=1"
+    for options in ((), ("--format", "tally")):
+        command = ("-m", "dissensus", "aggregate", "b.bin", "-s", "majority", *options)
+        done = python(installed, *command, cwd=tmp_path)
+        assert [line[:3] for line in done.stdout.splitlines()] == ["ite", "a,0", "b,1"], done.stderr
+
+
+def test_a_format_never_hides_a_name_and_is_looked_up_only_where_it_is_needed(installed, tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    code = (
+        "import sys, dissensus as ds; from dissensus.formats.format import formats; "
+        "ds.read('a.csv'); ds.read('a.csv', format='csv'); "
+        "ds.write(ds.read('a.csv'), 'c.json', format='label-studio'); ds.read('c.json'); "
+        "print('dissensus_extra.tally' in sys.modules); print(formats['coco'].kinds); "
+        "print([name for name in formats if name in ('tally', 'lost')])"
+    )
+    done = python(installed, "-c", code, cwd=tmp_path)
+    lines = ["False", "('boxes', 'masks')", "['tally']"]
+    assert done.stdout.splitlines() == lines, done.stderr
+    assert "plug-in lost (dissensus_extra.nowhere:FORMAT) does not load" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--method lenient-vote", "--format tally"])
+def test_promises_run_on_what_another_package_adds(option, installed, tmp_path):
     plugin = () if _is_plugin() else ("-p", "dissensus.conformance")
     command = ("-m", "pytest", "-q", *plugin, "-p", "no:cacheprovider", "--pyargs")
-    command += ("dissensus.conformance", "--method", "lenient-vote")
+    command += ("dissensus.conformance", *option.split())
     done = python(installed, *command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-2000:]
     assert " passed" in done.stdout

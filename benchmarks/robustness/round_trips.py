@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from dissensus.errors import DissensusError
 from dissensus.formats import Reading
 from dissensus.formats.any_kind import AnswerReading, examine_any
-from dissensus.formats.targets import TARGETS
+from dissensus.formats.format import TARGETS
 from dissensus.formats.writers_init import losses, write
 
 WAYS = [(name, kind) for name, target in TARGETS.items() for kind in target.kinds]

@@ -1,10 +1,12 @@
-"""What every method for classes promises, as tests that anybody can run on a method of their own.
+"""What methods for classes and formats promise, as tests that anybody can run on their own.
 
     pytest --pyargs dissensus.conformance --method mine
+    pytest --pyargs dissensus.conformance --format mine --file example.mine
 
-`mine` is registered: an entry point of the group `dissensus.methods`, or one of ours. Without
-`--method`, all are tried. Needs pytest and Hypothesis. This module is a plugin of pytest, which
-adds the option, and it holds the tests, so at its top it imports pytest alone.
+`mine` is registered: an entry point of the group `dissensus.methods` or `dissensus.formats`, or one
+of ours. Without a name, all are tried. A format is tried on what it writes itself, and on the files
+that are given. Needs pytest and Hypothesis. This module is a plugin of pytest, which adds the
+options, and it holds the tests, so at its top it imports pytest alone.
 """
 
 from __future__ import annotations
@@ -13,13 +15,12 @@ import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .aggregation.aggregation import ClassAggregation
     from .answers.annotations import Annotations
     from .base.engine import Local
@@ -46,9 +47,11 @@ _SMALL: dict[str, list[Row]] = {
 
 
 def pytest_addoption(parser: Any) -> None:
-    """Add the option that names methods."""
+    """Add the options that name methods and formats."""
     group = parser.getgroup("dissensus")
     group.addoption("--method", action="append", default=[], help="registered method to try")
+    group.addoption("--format", action="append", default=[], help="registered format to try")
+    group.addoption("--file", action="append", default=[], help="a file of that format")
 
 
 def pytest_configure(config: Any) -> None:
@@ -58,15 +61,24 @@ def pytest_configure(config: Any) -> None:
 
 
 class Promises:
-    """The part of the plugin that a module of tests does not have: it names the methods."""
+    """The part of the plugin that a module of tests does not have: it names what to try."""
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """Run promises for every method that is named, or for all."""
-        if metafunc.function.__module__ == __name__ and "name" in metafunc.fixturenames:
-            from .registry import aggregators
+        """Run promises for every method or format that is named, or for all."""
+        if metafunc.function.__module__ != __name__:
+            return
+        from .formats.format import TARGETS, TOOLS
+        from .registry import aggregators
 
-            names = metafunc.config.getoption("--method") or list(aggregators)
+        option = metafunc.config.getoption
+        is_chosen = option("--method") or option("--format")
+        if "name" in metafunc.fixturenames:
+            names = option("--method") or ([] if is_chosen else list(aggregators))
             metafunc.parametrize("name", names)
+        elif "format_name" in metafunc.fixturenames:
+            every = TOOLS if "example_files" in metafunc.fixturenames else TARGETS
+            names = option("--format") or ([] if is_chosen else list(every))
+            metafunc.parametrize("format_name", names)
 
 
 # Small data
@@ -482,3 +494,93 @@ def _setting_values(kind: Any) -> Any:
 
 __all__ = ["abstains", "few_classes", "relation", "rows_of", "within"]
 __all__ += [name for name in list(globals()) if name.startswith("test_")]
+
+
+# What formats promise
+
+
+@pytest.fixture
+def example_files(request: pytest.FixtureRequest, format_name: str, tmp_path: Path) -> list[Path]:
+    """Return files of a format: those that are given, and one that it writes itself."""
+    from .formats.format import TARGETS, formats
+
+    files = [Path(file) for file in request.config.getoption("--file")]
+    if formats[format_name].read is not None and format_name in TARGETS:
+        files.append(_written(format_name, TARGETS[format_name].kinds[0], tmp_path))
+    if not files:
+        pytest.skip(f"no file of {format_name} to read: name one with --file")
+    return files
+
+
+def _labels() -> Annotations:
+    return relation([(f"i{item}", f"w{who}", "ab"[item % 2]) for item in range(6) for who in "123"])
+
+
+def _written(format_name: str, kind: str, folder: Path) -> Path:
+    """Return a file that a format has written, or its folder."""
+    from .formats.writing import write
+
+    path = folder / ("written" if kind == "folder" else f"written.{kind}")
+    write(_labels(), path, format=format_name)
+    return path
+
+
+def test_a_file_is_recognised_by_its_content(
+    format_name: str, example_files: list[Path], tmp_path: Path
+) -> None:
+    from .formats.format import head_of, tool_of
+    from .formats.sources import open_source
+
+    for number, file in enumerate(example_files):
+        renamed = tmp_path / f"file{number}"
+        renamed.write_bytes(file.read_bytes())
+        head = head_of(open_source(renamed))
+        assert head is not None
+        assert tool_of(head) == format_name
+
+
+def test_answers_have_items_annotators_and_values_of_the_kinds_that_are_named(
+    format_name: str, example_files: list[Path]
+) -> None:
+    from .formats.format import TOOLS, formats
+    from .formats.sources import open_source
+
+    for file in example_files:
+        questions = TOOLS[format_name](open_source(file)).questions
+        assert questions
+        for question in questions.values():
+            assert question.kind in ("single", "ordinal", "numeric", *formats[format_name].kinds)
+            assert len(question.contents()) == question.answers.height
+
+
+def test_labels_go_there_and_back(format_name: str, tmp_path: Path) -> None:
+    from .formats.format import TARGETS
+    from .formats.reading import examine
+
+    if format_name not in TARGETS:
+        pytest.skip("labels are not written")
+    for kind in TARGETS[format_name].kinds:
+        back = examine(_written(format_name, kind, tmp_path), scale="nominal").annotations
+        assert sorted(rows_of(back)) == sorted(rows_of(_labels()))
+
+
+def test_a_damaged_file_is_read_or_ends_in_one_clear_error(
+    format_name: str, example_files: list[Path], tmp_path: Path
+) -> None:
+    from .errors import DissensusError
+    from .formats.any_kind import examine_any
+
+    damaged, problems = tmp_path / "damaged", []
+    for file in example_files:
+        body = file.read_bytes()
+        places = range(0, len(body), len(body) // 12 + 1)
+        cuts = [body[:at] for at in places]
+        swaps = [body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :] for at in places]
+        for content in (b"\0", *cuts, *swaps, body + body):
+            damaged.write_bytes(content)
+            try:
+                examine_any(damaged, format=format_name)
+            except DissensusError as problem:
+                problems.append(str(problem))
+    assert all(len(problem.splitlines()) == 1 for problem in problems)
+    assert all(str(damaged) in problem for problem in problems)

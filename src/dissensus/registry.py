@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property, update_wrapper
@@ -63,6 +63,22 @@ def plug_ins(group: str) -> Mapping[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
+def load_plug_ins(group: str, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what other packages offer in a group, with its name, other than under these names.
+
+    A warning says which does not load.
+    """
+    for name, entry in plug_ins(group).items():
+        if name in names:
+            continue
+        try:
+            offered = entry.load()
+        except Exception as problem:
+            warn(f"plug-in {name} ({entry.value}) does not load: {problem!r}", stacklevel=3)
+            continue
+        yield name, offered
+
+
 @dataclass(frozen=True)
 class Registry(Generic[Kind]):
     """The methods of one family: those that come with the package, and plug-ins.
@@ -85,18 +101,12 @@ class Registry(Generic[Kind]):
         """Plug-ins of this family: name → module:Class."""
         if not self.kind:
             return {}
-        base, targets = _class_of(_METHOD), {}
-        for name, entry in plug_ins(METHODS).items():
-            if name in self.table or name in self.aliases:
-                continue
-            try:
-                cls = entry.load()
-            except Exception as problem:
-                warn(f"plug-in {name} ({entry.value}) does not load: {problem!r}", stacklevel=2)
-                continue
-            if issubclass(cls, base) and self.kind in cls.kinds:
-                targets[name] = f"{cls.__module__}:{cls.__qualname__}"
-        return targets
+        base = _class_of(_METHOD)
+        return {
+            name: f"{cls.__module__}:{cls.__qualname__}"
+            for name, cls in load_plug_ins(METHODS, {*self.table, *self.aliases})
+            if issubclass(cls, base) and self.kind in cls.kinds
+        }
 
     def find(self, name: str) -> type[Kind]:
         """Return the class of a method."""
@@ -463,10 +473,7 @@ answer_simulators: Registry[AnswerStrategy] = Registry(
     "simulate",
     _table(
         "datasets",
-        """
-                    answer_crowds:objects answer_crowds:comparisons answer_crowds:masks
-                    answer_crowds:sets
-                    """,
+        "answer_crowds:objects answer_crowds:comparisons answer_crowds:masks answer_crowds:sets",
     ),
     {},
 )
@@ -518,10 +525,7 @@ policies: Registry[Policy] = Registry(
     "next",
     _table(
         "planning",
-        """
-                policies:joint policies:bald policies:uncertainty policies:active-lab
-                policies:random
-                """,
+        "policies:joint policies:bald policies:uncertainty policies:active-lab policies:random",
     ),
     {},
 )

@@ -89,12 +89,12 @@ def test_a_license_is_asked_for_and_never_made_up(table):
     assert "--license is for the card" in message
 
 
-@pytest.mark.parametrize("kind", ["single", "ordinal", "multiple"])
+@pytest.mark.parametrize("kind", ["single", "ordinal", "sets"])
 def test_labels_gold_and_texts_go_there_and_back(kind, tmp_path):
     labels = {
         "single": ["x", "[1]", "x"],
         "ordinal": ["1", "3", "1"],
-        "multiple": ["p|q", "(none)", "q"],
+        "sets": ["p|q", "(none)", "q"],
     }
     annotations = Annotations.from_columns("aab", "vwv", labels[kind], time=_times(3))
     gold = {"a": labels[kind][0]}
@@ -108,7 +108,7 @@ def test_labels_gold_and_texts_go_there_and_back(kind, tmp_path):
     assert rows_of(back.annotations) == rows_of(annotations)
     assert back.annotations.columns["time"].tolist() == annotations.columns["time"].tolist()
     assert dict(back.texts.iter_rows()) == {"a": "nice\n|", "b": "*bad*"}
-    assert kind == "multiple" or back.gold == gold
+    assert kind == "sets" or back.gold == gold
 
 
 def _times(count):

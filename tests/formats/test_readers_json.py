@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -19,12 +20,13 @@ from dissensus import DataError
 from dissensus.answers import KINDS
 from dissensus.formats import examine
 from dissensus.formats.cells import parse_list
-from dissensus.formats.collecting import joined
-from dissensus.formats.format import TOOLS, head_of, tool
+from dissensus.formats.collecting import label_of_options, options_of_label
+from dissensus.formats.format import formats, head_of
 from dissensus.formats.reading import examine_question
 from dissensus.formats.sources import open_source
+from dissensus.formats.tools import label_studio
 
-from ..support import rows_of, run
+from ..support import recognised_by, rows_of, run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OURS = {
@@ -64,7 +66,7 @@ ANN, BOB = "ann@example.org", "bob@example.org"
 
 
 def export_of(name):
-    return tool(OURS[name]).read(open_source(FIXTURES / name))
+    return formats[OURS[name]].read(open_source(FIXTURES / name))
 
 
 def rows(question):
@@ -86,31 +88,31 @@ def write_json(path, found):
 @pytest.mark.parametrize("name", OURS)
 def test_a_file_is_recognised_as_its_own_format_and_as_no_other(name):
     head = head_of(open_source(FIXTURES / name))
-    assert [known for known in TOOLS if tool(known).recognises(head)] == [OURS[name]]
+    assert recognised_by(head) == [OURS[name]]
 
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.iterdir()), ids=lambda path: path.name)
 def test_no_file_of_another_format_is_taken_for_ours(path):
     head = head_of(open_source(path))
     ours = {OURS[path.name]} if path.name in OURS else set()
-    assert {known for known in set(OURS.values()) if tool(known).recognises(head)} == ours
+    assert {known for known in set(OURS.values()) if formats[known].recognises(head)} == ours
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_the_name_of_a_file_does_not_decide(name, tmp_path):
     (tmp_path / "x.bin").write_bytes((FIXTURES / name).read_bytes())
     head = head_of(open_source(tmp_path / "x.bin"))
-    assert tool(OURS[name]).recognises(head)
+    assert formats[OURS[name]].recognises(head)
 
 
 def test_label_studio_questions():
     found = export_of("label_studio.json")
     assert {name: one.kind for name, one in found.questions.items()} == {
         "mood": "single",
-        "topics": "multiple",
+        "topics": "sets",
         "stars": "ordinal",
         "size": "numeric",
-        "kind": "multiple",
+        "kind": "sets",
         "better": "single",
         "why": "texts",
         "ner": "spans",
@@ -131,10 +133,13 @@ def test_label_studio_questions():
         datetime(2026, 3, 3, 10, 0, 0, 500000),
         None,
     ]
-    assert rows(found.questions["topics"]) == [("7", ANN, r"look\|feel|price"), ("7", "4", "price")]
+    assert rows(found.questions["topics"]) == [
+        ("7", ANN, ["look|feel", "price"]),
+        ("7", "4", ["price"]),
+    ]
     assert rows(found.questions["stars"]) == [("7", ANN, "5"), ("7", "4", "2")]
     assert rows(found.questions["size"]) == [("8", ANN, "3.5")]
-    assert rows(found.questions["kind"]) == [("9", "9", "Animal / Dog|Plant")]
+    assert rows(found.questions["kind"]) == [("9", "9", ["Animal / Dog", "Plant"])]
     assert rows(found.questions["better"]) == [("9", "9", "left")]
     assert "source" not in found.questions["stars"].answers.columns
 
@@ -142,7 +147,7 @@ def test_label_studio_questions():
 def test_label_studio_gold_is_also_somebodys_label():
     found = export_of("label_studio.json").questions
     assert found["mood"].gold == {"7": "pos"}
-    assert found["topics"].gold == {"7": r"look\|feel|price"}
+    assert found["topics"].gold == {"7": ["look|feel", "price"]}
     assert found["stars"].gold == {"7": "5"}
     assert ("7", ANN, "pos") in rows(found["mood"])
 
@@ -172,7 +177,7 @@ def test_label_studio_json_min():
     found = export_of("label_studio_min.json")
     assert {name: one.kind for name, one in found.questions.items()} == {
         "mood": "single",
-        "topics": "multiple",
+        "topics": "sets",
         "stars": "ordinal",
     }
     assert rows(found.questions["mood"]) == [
@@ -180,7 +185,10 @@ def test_label_studio_json_min():
         ("7", "4", "neg"),
         ("8", "4", "pos"),
     ]
-    assert rows(found.questions["topics"]) == [("7", "3", r"look\|feel|price"), ("7", "4", "price")]
+    assert rows(found.questions["topics"]) == [
+        ("7", "3", ["look|feel", "price"]),
+        ("7", "4", ["price"]),
+    ]
     assert rows(found.questions["stars"]) == [("7", "3", "5"), ("7", "4", "2")]
     assert column(found.questions["mood"], "duration") == [2.1, 5.0, None]
     assert found.texts is not None
@@ -196,7 +204,10 @@ def test_label_studio_csv_with_sorted_columns():
         ("8", BOB, "pos"),
     ]
     assert rows(found.questions["stars"]) == [("7", ANN, "5"), ("7", BOB, "2")]
-    assert rows(found.questions["topics"]) == [("7", ANN, r"look\|feel|price"), ("7", BOB, "price")]
+    assert rows(found.questions["topics"]) == [
+        ("7", ANN, ["look|feel", "price"]),
+        ("7", BOB, ["price"]),
+    ]
     assert list(found.questions) == ["mood", "stars", "topics"]
     assert found.texts is not None
     assert found.texts.rows() == [("7", MOOD), ("8", "לא רע")]
@@ -246,26 +257,30 @@ def test_prodigy_questions():
 
 def test_prodigy_with_several_options_at_once():
     (choice,) = export_of("prodigy_multiple.jsonl").questions.values()
-    assert choice.kind == "multiple"
-    assert rows(choice) == [("1", "x", "neg|pos"), ("1", "y", "(none)"), ("2", "x", "neg")]
+    assert choice.kind == "sets"
+    assert rows(choice) == [("1", "x", ["neg", "pos"]), ("1", "y", []), ("2", "x", ["neg"])]
 
 
 def test_doccano_has_a_file_for_each_annotator():
     found = export_of("doccano.zip")
     (label,) = found.questions.values()
-    assert label.kind == "multiple"
+    assert label.kind == "sets"
     assert rows(label) == [
-        ("1", "ann", r"a\|b|pos"),
-        ("2", "ann", "neg"),
-        ("1", "bob.smith", "pos"),
-        ("2", "bob.smith", "pos"),
+        ("1", "ann", ["a|b", "pos"]),
+        ("2", "ann", ["neg"]),
+        ("1", "bob.smith", ["pos"]),
+        ("2", "bob.smith", ["pos"]),
     ]
     assert label.left_out.rows == {"without a label": 1}
 
 
 def test_doccano_csv():
     (label,) = export_of("doccano_csv.zip").questions.values()
-    assert rows(label) == [("1", "ann", "pos"), ("2", "ann", "neg|odd"), ("1", "bob", "neg")]
+    assert rows(label) == [
+        ("1", "ann", ["pos"]),
+        ("2", "ann", ["neg", "odd"]),
+        ("1", "bob", ["neg"]),
+    ]
 
 
 def test_doccano_with_users_in_the_file():
@@ -291,7 +306,7 @@ def test_argilla_nested():
         ("r2", "u-2", "neg"),
     ]
     assert column(mood, "confidence") == [None, None, 0.7, None]
-    assert rows(topics) == [("r1", "u-1", r"a\|b|price"), ("r1", "u-2", "(none)")]
+    assert rows(topics) == [("r1", "u-1", ["a|b", "price"]), ("r1", "u-2", [])]
     assert found.questions["stars"].kind == "ordinal"
     assert found.notes == (
         "the export does not mark responses that are only drafts",
@@ -310,7 +325,10 @@ def test_argilla_flattened(name):
         ("r1", "model:m1", "pos"),
         ("r2", "u-2", "neg"),
     ]
-    assert rows(found.questions["topics"]) == [("r1", "u-1", "look|price"), ("r1", "u-2", "price")]
+    assert rows(found.questions["topics"]) == [
+        ("r1", "u-1", ["look", "price"]),
+        ("r1", "u-2", ["price"]),
+    ]
     assert found.questions["mood"].left_out.rows == {"draft": 1, "discarded": 1}
     assert found.texts is not None
     assert found.texts.rows()[1] == ("r2", "לא רע")
@@ -379,7 +397,7 @@ def test_argilla_as_pandas_writes_it_to_csv(texts, separator, tmp_path):
     assert confidence[~np.isnan(confidence)].tolist() == [0.75]
     topic = examine(tmp_path / "flat.csv", question="topic")
     assert (topic.kind, sorted(rows_of(topic.annotations))) == (
-        "multiple",
+        "sets",
         [("r1", first, "a|b"), ("r1", second, "(none)")],
     )
     stars = examine(tmp_path / "flat.csv", question="stars")
@@ -472,8 +490,8 @@ def test_lewidi_2025():
 
 def test_lewidi_with_several_labels_at_once():
     (label,) = export_of("lewidi_multiple.json").questions.values()
-    assert label.kind == "multiple"
-    assert rows(label) == [("49", "Ann1", "neutral"), ("49", "Ann2", "entailment|neutral")]
+    assert label.kind == "sets"
+    assert rows(label) == [("49", "Ann1", ["neutral"]), ("49", "Ann2", ["entailment", "neutral"])]
 
 
 def test_a_gap_among_parallel_labels_moves_nobody(tmp_path):
@@ -494,6 +512,7 @@ def test_every_question_can_be_read(name):
         found = examine_question(FIXTURES / name, question=question)
         assert found.format == OURS[name]
         if one.kind in KINDS:
+            found = examine_question(FIXTURES / name, question=question, kind=one.kind)
             assert found.answers.kind == one.kind
             assert len(found.answers) == len(one.values)
             continue
@@ -508,7 +527,7 @@ def test_packed_and_marked_files_read_the_same(name, tmp_path):
     (tmp_path / "packed").write_bytes(gzip.compress(body))
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + body.replace(b"\n", b"\r\n"))
     for variant in ("packed", "marked"):
-        found = tool(OURS[name]).read(open_source(tmp_path / variant))
+        found = formats[OURS[name]].read(open_source(tmp_path / variant))
         for question, one in export_of(name).questions.items():
             assert rows(found.questions[question]) == rows(one)
 
@@ -580,15 +599,13 @@ def test_any_text_is_a_choice(annotations, tmp_path_factory):
         for item, who, label in annotations
     ]
     path = write_json(tmp_path_factory.mktemp("ls") / "t.json", tasks)
-    (asked,) = tool("label-studio").read(open_source(path)).questions.values()
+    (asked,) = formats["label-studio"].read(open_source(path)).questions.values()
     assert rows(asked) == [(str(item), str(who), label) for item, who, label in annotations]
 
 
 @given(st.lists(options, unique=True))
-def test_joined_options_come_apart_again(chosen):
-    from dissensus.formats.content import chosen_options
-
-    assert chosen_options(joined(chosen) or "(none)") == sorted(chosen, key=lambda o: joined([o]))
+def test_options_in_one_label_come_apart_again(chosen):
+    assert options_of_label(label_of_options(chosen)) == sorted(chosen)
 
 
 def test_the_command_reads_an_export_and_asks_which_question():
@@ -603,9 +620,11 @@ def test_the_command_reads_an_export_and_asks_which_question():
 def test_an_export_of_classes_is_parsed_once_for_each_state_of_its_file(monkeypatch, tmp_path):
     from dissensus import read
 
-    module, parsed = tool("label-studio"), []
-    parse = module.read
-    monkeypatch.setattr(module, "read", lambda source: parsed.append(source) or parse(source))
+    parse, parsed = label_studio.read, []
+    counted = replace(
+        label_studio.FORMAT, read=lambda source: parsed.append(source) or parse(source)
+    )
+    monkeypatch.setattr(label_studio, "FORMAT", counted)
     path = write_json(tmp_path / "t.json", [task(1, "q", "a"), task(2, "q", "b")])
     assert read(path).classes.tolist() == ["a", "b"]
     assert len(parsed) == 1

@@ -11,10 +11,10 @@ import pytest
 from dissensus import DataError
 from dissensus.datasets.raters import simulate_judges
 from dissensus.formats import examine
-from dissensus.formats.format import TOOLS, head_of, tool, tool_of
+from dissensus.formats.format import formats, head_of, tool_of
 from dissensus.formats.sources import Source, open_source
 
-from ..support import benchmark, rows_of
+from ..support import benchmark, recognised_by, rows_of
 from .test_readers_json import FIXTURES, OURS, column, export_of, rows, write_json
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -44,7 +44,7 @@ def test_what_the_library_writes_today_reads_as_the_fixture(library, tmp_path):
         pytest.skip(f"{library} is not installed; the fixtures stand for it")
     benchmark("judge_logs").WRITERS[library](tmp_path)
     for name in LIBRARIES[library]:
-        found, kept = tool(OURS[name]).read(open_source(tmp_path / name)), export_of(name)
+        found, kept = formats[OURS[name]].read(open_source(tmp_path / name)), export_of(name)
         assert found.notes == kept.notes
         for question, one in kept.questions.items():
             assert found.questions[question].answers.equals(one.answers)
@@ -124,8 +124,8 @@ def test_mlflow_sources_are_kinds_and_expectations_gold(name):
 def test_mlflow_parts_are_questions_and_lists_several_options():
     found = export_of("mlflow.json").questions
     assert rows(found["aspects.clear"]) == [("tr-1", "model:gpt", "4.5")]
-    assert rows(found["tags"]) == [("tr-1", ANN, "a|b")]
-    assert found["tags"].kind == "multiple"
+    assert found["tags"].values == [["a", "b"]]
+    assert found["tags"].kind == "sets"
     assert kinds(found["length"]) == {"code:length": "code"}
 
 
@@ -160,7 +160,7 @@ def test_mlflow_times_in_milliseconds_and_old_names_are_understood(tmp_path):
     source = {"source_type": "AI_JUDGE", "source_id": "m"}
     one = {"name": "q", "trace_id": "t", "source": source, "feedback": {"value": "x"}}
     path = write_json(tmp_path / "a.json", [one | {"create_time_ms": 1767600000250}])
-    answers = tool("mlflow").read(open_source(path)).questions["q"]
+    answers = formats["mlflow"].read(open_source(path)).questions["q"]
     assert kinds(answers) == {"model:m": "model"}
     assert str(column(answers, "time")[0]) == "2026-01-05 08:00:00.250000"
 
@@ -261,7 +261,7 @@ def test_an_alt_test_folder_has_people_and_models(tmp_path):
     people = {"1": {"a": "yes", "b": "no"}, "2": {"a": None}}
     alt_test(tmp_path, json.dumps(people), '{"gpt-4o": {"a": "yes", "b": NaN}}')
     head = head_of(Source(str(tmp_path), tmp_path, "folder"))
-    assert [known for known in TOOLS if tool(known).recognises(head)] == ["alt-test"]
+    assert recognised_by(head) == ["alt-test"]
     found = examine(tmp_path)
     assert found.annotations.annotators.tolist() == ["1", "model:gpt-4o"]
     assert found.annotations.columns["source"].tolist() == ["person", "model", "person"]

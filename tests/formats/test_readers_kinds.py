@@ -17,12 +17,12 @@ from dissensus.answers import kind_class
 from dissensus.errors import OptionError
 from dissensus.formats import shapes as shapes
 from dissensus.formats.annotator_files import read_files
-from dissensus.formats.format import TOOL_KINDS, TOOLS, head_of, tool, tool_of
+from dissensus.formats.format import TOOLS, formats, head_of, tool_of
 from dissensus.formats.reading import examine, examine_question
 from dissensus.formats.sources import open_source
 from dissensus.formats.writers_init import write_answers
 
-from ..support import run
+from ..support import recognised_by, run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures_kinds"
 RING = [[0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 1, 0, 1, 0, 0, 0]]
@@ -58,13 +58,10 @@ def box(x, y, w, h, label):
 def test_the_kinds_of_a_tool_are_those_its_files_have(name):
     tool_name = next(n for n in TOOLS if name.replace("_", "-").startswith(n))
     path = FIXTURES / name
-    found = (
-        read_files(path) if path.is_dir() else (tool_name, tool(tool_name).read(open_source(path)))
-    )
-    kinds = {"sets" if q.kind == "multiple" else q.kind for q in found[1].questions.values()}
+    found = read_files(path) if path.is_dir() else (tool_name, TOOLS[tool_name](open_source(path)))
+    kinds = {q.kind for q in found[1].questions.values()}
     assert found[0] == tool_name
-    assert kinds <= {*TOOL_KINDS[tool_name], "single"}
-    assert set(TOOL_KINDS) <= set(TOOLS)
+    assert kinds <= {*formats[tool_name].kinds, "single"}
 
 
 # Label Studio
@@ -340,7 +337,7 @@ FILES = [path for path in sorted(FIXTURES.rglob("*")) if path.is_file() and path
 def test_a_file_is_recognised_by_its_content_as_one_tool(path, tmp_path):
     shutil.copy(path, tmp_path / "x.bin")
     head = head_of(open_source(tmp_path / "x.bin"))
-    known = [name for name in TOOLS if tool(name).recognises(head)]
+    known = recognised_by(head)
     place = path.relative_to(FIXTURES).parts[0]
     name = next(n for n in TOOLS if place.replace("_", "-").startswith(n))
     assert tool_of(head) == name

@@ -7,10 +7,10 @@ import pytest
 
 from dissensus import DataError
 from dissensus.formats import examine
-from dissensus.formats.format import TOOLS, Head, head_of, tool
+from dissensus.formats.format import Head, head_of
 from dissensus.formats.sources import Source, open_source
 
-from ..support import rows_of, run
+from ..support import recognised_by, rows_of, run
 
 ANSWERS = {  # user → item → scheme → option → value
     "ann": {
@@ -66,7 +66,7 @@ def test_the_states_of_users_are_one_data_set(tmp_path, lists, inside):
     )
     topic = examine(path, question="topic")
     assert (topic.kind, rows_of(topic.annotations)) == (
-        "multiple",
+        "sets",
         [("1", "ann", "a|b"), ("2", "ann", "a")],
     )
     assert rows_in(path, "size") == [("2", 'b/o"b\n', "30")]
@@ -154,7 +154,7 @@ def test_exports_hold_the_same(tmp_path):
         assert rows_in(tmp_path / name, "mood") == MOOD
         assert rows_in(tmp_path / name, "topic") == [("1", "ann", "a|b"), ("2", "ann", "a")]
         head = head_of(open_source(tmp_path / name))
-        assert [known for known in TOOLS if tool(known).recognises(head)] == ["potato"]
+        assert recognised_by(head) == ["potato"]
 
 
 def test_several_ratings_in_one_scheme_are_questions_of_their_own(tmp_path):
@@ -173,8 +173,8 @@ def test_several_ratings_in_one_scheme_are_questions_of_their_own(tmp_path):
 def test_a_folder_is_recognised_by_no_other_tool(tmp_path):
     write_states(tmp_path)
     head = head_of(Source("x", tmp_path, "folder"))
-    assert [known for known in TOOLS if tool(known).recognises(head)] == ["potato"]
-    assert not any(tool(known).recognises(Head("folder", ("a/b.json",), ())) for known in TOOLS)
+    assert recognised_by(head) == ["potato"]
+    assert recognised_by(Head("folder", ("a/b.json",), ())) == []
 
 
 @pytest.mark.parametrize(

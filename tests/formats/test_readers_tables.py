@@ -16,11 +16,11 @@ from dissensus import Annotations, DataError, read, write
 from dissensus.base.formulas import guarded_frame
 from dissensus.formats import examine
 from dissensus.formats.columns import NEEDED
-from dissensus.formats.format import TOOLS, head_of, tool, tool_of
+from dissensus.formats.format import TOOLS, head_of, tool_of
 from dissensus.formats.sources import Source, open_source
 from dissensus.formats.tables import read_columns
 
-from ..support import annotation_rows, relation, rows_of, run, shared_files
+from ..support import annotation_rows, recognised_by, relation, rows_of, run, shared_files
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MINE = {
@@ -59,7 +59,7 @@ def times(reading):
 @pytest.mark.parametrize("name", [*MINE, *PLAIN])
 def test_every_fixture_is_recognised_by_its_own_format_only(name):
     head = head_of(open_source(FIXTURES / name))
-    found = [known for known in TOOLS if tool(known).recognises(head)]
+    found = recognised_by(head)
     assert found == ([MINE[name]] if name in MINE else [])
 
 
@@ -102,7 +102,7 @@ def test_mturk_texts_options_and_boxes():
         *("no", "yes", "no"),
     ]
     style = asked("mturk.csv", "style")
-    assert style.kind == "multiple"
+    assert style.kind == "sets"
     assert ("H1", "W1", "clear|short") in rows_of(style.annotations)
 
 
@@ -115,7 +115,7 @@ def test_mturk_answers_in_json_and_the_same_text_in_two_hits():
         ("t2", "W1", "neg"),
     ]
     tags = asked("mturk_json.csv", "tags")
-    assert tags.kind == "multiple"
+    assert tags.kind == "sets"
     assert [row[2] for row in rows_in(tags)] == ["a\\|c|b", "(none)", "a\\|c"]
     assert [row[2] for row in rows_in(asked("mturk_json.csv", "ok"))] == ["true", "false", "true"]
     assert [row[2] for row in rows_in(asked("mturk_json.csv", "kind"))] == ["joke", "news"]
@@ -178,7 +178,7 @@ def test_appen_questions_are_distinguished_from_inputs():
     assert mood.annotations.columns["duration"].tolist() == [45, 90, 90, 45, 90, 90]
     assert dict(mood.texts.rows())["702"] == "two\nlines\nhttp://x.example/702"
     tags = asked("appen.csv", "tags")
-    assert tags.kind == "multiple"
+    assert tags.kind == "sets"
     assert tags.gold == {"701": "warm", "702": "cold|warm"}
     assert ("700", "31", "cold|warm") in rows_of(tags.annotations)
 
@@ -207,7 +207,7 @@ def test_zooniverse_tasks_combinations_surveys_and_anonymous_people():
     assert first.annotations.columns["duration"].tolist()[:2] == [4.5, 5.5]
     assert dict(first.texts.rows()) == {n: f"cam,{n}.jpg" for n in ("501", "502", "503")}
     colours = asked("zooniverse.csv", "T1")
-    assert colours.kind == "multiple"
+    assert colours.kind == "sets"
     assert [row[2] for row in rows_in(colours)] == ["Blue|Green", "(none)", "Green", "Blue"]
     assert [row[2] for row in rows_in(asked("zooniverse.csv", "T10"))] == ["LION|ZEBRA", "LION"]
 
@@ -220,7 +220,7 @@ def test_zooniverse_workflows_do_not_share_their_tasks(tmp_path):
 
 
 def asked_names(path):
-    return tool(tool_of(head_of(open_source(path)))).read(open_source(path)).questions
+    return TOOLS[tool_of(head_of(open_source(path)))](open_source(path)).questions
 
 
 def test_lists_of_labels_beside_lists_of_annotators(tmp_path):

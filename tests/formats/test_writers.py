@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, read, write
 from dissensus.formats import Reading, examine
 from dissensus.formats.any_kind import examine_any
-from dissensus.formats.content import chosen_options
-from dissensus.formats.targets import TARGETS, destination_of
+from dissensus.formats.collecting import options_of_label
+from dissensus.formats.format import TARGETS
+from dissensus.formats.targets import destination_of
 from dissensus.formats.writers_init import losses
 
 from ..support import benchmark, relation, rows_of, run, shared_path
@@ -300,16 +301,16 @@ def test_hugging_face_files_are_plain_arrow(tmp_path):
 
 def test_several_options_at_once_are_several_again(tmp_path):
     annotations = relation([("a", "1", r"cat|dog\|wolf"), ("a", "2", "cat"), ("b", "1", "(none)")])
-    found = Reading(annotations, "csv", kind="multiple")
+    found = Reading(annotations, "csv", kind="sets")
     write(found, tmp_path / "tasks.json", format="label-studio")
     tasks = json.loads((tmp_path / "tasks.json").read_text())
     given_choices = [
         one["result"][0]["value"]["choices"] for task in tasks for one in task["annotations"]
     ]
     assert given_choices == [["cat", "dog|wolf"], ["cat"], []]
-    assert chosen_options("(none)") == []
+    assert options_of_label("(none)") == []
     back = examine(tmp_path / "tasks.json")
-    assert back.kind == "multiple"
+    assert back.kind == "sets"
     assert back.annotations == annotations
     write(found, tmp_path / "records.json", format="argilla")
     assert examine(tmp_path / "records.json").annotations == annotations

@@ -400,7 +400,7 @@ def test_no_labels_and_numbers_are_refused_in_a_line():
 
 def test_several_options_are_noted():
     annotations = Annotations.from_columns("aabb", "xyxy", ["p|q", "p", "q", "q"])
-    summary = report(Reading(annotations, "label-studio", kind="multiple"), "majority")
+    summary = report(Reading(annotations, "label-studio", kind="sets"), "majority")
     assert any("every combination counts as a class" in one for one in summary.reading.notes)
     assert "every combination counts as a class" in summary.page()
 

@@ -21,7 +21,7 @@ import polars as pl
 from ..answers.annotations import Annotations
 from ..base.formulas import guarded_frame
 from ..errors import OptionError
-from ..formats.targets import TARGETS
+from ..formats.format import TARGETS
 from ..formats.writers_init import write
 from ..reporting.details import downloads
 from .decisions import Decisions

@@ -40,7 +40,7 @@ def card_for(reading: Reading, license_: str | None, *, pseudonyms: bool) -> Car
     if not len(reading.annotations):
         return Card(license_ or "", (), pseudonyms)
     agreed = agreement.agree(
-        reading.annotations, _MEASURES, multiple=reading.kind == "multiple", resamples=_RESAMPLES
+        reading.annotations, _MEASURES, multiple=reading.kind == "sets", resamples=_RESAMPLES
     )
     sentences = [f"Items with two labels or more: {agreed.n_paired} of {agreed.n_items}."]
     for estimate in agreed.estimates:

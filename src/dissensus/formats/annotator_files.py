@@ -22,7 +22,7 @@ import polars as pl
 
 from ..base.files import reason
 from ..errors import DataError
-from .format import Export, head_of, tool, tool_of
+from .format import Export, formats, head_of, tool_of
 from .sources import DAMAGED, Source, check_blocks, check_growth, with_format
 
 FILES = ("cvat", "coco", "brat", "conll", "doccano")  # tools that are read so
@@ -89,7 +89,8 @@ def read_files(
     for annotator, document, _ in (key for key, count in times.items() if count > 1):
         message = f"two files {document or annotator!r} of annotator {annotator!r}"
         raise DataError(message, where=where)
-    return name, tool(name).read_files(files)
+    read = formats[name].read_files
+    return None if read is None else (name, read(files))
 
 
 def _annotator_files(where: str, contents: Contents) -> Iterator[AnnotatorFile]:

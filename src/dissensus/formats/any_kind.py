@@ -106,7 +106,7 @@ def examine_any(
         columns = options.get("columns") or parse_columns(column_of_labels(source))
         options["columns"] = columns or None
     reading = examine(source, **options)
-    has_options = reading.kind == "multiple" and kind is None
+    has_options = reading.kind == "sets" and kind is None
     if has_options or kind == "sets":
         return with_spelling(as_sets(reading), options.get("spelling", "keep"))
     return reading
@@ -200,7 +200,9 @@ def _opened(source: str | Path, kind: str | None, options: Mapping[str, Any]) ->
     if str(source) == "-" or is_stream(source):
         # A pipe can be read once, so the kind has to be given.
         return None if kind is None else open_source(source, format_name)
-    if Path(source).is_dir() or (format_name is not None and format_name not in (*FORMATS, *TOOLS)):
+    if Path(source).is_dir() or not (
+        format_name is None or format_name in FORMATS or format_name in TOOLS
+    ):
         return None  # the error is that of `examine`
     return open_source(source, None if format_name in TOOLS else format_name)
 
@@ -284,7 +286,7 @@ def _of_export(
         return None
     if kind not in (None, content.kind, "sets"):
         raise opened.fail(f"{title!r} asks for {content.kind}, not {kind}")
-    if content.kind == "multiple":
+    if content.kind == "sets":
         notes += (_SEVERAL,)
     try:
         answers = answers_of(content)

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ..answers.left_out import LeftOut
+from ..answers.sets import join_options, split_options
 from ..base.names import text
 from ..errors import DataError
 from .cells import as_times
 from .columns import NEEDED
-from .format import MARK, NONE, Export, Kind, Question
+from .format import Export, Kind, Question
 from .kinds import as_texts
 from .shapes import runs_of, union
 
@@ -27,9 +28,11 @@ _LONGEST_TEXT = 2**53  # characters, which numbers can count
 _BEYOND = 0.01  # share of an image's side that a mark may reach out of it, and one pixel more
 _LONG = 60  # characters of a text that names an item
 _TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
+_NOTHING = "(none)"  # the label of an empty set
 _FREE = 20  # more different answers than this, most of them different, are free text
 
 Pair = tuple[str, str]  # item, annotator
+Options = tuple[str, ...]  # the names of what was chosen, in order
 
 
 class About(NamedTuple):
@@ -192,113 +195,118 @@ def _labelled(mark: dict[str, Any], label: Any) -> dict[str, Any]:
 
 
 class QuestionAnswers:
-    """The answers to one question.
+    """The answers to one question: of classes one option each, of sets any number, also none.
 
-    A label is an escaped option, several of them joined, or empty where none was chosen.
+    Once somebody chose several, all answers are sets.
     """
 
     def __init__(self) -> None:
         self.item: list[str] = []
         self.annotator: list[str] = []
-        self.label: list[str] = []
+        self.options: list[Options] = []
         self.time: list[Any] = []
         self.duration: list[Any] = []
-        self.confidence: dict[int, Any] = {}  # by row: few answers have one
-        self.split: dict[int, str] = {}
-        self.models: set[int] = set()
-        self.not_people: dict[int, str | None] = {}  # code, or somebody of unknown kind, by row
         self.further: dict[str, dict[int, Any]] = {}  # further columns, by row
+        self.sources: dict[int, str | None] = {}  # model, code or unknown, by row; else people
         self.kind: Kind = "single"
+        self.several = False
         self.classes: dict[str, None] = {}
-        self.gold: dict[str, str] = {}
+        self.gold: dict[str, Options] = {}
         self.conflicting: set[str] = set()
         self._people: dict[str, str] = {}  # equal names are one text in memory
-        self.known: dict[str, str] = {}
+        self.known: dict[Options, Options] = {}
 
     def add(
-        self, item: str, annotator: str, label: str, time: Any = None, duration: Any = None
+        self,
+        item: str,
+        annotator: str,
+        options: Collection[Any],
+        time: Any = None,
+        duration: Any = None,
+        **further: Any,
     ) -> None:
         """Add one answer."""
+        for column, value in further.items():
+            if value is not None:
+                self.further.setdefault(column, {})[len(self.item)] = value
+        names = _names(options)
+        self.several |= len(options) > 1
         self.item.append(item)
         self.annotator.append(self._people.setdefault(annotator, annotator))
-        self.label.append(self.known.setdefault(label, label))
+        self.options.append(self.known.setdefault(names, names))
         self.time.append(time)
         self.duration.append(duration)
 
-    def add_model(self, item: str, name: Any, label: str, confidence: Any = None) -> None:
+    def add_model(
+        self, item: str, name: Any, options: Collection[Any], confidence: Any = None
+    ) -> None:
         """Add the answer of a model, which is an annotator named `model:<name>`."""
-        row = len(self.label)
-        self.models.add(row)
-        if isinstance(confidence, (int, float)):
-            self.confidence[row] = confidence
-        self.add(item, "model" if name is None or name == "" else f"model:{text(name)}", label)
+        self.sources[len(self.item)] = "model"
+        confidence = confidence if isinstance(confidence, (int, float)) else None
+        self.add(item, model_name(name), options, confidence=confidence)
 
     def add_by(
-        self, kind: str | None, name: str, item: str, label: str, time: Any = None, **further: Any
+        self,
+        kind: str | None,
+        name: str,
+        item: str,
+        options: Collection[Any],
+        time: Any = None,
+        **further: Any,
     ) -> None:
         """Add the answer of a person, a model, code or, without a kind, of somebody unknown.
 
         Models and code are annotators named `model:<name>` and `code:<name>`.
         """
-        row = len(self.label)
-        if kind == "model":
-            self.models.add(row)
-        elif kind != "person":
-            self.not_people[row] = kind
-        for column, value in further.items():
-            if value is not None:
-                self.further.setdefault(column, {})[row] = value
-        self.add(item, f"{kind}:{name}" if kind in ("model", "code") else name, label, time)
+        if kind != "person":
+            self.sources[len(self.item)] = kind
+        annotator = f"{kind}:{name}" if kind in ("model", "code") else name
+        self.add(item, annotator, options, time, **further)
 
-    def add_gold(self, item: str, label: str) -> None:
-        """Add a gold label; two different ones of an item cancel."""
-        if self.gold.setdefault(item, label) != label:
+    def add_gold(self, item: str, options: Collection[Any]) -> None:
+        """Add a gold label, or gold options; two different ones of an item cancel."""
+        names = _names(options)
+        if self.gold.setdefault(item, names) != names:
             self.conflicting.add(item)
 
     def question(self) -> Question:
         """Return the question with its answers as a table."""
-        rows = range(len(self.label))
-        confidence = [self.confidence.get(row) for row in rows] if self.confidence else None
         columns = {
             "item": pl.Series(self.item, dtype=pl.String),
             "annotator": pl.Series(self.annotator, dtype=pl.String),
-            "label": pl.Series(self.label, dtype=pl.String),
+            "label": pl.Series(
+                [next(iter(names), None) for names in self.options], dtype=pl.String
+            ),
             "time": as_times(self.time),
             "duration": pl.Series(self.duration, dtype=pl.Float64, strict=False),
-            "confidence": pl.Series(confidence, dtype=pl.Float64, strict=False),
         }
-        if self.split:
-            columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
         for name, by_row in self.further.items():
-            columns[name] = pl.Series([by_row.get(row) for row in rows], strict=False)
-        if self.models or self.not_people:
-            people = ["model" if row in self.models else "person" for row in rows]
-            kinds = [self.not_people.get(row, kind) for row, kind in enumerate(people)]
-            columns["source"] = pl.Series(kinds, dtype=pl.String)
+            values = [by_row.get(row) for row in range(len(self.item))]
+            dtype = pl.Float64 if name == "confidence" else None
+            columns[name] = pl.Series(values, dtype=dtype, strict=False)
+        if self.sources:
+            sources = [self.sources.get(row, "person") for row in range(len(self.item))]
+            columns["source"] = pl.Series(sources, dtype=pl.String)
         frame = pl.DataFrame(
             {name: column for name, column in columns.items() if name in NEEDED or column.count()}
         )
-        if self.kind == "multiple":
-            frame = frame.with_columns(pl.col("label").replace("", NONE))
-        elif "" in self.known or any("\\" in label for label in self.known):
-            frame = frame.filter(pl.col("label") != "").with_columns(
-                pl.col("label").str.replace_all(f"\\{MARK}", MARK, literal=True)
+        gold = {item: names for item, names in self.gold.items() if item not in self.conflicting}
+        if self.several:
+            return Question(
+                frame.drop("label"),
+                "sets",
+                gold={item: list(names) for item, names in gold.items()},
+                values=[list(names) for names in self.options],
             )
-        return Question(frame, self.kind, self._declared(), self._gold())
+        frame = frame.drop_nulls("label") if () in self.known else frame
+        labels = {item: names[0] for item, names in gold.items() if names}
+        return Question(frame, self.kind, self._declared(), gold=labels)
 
     def _declared(self) -> tuple[str, ...] | None:
         """Return the options that were offered, if only they were chosen."""
-        if self.kind not in ("single", "ordinal"):
-            return None
-        offered = {_plain(name): None for name in self.classes}
-        labels = {_plain(label) for label in self.known if label}
-        return tuple(offered) if offered and labels <= offered.keys() else None
-
-    def _gold(self) -> dict[str, str]:
-        gold = {item: name for item, name in self.gold.items() if item not in self.conflicting}
-        if self.kind == "multiple":
-            return {item: name or NONE for item, name in gold.items()}
-        return {item: _plain(name) for item, name in gold.items() if name}
+        labels = {name for names in self.known for name in names}
+        is_declared = self.kind in ("single", "ordinal") and self.classes
+        return tuple(self.classes) if is_declared and labels <= self.classes.keys() else None
 
 
 class ItemTexts:
@@ -396,10 +404,10 @@ class Collected:
         if is_single and texts:
             texts[0].complete(blank)
         elif is_single and (
-            options := [q for q in self.questions.values() if q.kind == "multiple"]
+            several := [answers for answers in self.questions.values() if answers.several]
         ):
             for (item, annotator), about in blank.items():
-                options[0].add(item, annotator, "", time=about.time, duration=about.duration)
+                several[0].add(item, annotator, (), about.time, about.duration)
         elif not marked:
             for item, annotator in blank:
                 self.leave_out("without an answer", item, annotator)
@@ -426,30 +434,23 @@ class Collected:
         """Return the export; with `texts`, what looks like free text is no class."""
         self._complete()
         tables = {
-            name: answers.question() for name, answers in self.questions.items() if answers.label
+            name: answers.question() for name, answers in self.questions.items() if answers.item
         }
         kind_questions = self._other_questions(tables)
         questions = {name: self.questions[name] for name in tables}
         for name, answers in questions.items():
-            if answers.kind != "multiple":
-                nothing = [row for row, label in enumerate(answers.label) if not label]
-                for row in nothing if "" in answers.known else ():
-                    self.leave_out(
-                        "with nothing chosen",
-                        answers.item[row],
-                        answers.annotator[row],
-                        question=name,
-                    )
+            nothing = enumerate(answers.options) if () in answers.known else ()
+            for row in (row for row, names in nothing if not (names or answers.several)):
+                item, annotator = answers.item[row], answers.annotator[row]
+                self.leave_out("with nothing chosen", item, annotator, question=name)
             self.left[f"items with contradicting gold for {name!r}"] += len(answers.conflicting)
-        by_models = sum(len(answers.models) for answers in questions.values())
         notes = [f"left out: {reason} ({count})" for reason, count in self.left.items() if count]
-        if by_models:
-            notes.append(f"labels by models: {by_models}; the column source marks them")
-        by_code = sum(
-            [*answers.not_people.values()].count("code") for answers in questions.values()
+        sources = Counter(
+            source for answers in questions.values() for source in answers.sources.values()
         )
-        if by_code:
-            notes.append(f"labels by code: {by_code}; the column source marks them")
+        for source, words in (("model", "models"), ("code", "code")):
+            if sources[source]:
+                notes.append(f"labels by {words}: {sources[source]}; the column source marks them")
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
         tables = with_texts(tables) if texts else tables
@@ -501,15 +502,43 @@ def is_free_text(answers: Sequence[str]) -> bool:
     return many or bool((distinct.str.len_chars() > 200).any())
 
 
-def joined(options: Sequence[Any]) -> str:
-    r"""Return options as one label, in the order of their names.
+def as_labels(question: Question) -> Question:
+    r"""Return a question of sets as one of classes, with a class for every set of options.
 
-    >>> joined(["b", "a"]), joined(["a|b"]), joined([])
-    ('a|b', 'a\\|b', '')
+    >>> rows = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"]})
+    >>> as_labels(Question(rows, "sets", values=[["b", "a|c"], []])).contents()
+    ['a\\|c|b', '(none)']
     """
-    if len(options) == 1:
-        return _escaped(options[0])
-    return MARK.join(sorted({_escaped(option) for option in options}))
+    labels = [None if options is None else label_of_options(options) for options in question.values]
+    column = pl.Series("label", labels, dtype=pl.String)
+    answers = question.answers.with_columns(column)
+    gold = {item: label_of_options(options) for item, options in question.gold.items()}
+    return replace(question, answers=answers, gold=gold, values=())
+
+
+def label_of_options(options: Collection[Any]) -> str:
+    """Return the label that stands for a set of options."""
+    return join_options(_names(options)) or _NOTHING
+
+
+def options_of_label(label: str) -> list[str]:
+    r"""Return the options in a label that stands for a set of them.
+
+    >>> options_of_label(r"cat|dog\|wolf"), options_of_label("(none)")
+    (['cat', 'dog|wolf'], [])
+    """
+    return [] if label == _NOTHING else split_options(label)
+
+
+def _names(options: Collection[Any]) -> Options:
+    """Return the names of options in their order, each once; a single empty name is none."""
+    names = {option if type(option) is str else text(option) for option in options}
+    return () if names == {""} else tuple(sorted(names))
+
+
+def model_name(name: Any) -> str:
+    """Return the annotator that a model is."""
+    return "model" if name is None or name == "" else f"model:{text(name)}"
 
 
 def describe(data: Any) -> str | None:
@@ -529,12 +558,3 @@ def describe(data: Any) -> str | None:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != "" and not value.startswith("data:")
-
-
-def _escaped(option: Any) -> str:
-    name = option if type(option) is str else text(option)
-    return name.replace(MARK, f"\\{MARK}") if MARK in name else name
-
-
-def _plain(label: str) -> str:
-    return label.replace(f"\\{MARK}", MARK)

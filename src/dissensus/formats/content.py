@@ -1,26 +1,51 @@
-"""What is to be written: annotations, numbers or a result, with gold and texts."""
+"""What is to be written: labels or a result with gold and texts, or answers of other kinds."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+import polars as pl
+
+from ..answers import Answers
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
+from ..base.arrays import Array
 from ..base.names import text
 from ..base.storage import as_plain
 from ..base.tables import as_column, gather
+from ..errors import DataError
 from ..result import Result
 from . import as_truth
-from .format import MARK, NONE, Kind
+from .format import Kind
 from .frames import as_frame
 from .reading import Reading, examine
 
-_BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
 Writable = Annotations | Numbers | Result
+MODEL = "model:"  # prefix of models among annotators
+ONE_SCORE = "only the probability of the label itself is written, not those of other classes"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a card has beside the data.
+
+    Attributes
+    ----------
+    license
+        Its identifier, such as cc-by-4.0; left out if empty.
+    agreement
+        Sentences about the agreement of annotators.
+    pseudonyms
+        Whether the names of annotators are pseudonyms.
+    """
+
+    license: str = ""
+    agreement: Sequence[str] = ()
+    pseudonyms: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +63,9 @@ class Content:
     question
         The question; a name for formats that need one.
     kind
-        Whether a label is one class, several, one of classes in order, or a number.
+        Whether a label is one class, a set of them, one of classes in order, or a number.
+    card
+        What a card has beside the data, for formats with one.
     """
 
     what: Any
@@ -46,6 +73,7 @@ class Content:
     texts: Mapping[str, str] = field(default_factory=dict)
     question: str = "label"
     kind: Kind = "single"
+    card: Card = field(default_factory=Card)
 
     @property
     def annotations(self) -> Annotations | Numbers:
@@ -145,15 +173,104 @@ def content_of(
     return replace(content, what=source, kind=kind if kind == "numeric" else content.kind)
 
 
-def chosen_options(label: str) -> list[str]:
-    r"""Return the options in a label that holds several, `|` between them.
+class ConsensusLike(Protocol):
+    """The result of a consensus."""
 
-    >>> chosen_options(r"cat|dog\|wolf")
-    ['cat', 'dog|wolf']
+    @property
+    def method(self) -> str:
+        """The method."""
+
+    @property
+    def items(self) -> Mapping[str, Array]:
+        """What is true of the items, by column."""
+
+    @property
+    def truth(self) -> Answers:
+        """The same as answers of one annotator."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerContent:
+    """Answers with everything that a format might hold.
+
+    Attributes
+    ----------
+    answers
+        The answers; of a consensus, those of one annotator.
+    texts
+        Texts of the items, or links to their images.
+    sizes
+        Height and width of images: item → (height, width).
+    method
+        The method of a consensus; empty for answers.
+    scores
+        The confidence of a consensus, by item and the coordinates of the mark.
     """
-    if label == NONE:
-        return []
-    return [option.replace(f"\\{MARK}", MARK) for option in _BETWEEN.split(label)]
+
+    answers: Answers
+    texts: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    method: str = ""
+    scores: Mapping[tuple[Any, ...], float] = field(default_factory=dict)
+
+    def score(self, item: str, mark: Mapping[str, Any] | None = None) -> float | None:
+        """Return the confidence of a mark, or of an item's value."""
+        place = () if mark is None else tuple(v for name, v in mark.items() if name != "label")
+        return self.scores.get((item, *place))
+
+    def size(self, item: str) -> tuple[int, int]:
+        """Return height and width of an image; refuse one whose size is unknown."""
+        if item not in self.sizes:
+            raise DataError(f"image {item!r} has no size; give the height and width of images")
+        return self.sizes[item]
+
+    def by_item(self) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+        """Yield every item with its annotators and their values."""
+        values, index = self.answers.values(), self.answers.index.tolist()
+        names = self.answers.annotators[self.answers.annotator].tolist()
+        for position, item in enumerate(self.answers.items.tolist()):
+            rows = range(index[position], index[position + 1])
+            yield item, [(names[row], values[row]) for row in rows]
+
+
+def answer_content_of(
+    source: Answers | ConsensusLike,
+    texts: Mapping[str, str] | pl.DataFrame | None,
+    sizes: Mapping[str, tuple[int, int]] | None,
+) -> AnswerContent:
+    """Return answers or a consensus with texts, and the sizes of images that are known."""
+    if isinstance(texts, pl.DataFrame):
+        texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
+    answers = source if isinstance(source, Answers) else source.truth
+    all_sizes = _own_sizes(answers) | dict(sizes or {})
+    if isinstance(source, Answers):
+        return AnswerContent(source, texts or {}, all_sizes)
+    return AnswerContent(
+        answers,
+        texts=texts or {},
+        sizes=all_sizes,
+        method=source.method,
+        scores=_scores(answers, source.items),
+    )
+
+
+def _own_sizes(answers: Answers) -> dict[str, tuple[int, int]]:
+    """Return the sizes of images that answers have with them."""
+    size = getattr(answers, "size", None)
+    if size is None:
+        return {}
+    pairs = np.asarray(size)[:, ::-1] if answers.kind == "points" else np.asarray(size)
+    sizes = zip(answers.items.tolist(), pairs.tolist(), strict=True)
+    return {item: (int(h), int(w)) for item, (h, w) in sizes if h == h and w == w}
+
+
+def _scores(answers: Answers, items: Mapping[str, Array]) -> dict[tuple[Any, ...], float]:
+    """Return the confidence of every row of a consensus by item and coordinates."""
+    if "confidence" not in items or "item" not in items:
+        return {}
+    place = [items[name].tolist() for name in getattr(answers, "coordinates", ())]
+    keys = zip(items["item"].tolist(), *place, strict=True)
+    return dict(zip(keys, items["confidence"].tolist(), strict=True))
 
 
 def is_id(name: Any) -> bool:

@@ -1,7 +1,8 @@
-"""The content of an export, and how the beginning of a file shows which tool wrote it.
+"""What a format is, what it reads, and how the beginning of a file shows which tool wrote it.
 
-A format is a module with two functions: `recognises(head)` looks at the beginning of a file, and
-`read(source)` returns an `Export`. File names never decide; the content does.
+A tool is a file that ends with `FORMAT = Format(name, …)` and functions for what it can do:
+`recognises(head)` looks at the beginning of a file, `read(source)` returns an `Export`, and targets
+say how it is written. File names never decide; the content does.
 """
 
 from __future__ import annotations
@@ -10,37 +11,38 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import polars as pl
 
 from ..answers.left_out import LeftOut
+from ..registry import load_plug_ins
 from .columns import NEEDED, plain_name
-from .sources import DAMAGED, Source
+from .sources import DAMAGED, FORMATS, Source
 from .tables import column_names, first_lines, first_rows
 
+if TYPE_CHECKING:
+    from .annotator_files import AnnotatorFile
+    from .content import AnswerContent, Content
+
 Kind = Literal[
-    "single",
-    "multiple",
-    "ordinal",
-    "numeric",
-    "sets",
-    "rankings",
-    "texts",
-    "spans",
-    "boxes",
-    "points",
-    "masks",
+    "single", "ordinal", "numeric", "sets", "rankings", "texts", "spans", "boxes", "points", "masks"
 ]
 
+Part = TypeVar("Part")
+
 INVERTED = "peerannot-inverted"
-# Format → module. The first that recognises a file reads it, so the most particular come first.
-TOOLS: dict[str, str] = {
+# Format → module:attribute, by default FORMAT. The first that recognises a file reads it, so the
+# most particular come first.
+_BUILT_IN = {
+    "long": "targets:LONG",
+    "nested": "targets:NESTED",
+    "crowd-kit": "targets:CROWD_KIT",
     "label-studio": "tools.label_studio",
     "cvat": "tools.cvat",
     "coco": "tools.coco",
@@ -49,42 +51,28 @@ TOOLS: dict[str, str] = {
     "prodigy": "tools.prodigy",
     "argilla": "tools.argilla",
     "potato": "tools.potato",
-    "lewidi": "tools.research_sets",
+    "lewidi": "tools.lewidi",
     "doccano": "tools.doccano",
     "inspect": "tools.inspect_ai",
     "mlflow": "tools.mlflow",
-    "langfuse": "tools.mlflow_langfuse",
+    "langfuse": "tools.langfuse",
     "promptfoo": "tools.promptfoo",
-    "openai-evals": "tools.promptfoo_openai",
+    "openai-evals": "tools.openai_evals",
     "alt-test": "tools.alt_test",
     "mturk": "tools.mturk",
     "toloka": "tools.toloka",
-    "appen": "tools.toloka_appen",
+    "appen": "tools.appen",
     "zooniverse": "tools.zooniverse",
     "huggingface": "tools.huggingface",
+    "huggingface-folder": "tools.huggingface_folders",
     "votes": "votes",
     "wide": "wide",
     "headerless": "long_tables",
-    INVERTED: "tools.peerannot",
+    INVERTED: "tools.peerannot:INVERTED",
+    "peerannot": "tools.peerannot",
 }
-# Tools with other kinds of answers than classes and numbers → those kinds.
-TOOL_KINDS: dict[str, tuple[Kind, ...]] = {
-    "label-studio": ("sets", "rankings", "texts", "spans", "boxes", "points", "masks"),
-    "cvat": ("sets", "boxes", "points", "masks"),
-    "coco": ("boxes", "masks"),
-    "brat": ("spans",),
-    "conll": ("spans",),
-    "prodigy": ("sets", "texts", "spans", "boxes", "masks"),
-    "argilla": ("sets", "rankings", "texts", "spans"),
-    "potato": ("sets", "texts"),
-    "lewidi": ("sets",),
-    "doccano": ("sets", "spans", "boxes"),
-    "mturk": ("sets", "texts", "spans", "boxes", "points"),
-    "toloka": ("sets", "texts"),
-    "appen": ("sets", "texts"),
-    "zooniverse": ("sets", "texts", "boxes", "points", "masks"),
-    "huggingface": ("sets",),
-}
+TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")  # kinds of files that hold a table
+_PLUG_INS = "dissensus.formats"  # the group of entry points
 # Columns that only an export has: a table without them is read as a long table at once.
 _OF_EXPORTS = re.compile(
     r"_|INPUT:|OUTPUT:|ASSIGNMENT:|Answer\.|HITId$|annotation_id$|classification_id$|subject_ids$"
@@ -94,8 +82,6 @@ _MOST = 20  # records to look at
 _MOST_ROWS = 200  # of a table
 _MOST_FILES = 10_000  # of a folder
 _CHUNK = 2**16  # characters to begin with
-MARK = "|"  # between the options of one answer with several
-NONE = "(none)"  # several options could be chosen, and none was
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +92,11 @@ class Question:
     ----------
     answers
         A long table: item, annotator, label, and any columns to carry along (time, duration,
-        confidence, kind of annotator, split). Several options in one label are in the order of
-        their names with `|` between them. Of a kind in `answers.KINDS` there are no labels but
+        confidence, kind of annotator, split). Of a kind in `answers.KINDS` there are no labels but
         values.
     kind
-        One class, several at once, classes in order, numbers, or a kind in `answers.KINDS`.
+        One class, classes in order, numbers, or a kind in `answers.KINDS`; several options at once
+        are sets.
     classes
         All classes, in order, where the export declares them.
     gold
@@ -131,6 +117,10 @@ class Question:
     values: Sequence[Any] = ()
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
+
+    def contents(self) -> list[Any]:
+        """Return the label or value of every answer."""
+        return self.answers["label"].to_list() if "label" in self.answers else list(self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,18 +203,160 @@ class Head:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """How a format is written.
+
+    Attributes
+    ----------
+    summary
+        What it is, for help and docs.
+    kinds
+        How it can be written; the first unless the ending shows another.
+    write
+        Returns what is to be in the file: a table, records, one object, or text.
+    save
+        Writes a folder, where `kinds` is that alone.
+    holds
+        What it has room for: items without labels (`unlabelled`), classes nobody used (`unused`),
+        `repeats`, `gold`, `texts`, and scales by their names.
+    columns
+        Which carried columns it has room for; all of them if `None`.
+    results
+        Whether results can be written.
+    clashes
+        Returns what else is lost, a sentence each.
+    """
+
+    summary: str
+    kinds: tuple[str, ...]
+    write: Callable[[Content], Any] | None = None
+    save: Callable[[Content, str | Path], None] | None = None
+    holds: frozenset[str] = frozenset()
+    columns: tuple[str, ...] | None = ()
+    results: bool = True
+    clashes: Callable[[Content], list[str]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerTarget:
+    """How a format is written that holds answers of other kinds than classes.
+
+    Attributes
+    ----------
+    summary
+        What it is, for help and docs.
+    kinds
+        Kinds of answers that it holds.
+    ending
+        The ending of its files.
+    write
+        Returns one file for all annotators; what it cannot hold is added to a list.
+    write_each
+        Yields a file for each annotator, where they have files of their own.
+    """
+
+    summary: str
+    kinds: tuple[str, ...]
+    ending: str
+    write: Callable[[AnswerContent, list[str]], str]
+    write_each: Callable[[AnswerContent, list[str]], Iterator[str]] | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: what can read, recognise and write it, each of which may be lacking.
+
+    Attributes
+    ----------
+    name
+        As `--format` and `--to` have it.
+    recognises
+        Return whether a file begins as one of this format; without, it is read on request.
+    read
+        Return the export in a file.
+    read_files
+        Return the export in files of an annotator each.
+    kinds
+        Kinds of answers that it reads, beside classes and numbers.
+    labels
+        How classes, numbers and results are written.
+    answers
+        How answers of other kinds are written.
+    """
+
+    name: str
+    _: KW_ONLY
+    recognises: Callable[[Head], bool] | None = None
+    read: Callable[[Source], Export] | None = None
+    read_files: Callable[[Sequence[AnnotatorFile]], Export] | None = None
+    kinds: tuple[Kind, ...] = ()
+    labels: Target | None = None
+    answers: AnswerTarget | None = None
+
+
+class Formats(Mapping[str, Format]):
+    """All formats by name, imported on first use: those of this package, and plug-ins.
+
+    A plug-in is an entry point of the group `dissensus.formats`: its name, and `module:FORMAT`. It
+    never hides a name that comes with the package. What other packages offer is looked up where a
+    name is not known, where no other format recognises a file, and where all are listed.
+    """
+
+    @cached_property
+    def others(self) -> Mapping[str, Format]:
+        """Plug-ins by name."""
+        offered = load_plug_ins(_PLUG_INS, {*_BUILT_IN, *FORMATS})
+        return {name: plug_in for name, plug_in in offered if isinstance(plug_in, Format)}
+
+    def __getitem__(self, name: str) -> Format:
+        if name not in _BUILT_IN:
+            if name is None or name in FORMATS:
+                raise KeyError(name)
+            return self.others[name]
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        built_in: Format = getattr(import_module(f".{module}", __package__), attribute or "FORMAT")
+        return built_in
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _BUILT_IN
+        yield from self.others
+
+    def __len__(self) -> int:
+        return len(_BUILT_IN) + len(self.others)
+
+
+class Parts(Mapping[str, Part]):
+    """One part of all formats that have it, by name."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __getitem__(self, name: str) -> Part:
+        part: Part | None = getattr(formats[name], self._field)
+        if part is None:
+            raise KeyError(name)
+        return part
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in formats if getattr(formats[name], self._field) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+formats = Formats()
+TOOLS: Parts[Callable[[Source], Export]] = Parts("read")
+TARGETS: Parts[Target] = Parts("labels")
+ANSWER_TARGETS: Parts[AnswerTarget] = Parts("answers")
+
 _last_export: dict[tuple[str, str, int, int] | None, Export] = {}  # at most one
-
-
-def tool(name: str) -> ModuleType:
-    """Return the module that reads a format."""
-    return import_module(f".{TOOLS[name]}", __package__)
 
 
 def parse(source: Source, name: str) -> Export:
     """Return the content of a tool's file; what `keep` holds is not parsed again."""
     export = _last_export.pop(_identity(source, name), None)
-    return tool(name).read(source) if export is None else export
+    return TOOLS[name](source) if export is None else export
 
 
 def keep(source: Source, name: str, export: Export) -> None:
@@ -246,7 +378,11 @@ def _identity(source: Source, name: str) -> tuple[str, str, int, int] | None:
 
 def tool_of(head: Head) -> str | None:
     """Return which tool wrote a file that begins like this, if any is recognised."""
-    return next((name for name in TOOLS if tool(name).recognises(head)), None)
+    for name in formats:
+        recognises = formats[name].recognises
+        if recognises is not None and recognises(head):
+            return name
+    return None
 
 
 def head_of(source: Source) -> Head | None:

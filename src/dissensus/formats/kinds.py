@@ -11,12 +11,12 @@ import polars as pl
 
 from ..answers import KINDS, Answers, kind_class
 from ..answers.left_out import with_left_out
-from .format import NONE, Question
+from .format import Question
 
 
 def has_answers(question: Question) -> bool:
     """Return whether a question has answers of another kind than classes and numbers."""
-    return question.kind == "multiple" or question.kind in KINDS
+    return question.kind in KINDS
 
 
 def as_texts(question: Question) -> Question:
@@ -56,23 +56,18 @@ class KindReading:
 
 
 def answers_of(question: Question) -> Answers:
-    """Return the answers to a question; several options at once are sets.
+    """Return the answers to a question.
 
     >>> rows = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"]})
     >>> answers_of(Question(rows, "spans", values=[[{"start": 0, "end": 2}], []]))
     <spans: 2 items, 1 annotators, 1 marks; 50 % of answers are empty>
     """
     from ..answers.marks import Points  # where it is used, since most files hold classes
-    from ..answers.sets import split_options
 
     table = question.answers
     item, annotator = table["item"].to_list(), table["annotator"].to_list()
-    values: Any = question.values
-    kind: str = question.kind
-    if kind == "multiple":
-        labels = ["" if label == NONE else label for label in table["label"].to_list()]
-        kind, values = "sets", [split_options(label) for label in labels]
-    answers = kind_class(kind).from_values(item, annotator, values)
+    values = [[] if value is None else value for value in question.values]
+    answers = kind_class(question.kind).from_values(item, annotator, values)
     if isinstance(answers, Points) and question.sizes:
         blank = (np.nan, np.nan)
         size = [question.sizes.get(name, blank)[::-1] for name in answers.items.tolist()]

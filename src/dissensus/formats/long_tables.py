@@ -28,7 +28,7 @@ from ..base.names import NUMBER, Distinct, Names, as_names, code, text
 from ..errors import DataError, Note
 from .cells import as_texts_of_times, code_texts
 from .columns import CARRIED, NEEDED, NO_LABEL, ColumnOf, find_columns, is_known
-from .format import Export, Head, Question
+from .format import Export, Format, Head, Question
 from .frames import labelled_again, names_of
 from .line_faults import without_headers
 from .sources import Source, in_lines, open_source, ragged_line
@@ -396,3 +396,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+FORMAT = Format("headerless", recognises=recognises, read=read)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -15,8 +16,8 @@ import polars as pl
 from ..answers.left_out import LeftOut
 from ..base.names import text
 from .cells import as_texts_of_times
-from .collecting import joined, with_texts
-from .format import NONE, Export, Kind, Question
+from .collecting import label_of_options, with_texts
+from .format import Export, Kind, Question
 
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")
@@ -31,13 +32,13 @@ def as_label(value: Any) -> str:
     return text(value)
 
 
-def chosen(options: Iterable[Any]) -> str:
-    r"""Return the chosen options as one label.
+def chosen(options: Iterable[Any]) -> list[str]:
+    """Return the names of the chosen options.
 
-    >>> chosen(["b", "a|c"]), chosen([])
-    ('a\\|c|b', '(none)')
+    >>> chosen(["b", None, 1.0])
+    ['b', '1']
     """
-    return joined([name for name in map(as_label, options) if name]) or NONE
+    return [name for name in map(as_label, options) if name]
 
 
 def options_of(value: Any) -> list[Any] | None:
@@ -69,34 +70,37 @@ def question_of(
     answers: Sequence[Any],
     *,
     several: bool | None = None,
-    gold: Mapping[str, str] | None = None,
+    gold: Mapping[str, Any] | None = None,
     asked: Sequence[bool] | None = None,
 ) -> Question:
     """Return the answers to one question, one for each row of item, annotator and carried columns.
 
     Empty answers are left out, and counted where the question was `asked`, by default in all rows
-    that are about an item or by an annotator. Lists of options make it a question with several
-    labels, unless `several` says that the answers are such labels already.
+    that are about an item or by an annotator. Lists of options make all answers sets, unless
+    `several` says whether they are.
     """
-    lists = [options_of(answer) for answer in answers] if several is None else []
-    kind: Kind = (
-        "multiple" if several or any(options is not None for options in lists) else "single"
-    )
-    if kind == "multiple" and not several:
-        answers = [
-            chosen(options)
-            if options is not None
-            else chosen([answer])
-            if as_label(answer)
-            else None
-            for answer, options in zip(answers, lists, strict=True)
+    labels = [as_label(answer) for answer in answers]
+    lists = [None] * len(labels) if several is False else [*map(options_of, answers)]
+    if several or any(options is not None for options in lists):
+        singles = [[label] if label else None for label in labels]
+        values = [
+            single if options is None else chosen(options)
+            for options, single in zip(lists, singles, strict=True)
         ]
-    label = pl.Series("label", [as_label(answer) for answer in answers], dtype=pl.String)
-    answered = rows.with_columns(label).filter(label != "")
-    left_out = LeftOut()
-    if answered.height < rows.height:
-        left_out = _without_label(rows, label == "", asked)
-    return Question(answered, kind, gold=gold or {}, left_out=left_out)
+        question = kind_question(rows, values, "sets", asked=asked)
+        known = {i: [name] if isinstance(name, str) else name for i, name in (gold or {}).items()}
+    else:
+        label = pl.Series("label", labels, dtype=pl.String)
+        left_out = LeftOut()
+        if "" in labels:
+            left_out = _without_label(rows, label == "", asked)
+        answered = rows.with_columns(label).filter(label != "")
+        question = Question(answered, left_out=left_out)
+        known = {
+            item: name if isinstance(name, str) else label_of_options(name)
+            for item, name in (gold or {}).items()
+        }
+    return replace(question, gold=known)
 
 
 def _without_label(rows: pl.DataFrame, blank: pl.Series, asked: Sequence[bool] | None) -> LeftOut:

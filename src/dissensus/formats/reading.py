@@ -15,6 +15,7 @@ from ..answers.annotations import Annotations, Scale
 from ..answers.left_out import LeftOut, with_left_out
 from ..errors import DataError, Note
 from .annotator_files import FILES, read_files
+from .collecting import as_labels
 from .columns import (
     CARRIED,
     IN_MEMORY,
@@ -44,13 +45,14 @@ from .spellings import (
 )
 from .tables import FOLDER, column_names, is_dataset, read_columns, without_empty
 
-_SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
+_SCALES: dict[Kind, Scale] = {"sets": "nominal", "ordinal": "ordinal", "numeric": "interval"}
 _KINDS: dict[Scale, Kind] = {
     "nominal": "single",
     "ordinal": "ordinal",
     "interval": "numeric",
     "ratio": "numeric",
 }
+_FIRST = ("single", "sets", "ordinal", "numeric")  # kinds of questions that are read first
 _LOOKS = 3  # at a file that others change
 _TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
 
@@ -295,7 +297,7 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
     annotations = reading.annotations
     if scale != "auto":
         annotations = annotations.with_scale(cast(Scale, scale))
-        kind = _KINDS[annotations.scale] if reading.kind != "multiple" else reading.kind
+        kind = _KINDS[annotations.scale] if reading.kind != "sets" else reading.kind
         return replace(reading, annotations=annotations, kind=kind, reason="as requested")
     if reading.kind in _SCALES:
         labels = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
@@ -335,7 +337,7 @@ def _examine(
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
         ways = {name: way for name, way in options.items() if name != "question"}
         return examine_folder(source, inverted=inverted, **ways)
-    if format is not None and format not in (*TOOLS, *FORMATS):
+    if not (format is None or format in FORMATS or format in TOOLS):
         names = ", ".join((*FORMATS, *TOOLS))
         where = str(source) if on_disk else IN_MEMORY
         raise DataError(f"no format {format!r}; known are {names}", where=where)
@@ -454,38 +456,46 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
     frame, kind = _with_options(frame, roles["label"], opened)
-    for role in NEEDED:
+    for role in NEEDED if kind == "single" else ("item", "annotator"):
         if frame.schema[roles[role]].is_nested():
             raise opened.fail(f"{roles[role]!r} holds lists or objects, not a {role}")
     columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
     unread = tuple(name for name in present if name not in names)
     if questions is None:
-        return Export({"": Question(frame.select(columns_by_role), kind)}, unread=unread)
+        question = _question(frame.select(columns_by_role), kind)
+        return Export({"": question}, unread=unread)
     left_out = LeftOut()
     if frame[questions].null_count():
         frame, left_out = without_empty(frame, opened)
     key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
     parts = frame.select(key, *columns_by_role).group_by("question", maintain_order=True)
     by_name = {
-        str(name): Question(part.drop("question"), kind, left_out=left_out)
+        str(name): replace(_question(part.drop("question"), kind), left_out=left_out)
         for (name,), part in parts
     }
     return Export(by_name, unread=unread)
 
 
 def _with_options(frame: pl.DataFrame, label: str, opened: Source) -> tuple[pl.DataFrame, Kind]:
-    """Return lists in the column of labels as several options at once, and the kind of labels."""
+    """Return lists in the column of labels as lists of names, and the kind of the answers."""
     lists = isinstance(frame.schema[label], (pl.List, pl.Array))
     if not lists and opened.format in ("json", "jsonl"):  # whose lists are texts here
         head = head_of(opened)
         lists = head is not None and any(isinstance(row.get(label), list) for row in head.records)
     if not lists:
         return frame, "single"
-    texts: list[str | None] = []
+    names: list[list[str] | None] = []
     for value in frame[label].to_list():
         options = options_of(value)
-        texts.append(None if value is None else chosen([value] if options is None else options))
-    return frame.with_columns(pl.Series(label, texts, dtype=pl.String)), "multiple"
+        names.append(None if value is None else chosen([value] if options is None else options))
+    return frame.with_columns(pl.Series(label, names, dtype=pl.List(pl.String))), "sets"
+
+
+def _question(rows: pl.DataFrame, kind: Kind) -> Question:
+    """Return rows of item, annotator and label as a question; lists of labels are values."""
+    if kind != "sets":
+        return Question(rows, kind)
+    return Question(rows.drop("label"), kind, values=rows["label"].to_list())
 
 
 def examine_folder(
@@ -525,11 +535,7 @@ def with_spelling_notes(reading: Reading, *, items: bool = True) -> Reading:
 
 
 def _counted(kind: Kind) -> str:
-    return f"answers, {kind}" if kind in KINDS else "labels"
-
-
-def _kind(of_question: Kind) -> str:
-    return "sets" if of_question == "multiple" else of_question
+    return "labels" if kind in _FIRST else f"answers, {kind}"
 
 
 def _one_question(opened: Source, question: str) -> DataError:
@@ -580,7 +586,7 @@ def choose_question(
     faults = faults_of(opened)
     notes = (*opened.notes, *faults.notes, *export.notes)
     if plain is None and question is None:
-        fit = [title for title in questions if kind in (None, _kind(questions[title].kind))]
+        fit = [title for title in questions if kind in (None, questions[title].kind)]
         if kind == "texts" and not fit:
             texts = {
                 title: as_texts(content)
@@ -590,7 +596,7 @@ def choose_question(
             questions, fit = questions | texts, list(texts)
         if not fit:
             raise opened.fail(f"no {kind} in it; there are {', '.join(listed.values())}")
-        candidates = [title for title in fit if questions[title].kind not in KINDS] or fit
+        candidates = [title for title in fit if questions[title].kind in _FIRST] or fit
         if len(candidates) > 1:
             message = f"several questions, {', '.join(listed[title] for title in candidates)}"
             raise opened.fail(message, remedy="choose with {}", question="NAME")
@@ -620,7 +626,10 @@ def _choose(
     sizes = {title: part.answers.height for title, part in export.questions.items() if title}
     if plain is None and content.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
-    if content.kind in KINDS or (kind == "sets" and content.kind == "multiple"):
+    kind_of_question = content.kind
+    if content.kind == "sets" and kind != "sets":  # each set of options is a class
+        content = as_labels(content)
+    elif content.kind in KINDS:
         try:
             answers, spelling_sentences = spelled(answers_of(content), spelling)
         except DataError as problem:
@@ -653,8 +662,8 @@ def _choose(
     sentences = annotations.left_out.sentences
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("; ".join(("no labels in it", *(sentences or ("only a header",)))))
-    if plain is not None and plain.answers.schema["label"] == pl.String:
-        labels = plain.answers["label"]
+    if plain is not None and content.answers.schema["label"] == pl.String:
+        labels = content.answers["label"]
         unlike = missing == "drop" or NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
         words = [] if unlike else labels.filter(is_no_label(labels)).to_list()
         notes = (*notes, *no_label_note(words, "classes, unless {} is given", missing="drop"))
@@ -663,7 +672,7 @@ def _choose(
         name,
         question,
         questions=sizes,
-        kind=content.kind,
+        kind=kind_of_question,
         gold=joined.gold(content.gold),
         texts=joined.table(export.texts),
         notes=(*notes, *sentences, *joined.notes),

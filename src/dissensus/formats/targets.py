@@ -1,14 +1,11 @@
-"""The formats that can be written: one table, used by the command, the docs and the tests."""
+"""Where labels and results go: the format for a path, what it cannot hold, and plain tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,155 +14,51 @@ from ..base.files import is_stream
 from ..errors import DataError, Note, OptionError
 from .columns import ColumnOf
 from .content import Content, Writable, content_of, is_id
+from .format import TABLES, TARGETS, Format, Target
 from .reading import Reading
 from .scales import scale_of_labels
 from .sources import FORMATS, format_for
 
-_TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")
+
+def _nested(content: Content) -> dict[str, Any]:
+    """Return {item: {annotator: label}}."""
+    if not isinstance(content.what, Annotations):
+        raise OptionError("nested JSON holds classes, not numbers; write a table")
+    return content.what.to_dict()
 
 
-@dataclass(frozen=True)
-class Target:
-    """A format to write.
-
-    Attributes
-    ----------
-    home
-        The module with `answers(content)`, where results can be written `results(content)`, and
-        where a format has limits of its own `clashes(content)`; none for plain tables and JSON.
-    summary
-        What it is, for help and docs.
-    kinds
-        How it can be written; the first unless the ending shows another.
-    holds
-        What it has room for: items without labels (`unlabelled`), classes nobody used (`unused`),
-        `repeats`, `gold`, `texts`, and scales by their names.
-    columns
-        Which carried columns it has room for; all of them if `None`.
-    results
-        Whether results can be written.
-    """
-
-    home: str | None
-    summary: str
-    kinds: tuple[str, ...]
-    holds: frozenset[str] = frozenset()
-    columns: tuple[str, ...] | None = ()
-    results: bool = True
-
-    @property
-    def module(self) -> ModuleType:
-        """The module that writes it."""
-        return import_module(f".{self.home}", __package__)
-
-
-TARGETS = {
-    "long": Target(
-        home=None,
+LONG = Format(
+    "long",
+    labels=Target(
         summary="a table with a row for each label, or for each item of a result",
-        kinds=(*_TABLES, "json"),
+        kinds=(*TABLES, "json"),
+        write=lambda content: content.what.to_polars(),
         holds=frozenset({"repeats"}),
         columns=None,
     ),
-    "nested": Target(
-        home=None,
+)
+NESTED = Format(
+    "nested",
+    labels=Target(
         summary="JSON, {item: {annotator: label}}",
         kinds=("json",),
+        write=_nested,
         holds=frozenset({"unlabelled", "repeats"}),
         results=False,
     ),
-    "wide": Target(
-        home="wide",
-        summary="a table with a row for each item and a column for each annotator (cleanlab)",
-        kinds=_TABLES,
-        holds=frozenset({"unlabelled"}),
-        results=False,
-    ),
-    "crowd-kit": Target(
-        home=None,
+)
+CROWD_KIT = Format(
+    "crowd-kit",
+    labels=Target(
         summary="a table of task, worker, label",
-        kinds=_TABLES,
+        kinds=TABLES,
+        write=lambda content: content.what.to_polars().rename(
+            {"item": "task", "annotator": "worker"}, strict=False
+        ),
         holds=frozenset({"repeats"}),
         columns=None,
     ),
-    "label-studio": Target(
-        home="tools.label_studio_tasks",
-        summary="tasks with annotations, or with predictions for a result",
-        kinds=("json",),
-        holds=frozenset({"unlabelled", "repeats", "gold", "texts", "ordinal", "interval"}),
-        columns=("duration", "time", "source"),
-    ),
-    "argilla": Target(
-        home="tools.argilla",
-        summary="records with responses, or with suggestions for a result",
-        kinds=("json", "jsonl"),
-        holds=frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
-        columns=("source",),
-    ),
-    "huggingface": Target(
-        home="tools.huggingface",
-        summary="a table with a row for each item and lists of labels and annotators",
-        kinds=("parquet", "jsonl"),
-        holds=frozenset({"unlabelled", "repeats", "gold", "texts"}),
-        columns=None,
-    ),
-    "huggingface-folder": Target(
-        home="tools.huggingface_folders",
-        summary="a folder with such tables by split, class names and a card",
-        kinds=("folder",),
-        holds=frozenset({"unlabelled", "unused", "repeats", "gold", "texts"}),
-        columns=None,
-    ),
-    "peerannot": Target(
-        home="tools.peerannot",
-        summary="a folder with answers.json and metadata.json",
-        kinds=("folder",),
-        holds=frozenset({"unlabelled", "unused", "repeats", "gold", *SCALES}),
-        results=False,
-    ),
-}
-
-
-class AnswerTarget(NamedTuple):
-    """A labelling tool's format for answers of other kinds than classes.
-
-    Its module has `body(content, lost)`, one file for all annotators, and where annotators have
-    files of their own `bodies(content, lost)`; what cannot be held is added to `lost`.
-    """
-
-    home: str
-    summary: str
-    kinds: tuple[str, ...]
-    ending: str
-    per_annotator: bool = True
-
-    @property
-    def module(self) -> ModuleType:
-        """The module that writes it."""
-        return import_module(f".{self.home}", __package__)
-
-
-ANSWER_TARGETS = {
-    "conll": AnswerTarget(
-        "tools.conll",
-        "tokens with tags: a column for each annotator, or a folder with a file of each",
-        ("spans",),
-        ".conll",
-    ),
-    "coco": AnswerTarget(
-        "tools.coco",
-        "images and annotations of one annotator, or a folder with a file of each",
-        ("boxes", "masks"),
-        ".json",
-    ),
-    "label-studio": AnswerTarget(
-        "tools.label_studio_tasks",
-        "tasks with annotations, or with predictions for a consensus",
-        kinds=("spans", "boxes", "points", "sets", "texts"),
-        ending=".json",
-        per_annotator=False,
-    ),
-}
+)
 
 
 class Destination(NamedTuple):
@@ -189,7 +82,7 @@ def destination_of(
         return Destination("peerannot", "folder", "uncompressed")
     if format is None and str(path) == "-":
         return Destination("long", "csv", "uncompressed")
-    if format is None or format in _TABLES or format == "json":
+    if format is None or format in TABLES or format == "json":
         kind, compression = format_for(path, format)
         if kind == "npy":
             message = "arrays are read, not written; choose another ending"
@@ -197,7 +90,7 @@ def destination_of(
         nested = kind == "json" and isinstance(content, Annotations)
         return Destination("nested" if nested else "long", kind, compression)
     if format not in TARGETS:
-        names = [*TARGETS, *_TABLES, "json"]
+        names = [*TARGETS, *TABLES, "json"]
         near = get_close_matches(format, names, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
         raise OptionError(f"no format {format!r} to write; {hint}")
@@ -215,7 +108,7 @@ def _by_ending(path: str | Path, name: str) -> Destination:
     except DataError:  # an ending of its own
         return Destination(name, kinds[0], format_for(path, "csv")[1])
     if kind not in kinds:
-        endings = " or ".join(f".{FORMATS[ending][0]}" for ending in kinds)
+        endings = " or ".join(f".{FORMATS.get(ending, [ending])[0]}" for ending in kinds)
         raise DataError(f"{name} is written as {endings}", where=str(path))
     return Destination(name, kind, compression)
 
@@ -245,17 +138,11 @@ def losses(
         if values and name.removeprefix("the ") not in target.holds:
             room = f"{destination.target} has no place for it"
             sentences.append(f"{name} of {len(values)} items left out: {room}")
-    if content.is_result and destination.target in ("label-studio", "argilla"):
-        sentences.append(
-            "only the probability of the label itself is written, not those of other classes"
-        )
     unread = what.unread if isinstance(what, Reading) else ()
     if unread:
         sentence, example = f"columns not read: {', '.join(unread)}", {unread[0]: unread[0]}
         sentences.append(Note(sentence, remedy="carries one along", columns=ColumnOf(example)))
-    if target.home and hasattr(target.module, "clashes"):
-        sentences += target.module.clashes(content)
-    return sentences
+    return sentences if target.clashes is None else [*sentences, *target.clashes(content)]
 
 
 def _lost_characters(annotations: Annotations, destination: Destination) -> Iterator[str]:
@@ -295,14 +182,12 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
         yield f"columns left out: {', '.join(lost)}"
-    if destination.target == "peerannot" and annotations.repeats.any():
-        yield "repeated labels are written as lists, which peerannot itself does not read"
 
 
 def _lost_scale(content: Content, annotations: Annotations, target: Target) -> Iterator[str]:
     """Yield that labels will look like those of another scale, if they will."""
     typed = content.kind == "ordinal" and all(map(is_id, annotations.classes.tolist()))
-    typed |= content.kind == "numeric" or target is TARGETS["peerannot"]
+    typed |= content.kind == "numeric" or {*SCALES} <= target.holds
     if len(annotations) == 0 or (typed and annotations.scale in target.holds):
         return
     scale = scale_of_labels(annotations).scale

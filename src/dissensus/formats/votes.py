@@ -19,7 +19,7 @@ import polars as pl
 
 from ..base.names import text
 from .columns import CARRIED, NEEDED, plain_name
-from .format import Export, Head, Question
+from .format import Export, Format, Head, Question
 from .sources import Source
 from .tables import rows_of
 from .tools.huggingface import ids_of, texts_in
@@ -183,3 +183,6 @@ def _count(record: Record, key: str) -> int:
     if not _is_count(record.get(key)):
         raise ValueError(f"{key} is {record.get(key)!r}, which is not a count")
     return int(float(record[key]))
+
+
+FORMAT = Format("votes", recognises=recognises, read=read)

@@ -23,7 +23,7 @@ from ..base.names import text
 from ..errors import Note, OptionError
 from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .content import Content
-from .format import Export, Head, Question
+from .format import TABLES, Export, Format, Head, Question, Target
 from .line_faults import without_headers
 from .long_tables import without_spaces
 from .sources import Source
@@ -230,7 +230,7 @@ def _share_labels(columns: Sequence[tuple[str, ...]]) -> bool:
     )
 
 
-def answers(content: Content) -> pl.DataFrame:
+def write(content: Content) -> pl.DataFrame:
     """Return a row for every item; a cell is empty where an annotator did not label it."""
     annotations = content.annotations
     cells = annotations.n_items * annotations.n_annotators
@@ -262,7 +262,7 @@ def _shows_itself(content: Content) -> bool:
     if isinstance(annotations, Annotations):
         is_first = np.arange(annotations.n_items) < _FIRST[-1]
         content = replace(content, what=annotations.subset(items=is_first))
-    frame = answers(content).head(_FIRST[-1]).cast(pl.String).fill_null("")
+    frame = write(content).head(_FIRST[-1]).cast(pl.String).fill_null("")
     lines = [tuple(frame.columns), *frame.rows()]
     return all(recognises_lines(lines[: 1 + rows]) for rows in _FIRST)
 
@@ -292,3 +292,18 @@ def clashes(content: Content) -> list[str]:
         f"the annotator {name!r} may be taken for a column of that name" for name in ambiguous
     ]
     return sentences
+
+
+FORMAT = Format(
+    "wide",
+    recognises=recognises,
+    read=read,
+    labels=Target(
+        summary="a table with a row for each item and a column for each annotator (cleanlab)",
+        kinds=TABLES,
+        write=write,
+        holds=frozenset({"unlabelled"}),
+        results=False,
+        clashes=clashes,
+    ),
+)

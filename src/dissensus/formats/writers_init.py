@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .content import Card
     from .pseudonyms import pseudonymise
     from .targets import losses
-    from .tools.huggingface_folders import Card
     from .writing import write, write_answers
 
 __all__ = ["Card", "losses", "pseudonymise", "write", "write_answers"]
 
 _HOMES = {  # imported on first use
-    "Card": "tools.huggingface_folders",
+    "Card": "content",
     "losses": "targets",
     "pseudonymise": "pseudonyms",
     "write": "writing",

@@ -7,9 +7,9 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -17,17 +17,16 @@ import numpy as np
 import polars as pl
 
 from ..answers import Answers
-from ..answers.annotations import Annotations
 from ..base.arrays import Array
 from ..base.files import atomic_file, atomic_folder, write_stdout
 from ..base.panics import without_panics
 from ..base.tables import Tabular, frame_of_table
 from ..errors import DataError, OptionError
-from .content import Content, Writable, content_of
+from .content import Card, ConsensusLike, Writable, answer_content_of, content_of
+from .format import ANSWER_TARGETS, TARGETS
 from .reading import Reading
 from .sources import FORMATS, format_for
-from .targets import ANSWER_TARGETS, TARGETS, destination_of
-from .tools.huggingface_folders import Card
+from .targets import destination_of
 
 _OWN = ".dissensus-answers"  # marks a folder as written here
 
@@ -69,22 +68,24 @@ def write(
         write_columns(what._table(), path, format)
         return
     content = content_of(what, gold, texts, reading)
+    content = content if card is None else replace(content, card=card)
     destination = destination_of(content.what, path, format)
-    if destination.kind == "folder":
-        settings = {"card": card} if destination.target == "huggingface-folder" else {}
-        TARGETS[destination.target].module.save(content, path, **settings)
+    target = TARGETS[destination.target]
+    if target.save is not None:
+        target.save(content, path)
         return
-    if destination.target in ("long", "crowd-kit"):
-        names = {"item": "task", "annotator": "worker"} if destination.target != "long" else {}
-        body: Any = content.what.to_polars().rename(names, strict=False)
-    else:
-        body = _body(content, destination.target)
-    _save(body, path, destination.kind, destination.compression)
+    if content.is_result and not target.results:
+        names = ", ".join(name for name, other in TARGETS.items() if other.results)
+        raise OptionError(
+            f"{destination.target} is for annotations; a result can be written as {names}"
+        )
+    if target.write is not None:
+        _save(target.write(content), path, destination.kind, destination.compression)
 
 
 def _write_answers(answers: Answers, path: str | Path, format_name: str | None) -> None:
     """Write answers for a tool, as records where the file is JSON, or as a long table."""
-    if format_name in ANSWER_TARGETS:
+    if format_name is not None and format_name in ANSWER_TARGETS:
         write_answers(answers, path, format=format_name)
         return
     kind, compression = _kind_of_file(path, format_name)
@@ -138,23 +139,8 @@ def save_array(path: Path, array: Array) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def _body(content: Content, name: str) -> Any:
-    """Return the table, records or object of a format that is not a long table."""
-    if name == "nested" and not content.is_result:
-        if not isinstance(content.what, Annotations):
-            raise OptionError("nested JSON holds classes, not numbers; write a table")
-        return content.what.to_dict()
-    target = TARGETS[name]
-    if not content.is_result:
-        return target.module.answers(content)
-    if not target.results:
-        names = ", ".join(key for key in TARGETS if TARGETS[key].results)
-        raise OptionError(f"{name} is for annotations; a result can be written as {names}")
-    return target.module.results(content)
-
-
 def _save(body: Any, path: str | Path, kind: str, compression: Any) -> None:
-    """Write a table, records or one object to a file, whole or not at all, or to standard output.
+    """Write a table, records, one object or text, whole or not at all, or to standard output.
 
     Records are written one by one, as a list or a line each.
     """
@@ -210,74 +196,14 @@ def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:
             _save_json(body, packed, kind, "uncompressed")
         return
     encode = msgspec.json.Encoder().encode
-    if isinstance(body, dict):
-        file.write(encode(body))
+    if isinstance(body, (dict, str)):
+        file.write(body.encode() if isinstance(body, str) else encode(body))
         return
     before, between, after = (b"", b"\n", b"\n") if kind == "jsonl" else (b"[", b",\n", b"]\n")
     file.write(before)
     for number, record in enumerate(body):
         file.write((between if number else b"") + encode(record))
     file.write(after)
-
-
-class ConsensusLike(Protocol):
-    """The result of a consensus."""
-
-    @property
-    def method(self) -> str:
-        """The method."""
-
-    @property
-    def items(self) -> Mapping[str, Array]:
-        """What is true of the items, by column."""
-
-    @property
-    def truth(self) -> Answers:
-        """The same as answers of one annotator."""
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerContent:
-    """Answers with everything that a format might hold.
-
-    Attributes
-    ----------
-    answers
-        The answers; of a consensus, those of one annotator.
-    texts
-        Texts of the items, or links to their images.
-    sizes
-        Height and width of images: item → (height, width).
-    method
-        The method of a consensus; empty for answers.
-    scores
-        The confidence of a consensus, by item and the coordinates of the mark.
-    """
-
-    answers: Answers
-    texts: Mapping[str, str] = field(default_factory=dict)
-    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    method: str = ""
-    scores: Mapping[tuple[Any, ...], float] = field(default_factory=dict)
-
-    def score(self, item: str, mark: Mapping[str, Any] | None = None) -> float | None:
-        """Return the confidence of a mark, or of an item's value."""
-        place = () if mark is None else tuple(v for name, v in mark.items() if name != "label")
-        return self.scores.get((item, *place))
-
-    def size(self, item: str) -> tuple[int, int]:
-        """Return height and width of an image; refuse one whose size is unknown."""
-        if item not in self.sizes:
-            raise DataError(f"image {item!r} has no size; give the height and width of images")
-        return self.sizes[item]
-
-    def by_item(self) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-        """Yield every item with its annotators and their values."""
-        values, index = self.answers.values(), self.answers.index.tolist()
-        names = self.answers.annotators[self.answers.annotator].tolist()
-        for position, item in enumerate(self.answers.items.tolist()):
-            rows = range(index[position], index[position + 1])
-            yield item, [(names[row], values[row]) for row in rows]
 
 
 def write_answers(
@@ -308,24 +234,24 @@ def write_answers(
         names = ", ".join(ANSWER_TARGETS)
         raise OptionError(f"answers are not written as {format!r}; there are {names}")
     target = ANSWER_TARGETS[format]
-    content = _content_of(what, texts, sizes)
+    content = answer_content_of(what, texts, sizes)
     if content.answers.kind not in target.kinds:
         kinds = " and ".join(target.kinds)
         raise OptionError(f"{format} holds {kinds}, not {content.answers.kind}")
     lost: list[str] = []
     if str(path) != "-" and (str(path).endswith("/") or not Path(path).suffix):
-        if not target.per_annotator:
+        if target.write_each is None:
             message = f"{format} is one file for all annotators; name a file"
             raise DataError(message, where=str(path))
         names = content.answers.annotators.tolist()
-        files = zip(names, target.module.bodies(content, lost), strict=True)
+        files = zip(names, target.write_each(content, lost), strict=True)
         _write_folder(path, files, target.ending)
         renamed = [name for name in names if _file_name(name) != name]
         if renamed:
             example = f"such as {renamed[0]!r}"
             lost.append(f"files of {len(renamed)} annotators have other names, {example}")
         return lost
-    body = target.module.body(content, lost).encode()
+    body = target.write(content, lost).encode()
     if str(path) == "-":
         write_stdout(body)
     else:
@@ -340,45 +266,6 @@ def _write_folder(path: str | Path, files: Iterable[tuple[str, str]], ending: st
         for name, body in files:
             (draft / f"{_file_name(name)}{ending}").write_text(body, encoding="utf-8")
         (draft / _OWN).write_text("", encoding="utf-8")
-
-
-def _content_of(
-    source: Answers | ConsensusLike,
-    texts: Mapping[str, str] | pl.DataFrame | None,
-    sizes: Mapping[str, tuple[int, int]] | None,
-) -> AnswerContent:
-    if isinstance(texts, pl.DataFrame):
-        texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
-    answers = source if isinstance(source, Answers) else source.truth
-    all_sizes = _own_sizes(answers) | dict(sizes or {})
-    if isinstance(source, Answers):
-        return AnswerContent(source, texts or {}, all_sizes)
-    return AnswerContent(
-        answers,
-        texts=texts or {},
-        sizes=all_sizes,
-        method=source.method,
-        scores=_scores(answers, source.items),
-    )
-
-
-def _own_sizes(answers: Answers) -> dict[str, tuple[int, int]]:
-    """Return the sizes of images that answers have with them."""
-    size = getattr(answers, "size", None)
-    if size is None:
-        return {}
-    pairs = np.asarray(size)[:, ::-1] if answers.kind == "points" else np.asarray(size)
-    sizes = zip(answers.items.tolist(), pairs.tolist(), strict=True)
-    return {item: (int(h), int(w)) for item, (h, w) in sizes if h == h and w == w}
-
-
-def _scores(answers: Answers, items: Mapping[str, Array]) -> dict[tuple[Any, ...], float]:
-    """Return the confidence of every row of a consensus by item and coordinates."""
-    if "confidence" not in items or "item" not in items:
-        return {}
-    place = [items[name].tolist() for name in getattr(answers, "coordinates", ())]
-    keys = zip(items["item"].tolist(), *place, strict=True)
-    return dict(zip(keys, items["confidence"].tolist(), strict=True))
 
 
 def _file_name(name: str) -> str:

@@ -471,7 +471,7 @@ def _reading_of(source: Any, texts: str | Path | None, show: Sequence[str] | Non
     if isinstance(source, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
     reading = source if isinstance(source, Reading) else examine(source)
-    if reading.kind == "multiple":
+    if reading.kind == "sets":
         reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
     if texts is not None:
         reading = replace(reading, texts=read_texts(str(texts), show))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..aggregation.aggregation import ClassAggregation
 from ..base.storage import as_plain
 from ..errors import DataError
-from ..formats.content import chosen_options
+from ..formats.collecting import options_of_label
 from ..formats.reading import Reading, examine_export
 from ..formats.sources import Source
 from ..metrics import item_agreement
@@ -275,7 +275,7 @@ def _by_id(annotation: Mapping[str, Any]) -> Record:
 
 def _result(control: Control, label: str, kind: str) -> list[Record]:
     """Return a label as the control itself would give it."""
-    options = chosen_options(label) if kind == "multiple" else [label]
+    options = options_of_label(label) if kind == "sets" else [label]
     value: Record
     match control.type:
         case "rating":

@@ -1,1 +1,1 @@
-"""Methods of somebody else, found by their entry points."""
+"""Methods and a format of somebody else, found by their entry points."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..collecting import Collected
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import load
 from ..sources import Source, open_source
 from .inspect_ai import Scorer, add_score
@@ -41,3 +41,6 @@ def read(source: Source) -> Export:
                     collection, "label", scorer=Scorer(kind, annotator), item=item, value=label
                 )
     return collection.export()
+
+
+FORMAT = Format("alt-test", recognises=recognises, read=read, kinds=("sets",))

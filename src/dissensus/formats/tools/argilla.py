@@ -20,18 +20,26 @@ from uuid import UUID
 
 import polars as pl
 
-from ...answers import KINDS
 from ...base.names import text
 from ...errors import DataError
 from ..cells import parse_list
-from ..collecting import About, Collected, QuestionAnswers, describe, is_free_text, joined, span
-from ..content import Content, chosen_options
-from ..format import Export, Head, Kind, head_of
+from ..collecting import (
+    About,
+    Collected,
+    QuestionAnswers,
+    describe,
+    is_free_text,
+    model_name,
+    options_of_label,
+    span,
+)
+from ..content import MODEL, ONE_SCORE, Content
+from ..format import Export, Format, Head, Kind, Target, head_of
 from ..json_records import entries, records
 from ..sources import Source
 from ..tables import FOLDER, line_of_row, read_columns
-from .label_studio_tasks import MODEL
 
+_CLASSES = ("single", "ordinal", "sets")  # kinds that are collected as options
 _RESPONSES, _SUGGESTION, _SCORE = ".responses", ".suggestion", ".suggestion.score"
 _LISTS = re.compile(r"\.responses(\.users|\.status)?$")
 _WHOLE = re.compile(r"(-?\d{1,15})\.0")
@@ -146,7 +154,7 @@ def _kind(values: Sequence[Any]) -> Kind:
         return "spans" if any("start" in mark for mark in marks) else "rankings"
     if lists:
         orders = {tuple(map(text, options)) for options in lists}
-        return "rankings" if _are_rankings(orders) else "multiple"
+        return "rankings" if _are_rankings(orders) else "sets"
     if values and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return "ordinal"
     return "texts" if is_free_text([text(value) for value in values]) else "single"
@@ -159,19 +167,17 @@ def _add(collection: Collected, answer: Answer, kind: Kind) -> None:
         person = None if about.model else answer.by
         collection.leave_out("without a value", item, person, question=question)
         return
-    if kind not in KINDS:
+    if kind in _CLASSES:
         if isinstance(value, dict) or any(isinstance(v, (dict, list)) for v in _as_list(value)):
             raise DataError(f"the answer to {question!r} is an object, others are labels")
         answers: QuestionAnswers = collection[question]
-        answers.kind, label = kind, joined(_as_list(value))
+        answers.kind, answers.several = kind, kind == "sets"
         if about.model:
-            answers.add_model(item, answer.by, label, about.confidence)
+            answers.add_model(item, answer.by, _as_list(value), about.confidence)
         else:
-            answers.add(item, answer.by, label)
+            answers.add(item, answer.by, _as_list(value))
         return
-    by = answer.by
-    if about.model:
-        by = "model" if by is None or by == "" else f"model:{text(by)}"
+    by = model_name(answer.by) if about.model else answer.by
     if kind == "spans":
         value = [_span(mark, question) for mark in _as_list(value)]
     elif kind == "rankings":
@@ -321,8 +327,12 @@ def _rows(source: Source) -> Iterator[tuple[str, Record]]:
         yield f"row {number}", row
 
 
-def answers(content: Content) -> Iterator[dict[str, Any]]:
-    """Yield a record for every item, with a response for every label."""
+def write(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a record for every item: with its responses, or the label of a result as suggestion."""
+    return _suggested(content) if content.is_result else _answered(content)
+
+
+def _answered(content: Content) -> Iterator[dict[str, Any]]:
     confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
         responses, suggestion = [], None
@@ -341,8 +351,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
         yield _record(content, item, responses, suggestion)
 
 
-def results(content: Content) -> Iterator[dict[str, Any]]:
-    """Yield a record for every item, with the label of a result as its suggestion."""
+def _suggested(content: Content) -> Iterator[dict[str, Any]]:
     for item, label, score in content.labels():
         suggestion = None
         if label is not None:
@@ -353,7 +362,7 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
 def clashes(content: Content) -> list[str]:
     """Return how many annotators Argilla does not know, and how many labels of models are lost."""
     if content.is_result:
-        return []
+        return [ONE_SCORE]
     sentences, by_model = [], content.by_model
     if content.kind == "single" and is_free_text([*map(str, content.answers)]):
         sentences.append("the labels look like free text: they are read back as texts, not classes")
@@ -386,8 +395,8 @@ def _record(
 
 
 def _value(content: Content, answer: Any) -> Any:
-    if content.kind == "multiple":
-        return chosen_options(answer)
+    if content.kind == "sets":
+        return options_of_label(answer)
     if content.kind == "ordinal" and isinstance(answer, str) and answer.isdigit():
         return int(answer)
     return answer
@@ -399,3 +408,19 @@ def _is_uuid(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+FORMAT = Format(
+    "argilla",
+    recognises=recognises,
+    read=read,
+    kinds=("sets", "rankings", "texts", "spans"),
+    labels=Target(
+        summary="records with responses, or with suggestions for a result",
+        kinds=("json", "jsonl"),
+        write=write,
+        holds=frozenset({"unlabelled", "repeats", "texts", "ordinal"}),
+        columns=("source",),
+        clashes=clashes,
+    ),
+)

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
 from ..collecting import About, Collected, span
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..sources import Source
 
 _SPAN = re.compile(r"T\d+\t(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)(?:\t|$)")
@@ -89,3 +89,6 @@ def _text(source: Source) -> str:
         return body.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise source.fail("not UTF-8; save it again as UTF-8") from None
+
+
+FORMAT = Format("brat", recognises=recognises, read=read, read_files=read_files, kinds=("spans",))

@@ -25,11 +25,11 @@ from ...base.names import text
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
 from ..collecting import About, Collected, box
-from ..format import Export, Head
+from ..content import AnswerContent
+from ..format import AnswerTarget, Export, Format, Head
 from ..json_records import records
 from ..shapes import checked_size, from_packed_counts, from_polygon, from_runs
 from ..sources import Source
-from ..writing import AnswerContent
 
 _KEYS = {"info", "licenses", "images", "annotations", "categories", "type", "videos"}
 # The lists may be longer than the beginning of a file, so one entry is enough.
@@ -174,17 +174,17 @@ def _shapes(segmentation: Any, size: tuple[int, int]) -> list[Integers]:
     return [from_runs(counts, size)]
 
 
-def body(content: AnswerContent, lost: list[str]) -> str:
+def write(content: AnswerContent, lost: list[str]) -> str:
     """Return the file of the only annotator."""
     people = content.answers.annotators.tolist()
     if len(people) != 1:
         raise DataError(
             f"COCO has no annotators, and there are {len(people)}; name a folder for a file of each"
         )
-    return next(bodies(content, lost))
+    return next(write_each(content, lost))
 
 
-def bodies(content: AnswerContent, lost: list[str]) -> Iterator[str]:
+def write_each(content: AnswerContent, lost: list[str]) -> Iterator[str]:
     """Yield the file of every annotator."""
     del lost  # it holds everything
     number = {item: n for n, item in enumerate(content.answers.items.tolist(), 1)}
@@ -246,3 +246,19 @@ def _hull(mask: Any) -> list[int]:
     column, row = inside.reshape(width, height).nonzero()
     x, y = int(column.min()), int(row.min())
     return [x, y, int(column.max()) - x + 1, int(row.max()) - y + 1]
+
+
+FORMAT = Format(
+    "coco",
+    recognises=recognises,
+    read=read,
+    read_files=read_files,
+    kinds=("boxes", "masks"),
+    answers=AnswerTarget(
+        summary="images and annotations of one annotator, or a folder with a file of each",
+        kinds=("boxes", "masks"),
+        ending=".json",
+        write=write,
+        write_each=write_each,
+    ),
+)

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
 from ..collecting import About, Collected, span
-from ..format import Export, Head
+from ..content import AnswerContent
+from ..format import AnswerTarget, Export, Format, Head
 from ..sources import Source
-from ..writing import AnswerContent
 
 _TAG = re.compile(r"O|[BILUSEM]-\S+")
 _NONE = ("?", "_")  # no tag by this annotator
@@ -251,7 +251,7 @@ def _lines(source: Source) -> list[str]:
         raise source.fail("not UTF-8; save it again as UTF-8") from None
 
 
-def body(content: AnswerContent, lost: list[str]) -> str:
+def write(content: AnswerContent, lost: list[str]) -> str:
     """Return one file with a column of tags for each annotator."""
     people = content.answers.annotators.tolist()
     if len(people) > 1:
@@ -259,7 +259,7 @@ def body(content: AnswerContent, lost: list[str]) -> str:
     return _file(content, people, lost)
 
 
-def bodies(content: AnswerContent, lost: list[str]) -> Iterator[str]:
+def write_each(content: AnswerContent, lost: list[str]) -> Iterator[str]:
     """Yield the file of every annotator."""
     for name in content.answers.annotators.tolist():
         yield _file(content, [name], lost)
@@ -325,3 +325,19 @@ def _tags(tokens: Tokens, marks: Sequence[dict[str, Any]] | None) -> tuple[list[
 
 def _one_line(name: str) -> str:
     return " ".join(name.split())
+
+
+FORMAT = Format(
+    "conll",
+    recognises=recognises,
+    read=read,
+    read_files=read_files,
+    kinds=("spans",),
+    answers=AnswerTarget(
+        summary="tokens with tags: a column for each annotator, or a folder with a file of each",
+        kinds=("spans",),
+        ending=".conll",
+        write=write,
+        write_each=write_each,
+    ),
+)

@@ -17,8 +17,8 @@ from xml.parsers import expat
 from ...base.names import text
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
-from ..collecting import About, Collected, box, joined, point
-from ..format import Export, Head
+from ..collecting import About, Collected, box, point
+from ..format import Export, Format, Head
 from ..shapes import checked_size, from_polygon, from_rows, rotated_hull
 from ..sources import Source
 
@@ -55,7 +55,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
                 _add(collection, image, name, file.annotator)
             except DataError as problem:
                 raise file.source.fail(f"image {name!r}: {problem}") from None
-    if not any(collection["tags"].label):
+    if not any(collection["tags"].options):
         del collection.questions["tags"]
     if not (collection.others or collection.questions):
         collection.of_kind("boxes", "boxes")
@@ -73,8 +73,8 @@ def _add(collection: Collected, image: ET.Element, item: str, by: str) -> None:
             _add_shape(collection, shape, item=item, by=by, size=size, tags=tags)
         except DataError as problem:
             raise DataError(f"shape {number}: {problem}") from None
-    collection["tags"].kind = "multiple"
-    collection["tags"].add(item, by, joined(tags))
+    collection["tags"].several = True
+    collection["tags"].add(item, by, tags)
 
 
 def _add_shape(
@@ -198,3 +198,12 @@ def _images(source: Source, collection: Collected) -> Iterator[ET.Element]:
         raise source.fail("XML in an encoding that is not known; save it as UTF-8") from None
     except expat.ExpatError as problem:
         raise source.fail(f"line {problem.lineno}: not XML ({problem})") from None
+
+
+FORMAT = Format(
+    "cvat",
+    recognises=recognises,
+    read=read,
+    read_files=read_files,
+    kinds=("sets", "boxes", "points", "masks"),
+)

@@ -22,8 +22,8 @@ from typing import Any
 from ...base.names import text
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
-from ..collecting import About, Collected, box, describe, joined, length_of, span
-from ..format import Export, Head
+from ..collecting import About, Collected, box, describe, length_of, span
+from ..format import Export, Format, Head
 from ..json_records import decode, records
 from ..sources import DAMAGED, Source, check_growth
 
@@ -144,9 +144,7 @@ def _add(
         labels = value if isinstance(value, list) else [value]
         if any(isinstance(label, (list, dict)) for label in labels):
             continue
-        if len(labels) > 1:
-            collection[name].kind = "multiple"
-        collection[name].add(item, text(by), joined(labels))
+        collection[name].add(item, text(by), labels)
 
 
 def _add_marks(collection: Collected, record: Record, item: str, by: str, body: str | None) -> None:
@@ -193,7 +191,7 @@ def _add_old(collection: Collected, annotation: Any, item: str) -> None:
     elif _scalar(annotation.get("user")) is None or _scalar(annotation.get("label")) is None:
         collection.leave_out("without a user or label", item)
     else:
-        collection["label"].add(item, text(annotation["user"]), joined([annotation["label"]]))
+        collection["label"].add(item, text(annotation["user"]), [annotation["label"]])
 
 
 def _scalar(value: Any) -> Any:
@@ -242,3 +240,12 @@ def _parsed(source: Source, body: bytes, ending: str) -> Iterator[tuple[int, Rec
         raise source.fail("not UTF-8; save it again as UTF-8") from None
     except csv.Error as problem:
         raise source.fail(f"not CSV ({problem})") from None
+
+
+FORMAT = Format(
+    "doccano",
+    recognises=recognises,
+    read=read,
+    read_files=read_files,
+    kinds=("sets", "spans", "boxes"),
+)

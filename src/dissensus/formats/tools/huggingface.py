@@ -25,7 +25,7 @@ import polars as pl
 from ...answers.left_out import LeftOut
 from ..columns import CARRIED, NEEDED, TRUTH, plain_name
 from ..content import Content
-from ..format import Export, Head, Question
+from ..format import Export, Format, Head, Question, Target
 from ..frames import series_of
 from ..platforms import as_label, named_by_inputs, question_of
 from ..sources import Source
@@ -87,8 +87,12 @@ def read(source: Source) -> Export:
         else:
             export[name] = question_of(rows, values)
         export[name] = replace(export[name], left_out=export[name].left_out + unlabelled)
-        if not {*gold.values()}.isdisjoint(export[name].answers["label"].unique()):
-            export[name] = replace(export[name], gold=gold)
+        labels, known = export[name].contents(), dict[str, Any](gold)
+        if export[name].kind == "sets":
+            labels = [options[0] for options in labels if len(options) == 1]
+            known = {item: [label] for item, label in gold.items()}
+        if not {*gold.values()}.isdisjoint(labels):
+            export[name] = replace(export[name], gold=known)
     return Export(export, texts_in(records, ids))
 
 
@@ -271,7 +275,12 @@ def _gold(
     }
 
 
-def answers(content: Content) -> pl.DataFrame:
+def write(content: Content) -> pl.DataFrame:
+    """Return a row for every item: texts, gold, labels and annotators, and what a result adds."""
+    return _with_result(content) if content.is_result else _lists(content)
+
+
+def _lists(content: Content) -> pl.DataFrame:
     """Return item, text where it is known, labels and annotators, and gold where it is known."""
     annotations = content.annotations
     lists = (
@@ -290,12 +299,27 @@ def answers(content: Content) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.List).fill_null([]))
 
 
-def results(content: Content) -> pl.DataFrame:
+def _with_result(content: Content) -> pl.DataFrame:
     """Return the same with label and confidence of every item, or number and standard error."""
     table = content.what.to_polars().drop("item")
     classes = [name for name in table.columns if name.startswith("p:")]
     probabilities = table.select(pl.col(name).alias(name.removeprefix("p:")) for name in classes)
-    frame = answers(content).with_columns(table.drop(classes))
+    frame = _lists(content).with_columns(table.drop(classes))
     if not probabilities.width:
         return frame
     return frame.with_columns(probabilities.to_struct("soft_label"))
+
+
+FORMAT = Format(
+    "huggingface",
+    recognises=recognises,
+    read=read,
+    kinds=("sets",),
+    labels=Target(
+        summary="a table with a row for each item and lists of labels and annotators",
+        kinds=("parquet", "jsonl"),
+        write=write,
+        holds=frozenset({"unlabelled", "repeats", "gold", "texts"}),
+        columns=None,
+    ),
+)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,10 @@ import polars as pl
 from ...answers.annotations import Annotations
 from ...base.files import atomic_folder, printable
 from ...errors import Note
-from ..content import Content, chosen_options
-from .huggingface import answers, results
+from ..collecting import options_of_label
+from ..content import Card, Content
+from ..format import Format, Target
+from .huggingface import write
 
 FILES = ("README.md", "data")
 _ALONE = "train"  # the split of a data set without any
@@ -56,25 +57,6 @@ _WORDS_OF_YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 Feature = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Card:
-    """What a card has beside the data.
-
-    Attributes
-    ----------
-    license
-        Its identifier, such as cc-by-4.0; left out if empty.
-    agreement
-        Sentences about the agreement of annotators.
-    pseudonyms
-        Whether the names of annotators are pseudonyms.
-    """
-
-    license: str = ""
-    agreement: Sequence[str] = ()
-    pseudonyms: bool = False
 
 
 def card_text(
@@ -217,9 +199,9 @@ def _yaml_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
     return {"struct": _yaml_features(feature)}
 
 
-def save(content: Content, folder: str | Path, card: Card | None = None) -> None:
+def save(content: Content, folder: str | Path) -> None:
     """Write the folder, which replaces one like it."""
-    frame = results(content) if content.is_result else answers(content)
+    frame = write(content)
     own, frame = _split_of(frame), frame.drop("split", strict=False)
     features = {name: _feature(content, name, kind) for name, kind in frame.schema.items()}
     frame = frame.with_columns(
@@ -235,11 +217,7 @@ def save(content: Content, folder: str | Path, card: Card | None = None) -> None
             part.write_parquet(file, compression="zstd", metadata=metadata)
             sizes[split] = part.height, int(part.estimated_size())
         text = card_text(
-            content,
-            card or Card(),
-            name=Path(folder).resolve().name,
-            features=features,
-            sizes=sizes,
+            content, content.card, name=Path(folder).resolve().name, features=features, sizes=sizes
         )
         (draft / "README.md").write_text(text, encoding="utf-8")
 
@@ -293,14 +271,14 @@ def _safe(split: str) -> str:
 
 def _feature(content: Content, name: str, kind: Any) -> Feature:
     """Return how `datasets` declares a column."""
-    classes = isinstance(content.annotations, Annotations) and content.kind != "multiple"
+    classes = isinstance(content.annotations, Annotations) and content.kind != "sets"
     if classes and name in ("labels", "label", "gold"):
         annotations: Any = content.annotations
         names = annotations.classes.tolist()
         if name != "gold" or {*content.gold.values()} <= {*names}:
             feature = {"names": names, "_type": "ClassLabel"}
             return {"feature": feature, "_type": "List"} if name == "labels" else feature
-    if content.kind == "multiple" and name in ("labels", "label", "gold"):
+    if content.kind == "sets" and name in ("labels", "label", "gold"):
         texts = {"feature": _value("string"), "_type": "List"}
         return {"feature": texts, "_type": "List"} if name == "labels" else texts
     return _declared(kind)
@@ -321,14 +299,14 @@ def _value(dtype: str) -> Feature:
 def _stored(content: Content, name: str, feature: Feature) -> pl.Expr:
     """Return a column as it is stored: classes as numbers, several options as lists."""
     column = pl.col(name)
-    if content.kind == "multiple" and name in ("labels", "label", "gold"):
+    if content.kind == "sets" and name in ("labels", "label", "gold"):
         options = pl.List(pl.String)
         if name == "labels":
             return column.map_elements(
-                lambda row: [chosen_options(answer) for answer in row],
+                lambda row: [options_of_label(answer) for answer in row],
                 return_dtype=pl.List(options),
             )
-        return column.map_elements(chosen_options, return_dtype=options)
+        return column.map_elements(options_of_label, return_dtype=options)
     inner = feature.get("feature", feature)
     if not isinstance(inner, dict) or inner.get("_type") != "ClassLabel":
         return column
@@ -336,3 +314,16 @@ def _stored(content: Content, name: str, feature: Feature) -> pl.Expr:
     coded = pl.element() if name == "labels" else column
     coded = coded.replace_strict(codes, return_dtype=pl.Int64)
     return column.list.eval(coded) if name == "labels" else coded
+
+
+FORMAT = Format(
+    "huggingface-folder",
+    labels=Target(
+        summary="a folder with such tables by split, class names and a card",
+        kinds=("folder",),
+        save=save,
+        holds=frozenset({"unlabelled", "unused", "repeats", "gold", "texts"}),
+        columns=None,
+        clashes=clashes,
+    ),
+)

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from ..annotator_files import Archive, opened
-from ..collecting import Collected, joined
-from ..format import Export, Head
+from ..collecting import Collected
+from ..format import Export, Format, Head
 from ..json_records import decode, records
 from ..sources import Source
 
@@ -71,24 +71,23 @@ def add_score(
                     **further,
                 )
         return whole
-    label = label_of(value)
-    if label is None:
+    options = options_of(value)
+    if options is None:
         reason = _PARTS if isinstance(value, list) else _UNSCORED
         person = scorer.name if scorer.kind == "person" else None
         collection.leave_out(reason, item, person, question=question)
         return False
     answers = collection[question]
-    if isinstance(value, list):
-        answers.kind = "multiple"
-    answers.add_by(scorer.kind, scorer.name, item=item, label=label, time=time, **further)
+    answers.several |= isinstance(value, list)
+    answers.add_by(scorer.kind, scorer.name, item=item, options=options, time=time, **further)
     return True
 
 
-def label_of(value: Any) -> str | None:
-    """Return a value as a label; nothing where it cannot be one.
+def options_of(value: Any) -> list[Any] | None:
+    """Return the options that a value holds; nothing where it cannot be a label.
 
-    >>> label_of(4.0), label_of(True), label_of(["b", "a"]), label_of(float("nan"))
-    ('4', 'true', 'a|b', None)
+    >>> options_of(4.0), options_of(["b", "a"]), options_of(float("nan"))
+    ([4.0], ['b', 'a'], None)
     """
     if value is None or value == "" or isinstance(value, dict):
         return None
@@ -96,8 +95,8 @@ def label_of(value: Any) -> str | None:
         return None
     if isinstance(value, list):
         flat = all(isinstance(part, (str, int, float)) for part in value)
-        return joined(value) if flat else None
-    return joined([value])
+        return value if flat else None
+    return [value]
 
 
 class Provenance(Struct, gc=False):
@@ -281,3 +280,6 @@ def _text(inputs: Any) -> str | None:
     if not isinstance(inputs, str) or inputs.startswith(_ATTACHED):
         return None
     return inputs
+
+
+FORMAT = Format("inspect", recognises=recognises, read=read, kinds=("sets",))

@@ -25,15 +25,16 @@ from ..collecting import (
     QuestionAnswers,
     box,
     describe,
-    joined,
     length_of,
+    model_name,
     point,
     span,
 )
-from ..format import Export, Head, Kind, head_of
+from ..format import Export, Format, Head, Kind, head_of
 from ..json_records import records
 from ..shapes import checked_size, from_brush, from_polygon, rotated_hull
 from ..sources import Source
+from .label_studio_tasks import ANSWERS, LABELS
 
 FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
 _PATH = " / "  # between the steps of a taxonomy
@@ -202,15 +203,13 @@ def _add(collection: Collected, item: str, data: Any, annotation: Annotation) ->
     for result in annotation.result or ():
         if other_results.take(result):
             continue
-        label = _label(collection, result)
-        if label is None:
+        options = _options(collection, result)
+        if options is None:
             continue
         answers: QuestionAnswers = collection[result.from_name or ""]
-        answers.add(
-            item, annotator, label=label, time=annotation.created_at, duration=annotation.lead_time
-        )
+        answers.add(item, annotator, options, annotation.created_at, annotation.lead_time)
         if annotation.ground_truth:
-            answers.add_gold(item, label)
+            answers.add_gold(item, options)
     other_results.add(annotator, about, gold=bool(annotation.ground_truth))
 
 
@@ -225,22 +224,22 @@ def _name_of(by: int | str | Person | None) -> str | None:
 
 def _add_prediction(collection: Collected, item: str, data: Any, prediction: Prediction) -> None:
     version = prediction.model_version
-    name = "model" if version is None or version == "" else f"model:{text(version)}"
+    name = model_name(version)
     about = About(confidence=prediction.score, model=True)
     other_results = _OtherResults(collection, item, data)
     for result in prediction.result or ():
         if other_results.take(result):
             continue
-        label = _label(collection, result)
-        if label is not None:
-            collection[result.from_name or ""].add_model(item, version, label, prediction.score)
+        options = _options(collection, result)
+        if options is not None:
+            collection[result.from_name or ""].add_model(item, version, options, prediction.score)
     if prediction.result == []:
         collection.submitted[item, name] = about
     other_results.add(name, about)
 
 
-def _label(collection: Collected, result: Result) -> str | None:
-    """Return the label of one control for the whole task; anything else is counted."""
+def _options(collection: Collected, result: Result) -> list[str] | None:
+    """Return what one control chose for the whole task; anything else is counted."""
     value, name = result.value, result.from_name
     if name is None or value is None:
         collection.left["relations and results without a control"] += 1
@@ -257,9 +256,8 @@ def _label(collection: Collected, result: Result) -> str | None:
             collection[name].kind = "ordinal"
         elif value.number is not None:
             collection[name].kind = "numeric"
-    if len(options) != 1:
-        collection[name].kind = "multiple"
-    return joined(options)
+    collection[name].several |= len(options) != 1
+    return options
 
 
 def is_local(value: Value) -> bool:
@@ -440,3 +438,13 @@ def _comparison(selected: str, pair: tuple[str, str]) -> list[dict[str, Any]]:
         raise DataError(f"a comparison selects left or right, not {selected!r:.20}")
     better = selected == "left"
     return [{"value": pair[0], "rank": 2 - better}, {"value": pair[1], "rank": 1 + better}]
+
+
+FORMAT = Format(
+    "label-studio",
+    recognises=recognises,
+    read=read,
+    kinds=("sets", "rankings", "texts", "spans", "boxes", "points", "masks"),
+    labels=LABELS,
+    answers=ANSWERS,
+)

@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from ...base.names import text
-from ..collecting import Collected, describe, joined
+from ..collecting import Collected, describe
 from ..format import Export
 from ..json_records import records
 from ..sources import Source
@@ -135,12 +135,11 @@ def _add(
             collection[name].kind = "ordinal"
         elif answer.number is not None:
             collection[name].kind = "numeric"
-    if len(options) != 1:
-        collection[name].kind = "multiple"
+    collection[name].several |= len(options) != 1
     collection[name].add(
         item,
         by,
-        joined(options),
+        options,
         time=columns["created_at"][row],
         duration=_seconds(columns["lead_time"][row]),
     )

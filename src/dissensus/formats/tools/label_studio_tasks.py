@@ -17,16 +17,20 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from ..content import Content, chosen_options, is_id
-from ..writing import AnswerContent
+from ..collecting import options_of_label
+from ..content import MODEL, ONE_SCORE, AnswerContent, Content, is_id
+from ..format import AnswerTarget, Target
 
-MODEL = "model:"  # prefix of models among annotators
 _CONTROLS = {"spans": "labels", "boxes": "rectanglelabels", "points": "keypointlabels"}
 _CONTROLS |= {"sets": "choices", "texts": "textarea"}
 
 
-def answers(content: Content) -> Iterator[dict[str, Any]]:
-    """Yield a task for every item, with an annotation for every label."""
+def _tasks(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a task for every item: with its annotations, or the label of a result as prediction."""
+    return _predicted(content) if content.is_result else _annotated(content)
+
+
+def _annotated(content: Content) -> Iterator[dict[str, Any]]:
     durations, times = content.column("duration"), content.column("time")
     confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
@@ -56,8 +60,7 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
         yield _task(item, content.texts.get(item), annotations, predictions)
 
 
-def results(content: Content) -> Iterator[dict[str, Any]]:
-    """Yield a task for every item, with the label of a result as its prediction."""
+def _predicted(content: Content) -> Iterator[dict[str, Any]]:
     for item, label, score in content.labels():
         predictions = []
         if label is not None:
@@ -65,10 +68,10 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
         yield _task(item, content.texts.get(item), [], predictions)
 
 
-def clashes(content: Content) -> list[str]:
+def _clashes(content: Content) -> list[str]:
     """Return how many annotators Label Studio does not know, and how much gold is lost."""
     if content.is_result:
-        return []
+        return [ONE_SCORE]
     sentences = _unknown_members(content.people)
     labelled = {
         (item, content.answers[position])
@@ -116,8 +119,8 @@ def _prediction(version: str, score: float | None, result: list[Any]) -> dict[st
 def _result(content: Content, answer: Any) -> list[dict[str, Any]]:
     kind: str = "choices"
     value: dict[str, Any] = {"choices": [answer]}
-    if content.kind == "multiple":
-        value = {"choices": chosen_options(answer)}
+    if content.kind == "sets":
+        value = {"choices": options_of_label(answer)}
     elif content.kind == "numeric" and _is_number(answer):
         kind, value = "number", {"number": float(answer)}
     elif content.kind == "ordinal" and is_id(answer):
@@ -133,7 +136,7 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def body(content: AnswerContent, lost: list[str]) -> str:
+def _answers(content: AnswerContent, lost: list[str]) -> str:
     """Return the tasks of all items."""
     people = [n for n in content.answers.annotators.tolist() if not n.startswith(MODEL)]
     if not content.method:
@@ -195,3 +198,19 @@ def _place(content: AnswerContent, item: str, mark: dict[str, Any]) -> dict[str,
         return place | {"width": 0.5}  # of the dot that is drawn
     sides = {"width": 100 * mark["w"] / width, "height": 100 * mark["h"] / height}
     return place | sides | {"rotation": 0}
+
+
+LABELS = Target(
+    summary="tasks with annotations, or with predictions for a result",
+    kinds=("json",),
+    write=_tasks,
+    holds=frozenset({"unlabelled", "repeats", "gold", "texts", "ordinal", "interval"}),
+    columns=("duration", "time", "source"),
+    clashes=_clashes,
+)
+ANSWERS = AnswerTarget(
+    summary="tasks with annotations, or with predictions for a consensus",
+    kinds=("spans", "boxes", "points", "sets", "texts"),
+    ending=".json",
+    write=_answers,
+)

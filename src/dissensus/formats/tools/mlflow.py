@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected, describe
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import records
 from ..sources import Source
-from .inspect_ai import Scorer, add_score, label_of
+from .inspect_ai import Scorer, add_score, options_of
 
 _KINDS: dict[str, Any] = {
     "HUMAN": "person",
@@ -28,6 +28,7 @@ _KINDS: dict[str, Any] = {
 _NOBODY = "default"
 
 Name = str | int | float | None
+Gold = list[tuple[str, str, list[Any]]]  # question, item, options
 
 
 class Origin(Struct, gc=False):
@@ -136,7 +137,7 @@ def _has_assessments(record: dict[str, Any]) -> bool:
 def read(source: Source) -> Export:
     """Return every question that assessments answer."""
     collection = Collected()
-    gold: list[tuple[str, str, str]] = []
+    gold: Gold = []
     for _, record in records(source, Record):
         for trace in record.traces or ():
             _add_trace(
@@ -156,9 +157,9 @@ def read(source: Source) -> Export:
             )
         elif record.feedback is not None or record.expectation is not None:
             _add(collection, record, None, gold)
-    for question, item, label in gold:
+    for question, item, options in gold:
         if question in collection.questions:
-            collection[question].add_gold(item, label)
+            collection[question].add_gold(item, options)
         else:
             collection.left["expectations for questions that nobody answered"] += 1
     return collection.export(texts=True)
@@ -169,7 +170,7 @@ def _add_trace(
     info: Info | None,
     trace_id: Name,
     assessments: list[Assessment] | None,
-    gold: list[tuple[str, str, str]],
+    gold: Gold,
 ) -> None:
     """Add the assessments of one trace."""
     info = info or Info()
@@ -189,9 +190,7 @@ def _add_trace(
         _add(collection, entry, name, gold)
 
 
-def _add(
-    collection: Collected, assessment: Assessment, trace_id: Name, gold: list[tuple[str, str, str]]
-) -> None:
+def _add(collection: Collected, assessment: Assessment, trace_id: Name, gold: Gold) -> None:
     """Add one assessment."""
     raw_name, trace = assessment.assessment_name or assessment.name, assessment.trace_id or trace_id
     if not raw_name or not trace:
@@ -202,15 +201,12 @@ def _add(
     if assessment.valid is False:
         collection.leave_out("overridden", item, question=question)
     elif assessment.expectation is not None:
-        label = (
-            None
-            if isinstance(assessment.expectation.value, list)
-            else label_of(assessment.expectation.value)
-        )
-        if label is None:
+        value = assessment.expectation.value
+        options = None if isinstance(value, list) else options_of(value)
+        if options is None:
             collection.left["expectations that are no label"] += 1
         else:
-            gold.append((question, item, label))
+            gold.append((question, item, options))
     elif assessment.feedback is None:
         collection.leave_out("without feedback", item, question=question)
     elif assessment.error or assessment.feedback.error:
@@ -233,3 +229,6 @@ def _add(
             time=when,
             trace=trace,
         )
+
+
+FORMAT = Format("mlflow", recognises=recognises, read=read, kinds=("sets",))

@@ -18,11 +18,10 @@ import polars as pl
 from ...errors import DataError
 from ..cells import as_texts_of_times
 from ..collecting import box, point, span
-from ..format import Export, Head, Kind, Question
+from ..format import Export, Format, Head, Kind, Question
 from ..platforms import (
     accepted,
     as_label,
-    chosen,
     count_note,
     export_of,
     kind_question,
@@ -189,7 +188,7 @@ def _options(rows: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> 
             None if options is None else "true" if options else "false" for options in ticked
         ], False
     if any(len(options) > 1 for options in ticked if options is not None):
-        return [None if options is None else chosen(options) for options in ticked], True
+        return ticked, True
     return [options[0] if options else None for options in ticked], False
 
 
@@ -199,7 +198,7 @@ def _split(answers: Sequence[Any]) -> Answered:
     if lists or not any(isinstance(answer, str) and "|" in answer for answer in answers):
         return list(answers), None
     labels = map(as_label, answers)
-    return [chosen(label.split("|")) if label else None for label in labels], True
+    return [label.split("|") if label else None for label in labels], True
 
 
 def _loads(source: Source, body: Any, row: int, name: str) -> Any:
@@ -278,3 +277,8 @@ def _as_marks(entries: list[Any], shape: str, size: tuple[int, int] | None) -> l
         else:
             marks.append(span(entry.get("startOffset"), entry.get("endOffset"), label))
     return marks
+
+
+FORMAT = Format(
+    "mturk", recognises=recognises, read=read, kinds=("sets", "texts", "spans", "boxes", "points")
+)

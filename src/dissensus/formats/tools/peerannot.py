@@ -37,7 +37,8 @@ from ...base.names import Names, as_names, indices_of, numbered, text
 from ...base.storage import damage
 from ...errors import DataError, Note, OptionError
 from ..content import Content
-from ..format import Export, Head, Question
+from ..format import INVERTED as _INVERTED
+from ..format import Export, Format, Question, Target
 from ..frames import one_answer_each
 from ..json_records import load
 from ..platforms import as_label
@@ -166,11 +167,6 @@ def read_matrices(path: str | Path) -> np.ndarray[Any, Any]:
     if matrices.ndim != 3 or matrices.dtype.kind not in "fiu":
         raise DataError(f"{path}: confusion matrices are numbers (annotator, true, given)")
     return matrices.astype(float)
-
-
-def recognises(head: Head) -> bool:  # noqa: ARG001
-    """Return False: the inverted form is only read on request."""
-    return False
 
 
 def read(source: Source) -> Export:
@@ -484,14 +480,21 @@ def save(content: Content, folder: str | Path) -> None:
     annotations = content.annotations
     if not isinstance(annotations, Annotations):
         raise OptionError("peerannot's layout holds no numbers; write a table")
-    gold = None if clashes(content) else gold_codes(annotations, content.gold)
+    gold = None if _lost_gold(content) else gold_codes(annotations, content.gold)
     write_folder(folder, annotations, arrays={} if gold is None else {"ground_truth": gold})
     if content.is_result:
         write_labels(folder, content.what, content.what.method, hard=False, suffix=False)
 
 
 def clashes(content: Content) -> list[str]:
-    """Return which gold the folder cannot hold."""
+    """Return what peerannot does not read, and which gold the folder cannot hold."""
+    if content.is_result or not content.annotations.repeats.any():
+        return _lost_gold(content)
+    sentence = "repeated labels are written as lists, which peerannot itself does not read"
+    return [sentence, *_lost_gold(content)]
+
+
+def _lost_gold(content: Content) -> list[str]:
     annotations = content.annotations
     if not content.gold or not isinstance(annotations, Annotations):
         return []
@@ -509,3 +512,17 @@ def _all_numbered(annotations: Annotations) -> bool:
 
 def _is_numbered(names: np.ndarray[Any, Any]) -> bool:
     return np.array_equal(names, numbered(len(names)))
+
+
+INVERTED = Format(_INVERTED, read=read)  # on request: its content looks like the other way round
+FORMAT = Format(
+    "peerannot",
+    labels=Target(
+        summary="a folder with answers.json and metadata.json",
+        kinds=("folder",),
+        save=save,
+        holds=frozenset({"unlabelled", "unused", "repeats", "gold", *SCALES}),
+        results=False,
+        clashes=clashes,
+    ),
+)

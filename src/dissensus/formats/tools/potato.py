@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from ...base.names import text
 from ...errors import DataError
-from ..collecting import Collected, joined
-from ..format import Export, Head, head_of
+from ..collecting import Collected
+from ..format import Export, Format, Head, head_of
 from ..json_records import load, records
 from ..sources import Source, open_source
 from ..tables import read_columns
@@ -118,22 +118,20 @@ def _add(
     for answer, ticked in answers:
         options = [name for name in ticked if name in values and name not in fields]
         if options:
-            if len(options) > 1:
-                collection[scheme].kind = "multiple"
-            elif all(points.values()) and len(points) > 1 and collection[scheme].kind == "single":
+            if all(points.values()) and len(points) > 1:
                 collection[scheme].kind = "ordinal"
             labels = [match[1] if (match := points[name]) else name for name in options]
-            _add_one(collection, scheme, answer, joined(labels))
+            _add_one(collection, scheme, answer, labels)
         for name in fields & ticked.keys():
             question = scheme if len(values) == 1 else f"{scheme}: {name}"
-            _add_one(collection, question, answer, joined([text(ticked[name])]))
+            _add_one(collection, question, answer, [text(ticked[name])])
 
 
-def _add_one(collection: Collected, question: str, answer: Answer, label: str) -> None:
+def _add_one(collection: Collected, question: str, answer: Answer, options: list[str]) -> None:
     if answer.is_model:
-        collection[question].add_model(answer.item, answer.user, label)
+        collection[question].add_model(answer.item, answer.user, options)
     else:
-        collection[question].add(answer.item, answer.user, label, duration=answer.seconds)
+        collection[question].add(answer.item, answer.user, options, duration=answer.seconds)
 
 
 def _is_chosen(value: Any, count: int) -> bool:
@@ -312,3 +310,6 @@ def _seconds(behaviour: Any) -> float | None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+FORMAT = Format("potato", recognises=recognises, read=read, kinds=("sets", "texts"))

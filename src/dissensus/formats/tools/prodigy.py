@@ -16,8 +16,8 @@ from msgspec import Struct, field
 
 from ...base.names import text
 from ...errors import DataError
-from ..collecting import About, Collected, box, describe, joined, length_of, span
-from ..format import Export, Head, Kind
+from ..collecting import About, Collected, box, describe, length_of, span
+from ..format import Export, Format, Head, Kind
 from ..json_records import records
 from ..shapes import checked_size, from_polygon, hull
 from ..sources import Source
@@ -111,12 +111,11 @@ def _add(collection: Collected, answered: Answered, item: str, by: str) -> None:
             return
         answers = collection["choice"]
         accepted = [option for option in answered.accept or () if option is not None]
-        if len(accepted) > 1 or (answered.config and answered.config.choice_style == "multiple"):
-            answers.kind = "multiple"
+        answers.several |= bool(answered.config and answered.config.choice_style == "multiple")
         for option in answered.options or ():
             if option.id is not None:
                 answers.classes.setdefault(text(option.id))
-        answers.add(item, by, joined(accepted), answered.time)
+        answers.add(item, by, accepted, answered.time)
     elif answered.spans or answered.audio_spans or _is_manual(answered.view):
         if answered.answer == "reject":
             collection.leave_out("rejected", item, by)
@@ -135,7 +134,7 @@ def _add(collection: Collected, answered: Answered, item: str, by: str) -> None:
         )
         answers = collection[name]
         answers.classes.update(dict.fromkeys(_BINARY))
-        answers.add(item, by, answered.answer or "", answered.time)
+        answers.add(item, by, [answered.answer or ""], answered.time)
 
 
 def _is_manual(view: str | None) -> bool:
@@ -178,3 +177,8 @@ def _corners(mark: dict[str, Any]) -> list[Any]:
     if not all(isinstance(point, list) and len(point) == 2 for point in points):
         raise DataError("points are pairs of x and y")
     return points
+
+
+FORMAT = Format(
+    "prodigy", recognises=recognises, read=read, kinds=("sets", "texts", "spans", "boxes", "masks")
+)

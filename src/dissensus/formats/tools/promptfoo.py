@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from ...base.names import text
 from ..collecting import Collected, describe
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import records
 from ..sources import Source
 from .inspect_ai import Scorer, add_score
@@ -183,3 +183,6 @@ def _scored(components: list[Component | None]) -> Iterator[tuple[Scorer, Compon
             yield Scorer("model", name), component
         else:
             yield Scorer("code", name), component
+
+
+FORMAT = Format("promptfoo", recognises=recognises, read=read)

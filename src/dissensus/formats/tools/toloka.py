@@ -8,11 +8,12 @@ expired hold no answers and are left out; rejected ones are kept.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from ...answers.left_out import LeftOut
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..platforms import (
     count_note,
     durations,
@@ -99,8 +100,11 @@ def _rows(table: pl.DataFrame, inputs: list[str]) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, str]:
+def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, Any]:
     if column not in table.columns:
         return {}
-    answers = question_of(rows, table[column].to_list()).answers
-    return dict(zip(answers["item"].to_list(), answers["label"].to_list(), strict=True))
+    question = question_of(rows, table[column].to_list())
+    return dict(zip(question.answers["item"].to_list(), question.contents(), strict=True))
+
+
+FORMAT = Format("toloka", recognises=recognises, read=read, kinds=("sets", "texts"))

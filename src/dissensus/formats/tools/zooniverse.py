@@ -19,7 +19,7 @@ import polars as pl
 
 from ...errors import DataError
 from ..collecting import box, point
-from ..format import Export, Head, Kind, Question
+from ..format import Export, Format, Head, Kind, Question
 from ..platforms import (
     as_label,
     count_note,
@@ -79,7 +79,7 @@ def read(source: Source) -> Export:
         answers = [by_row.get(row) for row in range(table.height)]
         question = question_of(rows, answers, asked=asked(name))
         table_of = question.answers.drop("expert")
-        questions[name] = replace(question, answers=table_of, gold=_gold(question.answers))
+        questions[name] = replace(question, answers=table_of, gold=_gold(question))
     questions = {name: questions[name] for name in sorted(questions, key=_in_order)}
     notes = count_note(drawn, "left out: marks of other shapes, and answers of other kinds")
     return export_of(questions, _texts(source, table), notes)
@@ -106,10 +106,14 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _gold(answers: pl.DataFrame) -> dict[str, str]:
-    """Return the labels of classifications made as gold standard."""
-    gold = answers.filter(pl.col("expert")).unique("item", maintain_order=True)
-    return dict(zip(gold["item"].to_list(), gold["label"].to_list(), strict=True))
+def _gold(question: Question) -> dict[str, Any]:
+    """Return the first answer to each item that was made as gold standard."""
+    gold: dict[str, Any] = {}
+    rows = question.answers.select("item", "expert").iter_rows()
+    for (item, is_expert), content in zip(rows, question.contents(), strict=True):
+        if is_expert:
+            gold.setdefault(item, content)
+    return gold
 
 
 def _answers(
@@ -285,3 +289,11 @@ def _mark(drawing: Mapping[str, Any], size: tuple[int, int] | None) -> tuple[Kin
 
 def _mask(shapes: list[Any], size: tuple[int, int]) -> dict[str, Any]:
     return {"size": list(size), "counts": runs_of(union(shapes), size)}
+
+
+FORMAT = Format(
+    "zooniverse",
+    recognises=recognises,
+    read=read,
+    kinds=("sets", "texts", "boxes", "points", "masks"),
+)

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from ...base.names import code, text
-from ..collecting import Collected, describe, joined
-from ..format import Export, Head
+from ..collecting import Collected, describe
+from ..format import Export, Format, Head
 from ..json_records import entries
 from ..sources import Source
 
@@ -49,7 +49,6 @@ def read(source: Source) -> Export:
     """Return the annotations of a file."""
     collection = Collected()
     answers = collection["label"]
-    is_multiple = False
     for name, entry in entries(source, Item):
         item = collection.items.name(name, describe(entry.text))
         if item is None:
@@ -60,16 +59,12 @@ def read(source: Source) -> Export:
                 reason = "without a label" if annotator else "without an annotator"
                 collection.leave_out(reason, item, annotator)
                 continue
-            is_multiple = is_multiple or len(options) > 1
-            if entry.split is not None:
-                answers.split[len(answers.label)] = text(entry.split)
-            answers.add(item, annotator, joined(options))
+            split = None if entry.split is None else text(entry.split)
+            answers.add(item, annotator, options, split=split)
         if isinstance(entry.soft_label, dict):
             answers.classes.update(dict.fromkeys(entry.soft_label))
-    if is_multiple:
-        answers.kind = "multiple"
-    else:
-        labels = {label for label in answers.label if label}
+    if not answers.several:
+        labels = {label for options in answers.known for label in options}
         offered = [name for name in answers.classes if not labels or labels <= {*answers.classes}]
         if len(labels) > 2 and all(map(_is_integer, labels)):
             answers.kind = "ordinal"
@@ -108,3 +103,6 @@ def _split(value: Any, *, gaps: bool = False) -> list[str]:
 
 def _is_integer(name: str) -> bool:
     return re.fullmatch(r"[+-]?[0-9]+", name) is not None
+
+
+FORMAT = Format("lewidi", recognises=recognises, read=read, kinds=("sets",))

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...base.names import text
 from ..collecting import Collected
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import records
 from ..sources import Source
 from .inspect_ai import Scorer, add_score
@@ -98,3 +98,6 @@ def _add(collection: Collected, event: Event, data: dict[str, Any], spec: Spec) 
                 time=event.created_at,
                 system=system,
             )
+
+
+FORMAT = Format("openai-evals", recognises=recognises, read=read, kinds=("sets",))

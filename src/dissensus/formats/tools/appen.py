@@ -8,10 +8,12 @@ gold. Several ticked boxes are on lines of their own. Judgements of people who f
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from ..cells import as_texts_of_times
-from ..format import Export, Head, Question
+from ..format import Export, Format, Head, Question
 from ..platforms import accepted, chosen, count_note, durations, export_of, question_of, texts_of
 from ..sources import Source
 from ..tables import read_columns
@@ -85,13 +87,13 @@ def _times(column: pl.Series) -> pl.Series:
     return min(parsed, key=lambda times: times.null_count())
 
 
-def _label(answer: str | None, is_multiple: bool) -> str | None:
+def _label(answer: str | None, is_multiple: bool) -> str | list[str] | None:
     if not is_multiple or answer is None:
         return answer
     return chosen(answer.split("\n")) if answer.strip("\n") else None
 
 
-def _gold(table: pl.DataFrame, name: str, is_multiple: bool) -> tuple[dict[str, str], int]:
+def _gold(table: pl.DataFrame, name: str, is_multiple: bool) -> tuple[dict[str, Any], int]:
     """Return item → gold, and how many test questions accept more than one answer."""
     column = f"{name}_gold"
     if column not in table.columns:
@@ -101,3 +103,6 @@ def _gold(table: pl.DataFrame, name: str, is_multiple: bool) -> tuple[dict[str, 
     labels = {item: _label(answer, is_multiple) for item, answer in gold_rows.iter_rows()}
     gold = {item: label for item, label in labels.items() if label and "\n" not in label}
     return gold, gold_rows.height - len(gold)
+
+
+FORMAT = Format("appen", recognises=recognises, read=read, kinds=("sets", "texts"))

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from ...base.names import text
 from ...errors import Note
 from ..collecting import Collected
-from ..format import Export, Head
+from ..format import Export, Format, Head
 from ..json_records import records
 from ..sources import Source
 from .inspect_ai import Scorer, add_score
@@ -130,3 +130,6 @@ def _value(score: Score) -> Any:
         case "NUMERIC":
             return score.value if isinstance(score.value, (int, float)) else None
     return score.value
+
+
+FORMAT = Format("langfuse", recognises=recognises, read=read)
