@@ -370,11 +370,11 @@ class Aggregation(Drawable, _Result):
         parameters are fitted. Features describe the other items, (item, feature), for methods that
         use them.
         """
-        from .formats import as_annotations
+        from .formats import as_answers
         from .registry import aggregators
 
         method = aggregators.create(self.method)
-        return method.predict(self, as_annotations(annotations), features=features)
+        return method.predict(self, as_answers(annotations, kind="classes"), features=features)
 
     def update(
         self,
@@ -386,11 +386,11 @@ class Aggregation(Drawable, _Result):
         progress: Callable[[int, float], None] | None = None,
     ) -> Aggregation:
         """Return the result of a fit to these and more annotations, started from this result."""
-        from .formats import as_annotations, as_truth
+        from .formats import as_answers, as_truth
         from .registry import aggregators
 
         method = aggregators.create(self.method)
-        merged = self.annotations.merge(as_annotations(more))
+        merged = self.annotations.merge(as_answers(more, kind="classes"))
         return method.fit(
             merged, start=self, gold=as_truth(gold), seed=seed, engine=engine, progress=progress
         )

@@ -21,7 +21,6 @@ import dissensus as ds
 from dissensus.answers.left_out import LeftOut
 from dissensus.errors import DataError
 from dissensus.formats import examine
-from dissensus.formats.reading import KindReading, examine_question
 
 from ..support import run
 
@@ -328,8 +327,8 @@ def test_rows_read_and_rows_left_out_are_the_rows_of_the_source(name):
     counted = SOURCES[name](path)
     assert counted
     for question, entries in counted.items():
-        found = examine_question(path, question=question, missing="drop")
-        answers = found.answers if isinstance(found, KindReading) else found.annotations
+        found = examine(path, question=question, missing="drop")
+        answers = found.answers
         assert len(answers) + answers.left_out.n_rows == entries, question
         for sentence in answers.left_out.sentences:
             assert found.notes.count(sentence) == 1

@@ -21,7 +21,6 @@ from dissensus.formats import examine
 from dissensus.formats.cells import parse_list
 from dissensus.formats.collecting import joined
 from dissensus.formats.format import TOOLS, head_of, tool
-from dissensus.formats.reading import examine_question
 from dissensus.formats.sources import open_source
 
 from ..support import rows_of, run
@@ -377,7 +376,7 @@ def test_argilla_as_pandas_writes_it_to_csv(texts, separator, tmp_path):
     assert "1 row is left out: 1 draft" in found.notes
     confidence = found.annotations.columns["confidence"]
     assert confidence[~np.isnan(confidence)].tolist() == [0.75]
-    topic = examine(tmp_path / "flat.csv", question="topic")
+    topic = examine(tmp_path / "flat.csv", question="topic", kind="single")
     assert (topic.kind, sorted(rows_of(topic.annotations))) == (
         "multiple",
         [("r1", first, "a|b"), ("r1", second, "(none)")],
@@ -491,9 +490,10 @@ def test_lewidi_lists_of_different_length_are_refused(tmp_path):
 @pytest.mark.parametrize("name", READABLE)
 def test_every_question_can_be_read(name):
     for question, one in export_of(name).questions.items():
-        found = examine_question(FIXTURES / name, question=question)
+        is_marks = one.kind in KINDS
+        found = examine(FIXTURES / name, question=question, kind=None if is_marks else "single")
         assert found.format == OURS[name]
-        if one.kind in KINDS:
+        if is_marks:
             assert found.answers.kind == one.kind
             assert len(found.answers) == len(one.values)
             continue

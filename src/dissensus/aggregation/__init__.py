@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..answers.selections import without_own
 from ..errors import MethodError, OptionError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..method import (
     MACHINE_MEMORY,
     Aggregator,
@@ -129,7 +129,7 @@ def aggregate(
     Parameters
     ----------
     annotations
-        Annotations, or anything that `readers.as_annotations` takes: a path, a pandas, polars or
+        Annotations, or anything that `formats.as_answers` takes: a path, a pandas, polars or
         Arrow table, a mapping.
     method
         A method, or `name[setting=value,…]`.
@@ -158,7 +158,7 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     annotations.check_classes("aggregate", "`estimate` takes numbers")
     aggregator = as_method(method)
     if authors is not None:

@@ -21,7 +21,7 @@ from ..answers.numbers import Numbers
 from ..answers.selections import without_own
 from ..base.arrays import Floats, Integers
 from ..errors import DataError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..method import Progress, no_progress
 from ..params import Settings
 from ..registry import estimators
@@ -241,7 +241,7 @@ def estimate(
     if not isinstance(annotations, Numbers):
         from ..formats import as_numbers
 
-        annotations = as_numbers(as_annotations(annotations), annotations)
+        annotations = as_numbers(as_answers(annotations, kind="classes"), annotations)
     method = method or ("mean" if authors is None else "peer-grading")
     estimator = estimators.create(method) if isinstance(method, str) else method
     if authors is not None:

@@ -18,9 +18,8 @@ from ..base.progress import iterations, progress_bar
 from ..errors import OptionError
 from ..pages.terminal import note, note_reading, show_json
 from .files import (
-    class_options,
-    examine_annotations,
-    examine_answers,
+    examine_path,
+    holds_marks,
     is_data_folder,
     note_unknown,
     read_data_folder,
@@ -96,37 +95,34 @@ def aggregate(
     from ..base.engine import Local
 
     paths = paths or (".",)
-    answer_reading = None
-    if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
-        answer_reading = examine_answers(paths[0], **reading)
-    if answer_reading is not None:
-        from . import _answers
-
-        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-        _answers.refuse(for_classes, answer_reading.answers.kind)
-        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
-        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
-        _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **settings)
-        return
-    if favour:
-        raise OptionError("--favour is for spans, boxes and points")
-    reading = class_options(paths[0], reading)
-    gold_labels = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
+        _refuse_favour(favour)
         _check_in_parts(reading, to=to, hard=hard, path_remove=path_remove, authors=authors)
+        gold_labels = read_known(gold) if gold else None
         if gold_labels and gold:
             note_unknown(gold_labels, files.items_among(gold_labels), gold)
         run: Any = {"gold": gold_labels, "threads": threads, "work": work, "resume": resume}
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, seed=seed, **run)
         return
-    _check_whole(output, to, resume=resume)
     is_folder = files is None and is_data_folder(paths[0], answers)
     if is_folder:
         data = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
-        data = files.read() if files else examine_annotations(paths[0], **reading)
+        data = files.read() if files else examine_path(paths[0], **reading)
+    if holds_marks(data):
+        from . import _answers
+
+        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
+        _answers.refuse(for_classes, data.answers.kind)
+        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
+        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
+        _answers.aggregate(data.answers, as_json=as_json, seed=seed, **settings)
+        return
+    _refuse_favour(favour)
+    _check_whole(output, to, resume=resume)
+    gold_labels = read_known(gold) if gold else None
     annotations = data.annotations
     if gold_labels:
         note_unknown(gold_labels, annotations.items.tolist(), str(gold))
@@ -149,6 +145,11 @@ def aggregate(
     if is_folder:
         _write_folder_labels(paths[0], result, typed or "auto", hard=hard, metadata=metadata)
     into.write_labels(result, data, annotations, is_folder=is_folder)
+
+
+def _refuse_favour(favour: str | None) -> None:
+    if favour:
+        raise OptionError("--favour is for spans, boxes and points")
 
 
 def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
@@ -380,7 +381,7 @@ class FileSet:
         from ..scale.parquet_files import chunks_of, find_files, is_many, read_all
 
         if not is_many(self.paths):
-            return examine_annotations(self.paths[0], **self.reading)
+            return examine_path(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
         joined = Joined() if self.reading["spelling"] == "join" else None

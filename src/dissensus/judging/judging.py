@@ -19,7 +19,7 @@ from ..base.arrays import Integers
 from ..base.names import Names
 from ..base.storage import as_plain
 from ..errors import OptionError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..planning import Plan
 from ..planning import plan as plan_labels
 from ..quality.copying import Copies, copies
@@ -265,7 +265,7 @@ def judge(
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     if not 0 <= epsilon <= 1:
         raise OptionError(f"epsilon = {epsilon}, but it must be between 0 and 1")
-    annotations = as_annotations(annotations).with_kinds(models=models, people=people)
+    annotations = as_answers(annotations, kind="classes").with_kinds(models=models, people=people)
     if scale is not None:
         annotations = annotations.with_scale(scale)
     if isinstance(by, str) and by == "time":

@@ -18,7 +18,7 @@ from ..answers.numbers import Numbers
 from ..base.arrays import Floats
 from ..base.names import as_names
 from ..errors import DataError, OptionError
-from ..formats import as_annotations
+from ..formats import as_answers
 from .agreement_result import (
     Agreement,
     AnnotatorAgreement,
@@ -111,7 +111,7 @@ def agree_on_labels(
     coefficients = list({measure.name: measure for measure in map(find_measure, names)}.values())
     if isinstance(annotations, Numbers):
         annotations = as_classes(annotations)
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     scale = check_scale(scale, annotations.scale)
     if not len(annotations):
         raise DataError("there are no labels, so nobody can agree")

@@ -20,7 +20,7 @@ from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.probability import Proportion, proportion
 from ..errors import DataError, OptionError
-from ..formats import as_annotations, as_numbers, as_truth
+from ..formats import as_answers, as_numbers, as_truth
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes, gold_values
 from .annotator_scores import AnnotatorScores
@@ -94,7 +94,7 @@ def identify_on_labels(
     gold = as_truth(gold)
     if isinstance(annotations, Numbers):
         return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     scale = _scale(annotations, scale)
     if scale in NUMERIC:
         return _of_numbers(as_numbers(annotations), scale, gold, confidence)

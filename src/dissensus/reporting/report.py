@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..aggregation import aggregate
-from ..answers import Answers
+from ..answers import KINDS, Answers
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
@@ -25,7 +25,6 @@ from ..base.names import Names
 from ..base.storage import as_plain
 from ..errors import DataError, OptionError
 from ..formats import Reading, as_truth, examine
-from ..formats.any_kind import AnswerReading, examine_any
 from ..formats.side_tables import read_attributes, read_texts, read_waum
 from ..judging import Judging, judge
 from ..metrics import Agreement, Evaluation, Pairs, agree, evaluate, pairwise
@@ -312,7 +311,7 @@ def _within_one_step(result: Aggregation) -> Floats:
 
 
 @overload
-def report(source: Answers | AnswerReading, method: str = ..., **settings: Any) -> AnswerReport: ...
+def report(source: Answers, method: str = ..., **settings: Any) -> AnswerReport: ...
 
 
 @overload
@@ -332,9 +331,9 @@ def report(source: Any, method: str = "auto", **settings: Any) -> Report | Answe
     >>> report(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
-    is_read = isinstance(source, (Reading, Annotations, Numbers))
-    reading = source if is_read or isinstance(source, AnswerReading) else examine_any(source)
-    if isinstance(reading, AnswerReading):
+    is_read = isinstance(source, (Annotations, Numbers))
+    reading = source if is_read else examine(source)
+    if isinstance(reading, Reading) and reading.answers.kind in KINDS:
         return report_answers(reading, method, **settings)
     return report_labels(reading, method, **settings)
 
@@ -469,7 +468,7 @@ def _reading_of(source: Any, texts: str | Path | None, show: Sequence[str] | Non
     """Return what is read of a source, with the texts of a table."""
     if isinstance(source, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
-    reading = source if isinstance(source, Reading) else examine(source)
+    reading = examine(source, kind="single")
     if reading.kind == "multiple":
         reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
     if texts is not None:
