@@ -60,7 +60,7 @@ VERBS: dict[str, Callable[[str, Path], Any]] = {
     "report": lambda kind, folder: ds.report(example(kind)),
     "write": _written,
 }
-_NO_TABLE = "not classes; agree, identify"
+_NO_TABLE = "and classes are needed here"
 _ELEMENTS = ("sets", "rankings", "texts", "spans", "boxes", "points", "masks")
 LACKS: dict[tuple[str, str], Lack] = {
     ("aggregate", "numbers"): Lack("notimpl", "`estimate` takes numbers"),

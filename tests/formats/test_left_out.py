@@ -517,7 +517,7 @@ def test_what_was_left_out_stays_with_the_data_when_their_scale_is_found(tmp_pat
     numbers = ds.read(
         {"item": [1, 2], "annotator": ["a", "b"], "label": [1.5, None]}, missing="drop"
     )
-    assert ds.formats.as_numbers(numbers).left_out.rows == {"without a label": 1}
+    assert numbers.left_out.rows == {"without a label": 1}
 
 
 # What the command says

@@ -239,9 +239,7 @@ def estimate(
     [2.0, 5.0]
     """
     if not isinstance(annotations, Numbers):
-        from ..formats import as_numbers
-
-        annotations = as_numbers(as_answers(annotations, kind="classes"), annotations)
+        annotations = as_answers(annotations, kind="numbers")
     method = method or ("mean" if authors is None else "peer-grading")
     estimator = estimators.create(method) if isinstance(method, str) else method
     if authors is not None:

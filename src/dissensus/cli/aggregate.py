@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -31,11 +31,14 @@ from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
+    from ..answers.annotators import Labels
+    from ..answers.numbers import Numbers
     from ..base.engine import Engine
     from ..formats import Reading
     from ..result import Aggregation, Estimation
 
 
+T = TypeVar("T", "Annotations", "Numbers")
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
 # peerannot always writes class numbers for these.
 _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
@@ -123,19 +126,21 @@ def aggregate(
     _refuse_favour(favour)
     _check_whole(output, to, resume=resume)
     gold_labels = read_known(gold) if gold else None
-    annotations = data.annotations
+    annotations = data.answers
     if gold_labels:
         note_unknown(gold_labels, annotations.items.tolist(), str(gold))
     _note_what_counts(annotations, strategy)
     annotations = without_removed(annotations, path_remove)
-    annotations, author_of = _without_own(annotations, authors, strategy or "auto")
+    of_numbers = annotations.kind == "numbers"
+    aware = None if of_numbers else strategy or "auto"
+    annotations, author_of = _without_own(annotations, authors, aware)
     typed = strategy
     if is_folder:
-        strategy = _strategy_in_folder(annotations, strategy)
+        strategy = _strategy_in_folder(data.annotations, strategy)
     into = Destination(output, to, save, as_json)
-    if annotations.numeric:
+    if of_numbers:
         settings = {"gold": gold_labels, "authors": author_of, "seed": seed}
-        into.write_numbers(_estimate(paths[0], annotations, strategy, **settings))
+        into.write_numbers(_estimate(annotations, strategy, **settings))
         return
     gold_labels, strategy = gold_labels or dict(data.gold) or None, strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
@@ -162,7 +167,7 @@ def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
         format_for(output)
 
 
-def _note_what_counts(annotations: Annotations, strategy: str | None) -> None:
+def _note_what_counts(annotations: Labels, strategy: str | None) -> None:
     """Say that repeated labels and those of models count like all others."""
     repeats = int(annotations.repeats.sum())
     if repeats:
@@ -254,16 +259,19 @@ def _strategy_in_folder(annotations: Annotations, strategy: str | None) -> str |
 
 
 def _without_own(
-    annotations: Annotations, authors: str | None, strategy: str
-) -> tuple[Annotations, dict[str, str] | None]:
-    """Return annotations without those on own work, and the authors, if a file names them."""
+    annotations: T, authors: str | None, strategy: str | None
+) -> tuple[T, dict[str, str] | None]:
+    """Return answers without those on own work, and the authors, if a file names them.
+
+    A strategy for classes has to know of authors.
+    """
     if not authors:
         return annotations, None
     from ..aggregation import as_method, check_authors
     from ..answers.selections import without_own
     from ..formats.side_tables import read_authors
 
-    if not annotations.numeric:
+    if strategy is not None:
         check_authors(as_method(strategy))
     author_of = read_authors(authors)
     remaining, n_own = without_own(annotations, author_of)
@@ -273,8 +281,7 @@ def _without_own(
 
 
 def _estimate(
-    path: str,
-    annotations: Annotations,
+    numbers: Numbers,
     strategy: str | None,
     *,
     gold: dict[str, str] | None,
@@ -283,10 +290,8 @@ def _estimate(
 ) -> Estimation:
     """Return the values of numbers."""
     from ..aggregation.numbers import estimate
-    from ..formats import as_numbers
 
     gold_values = {item: float(value) for item, value in gold.items()} if gold else None
-    numbers = as_numbers(annotations, path)
     with progress_bar("aggregating"):
         return estimate(numbers, strategy, gold=gold_values, authors=authors, seed=seed)
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.progress import progress_bar
 from ..errors import DissensusError, OptionError, OutputError
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from ..answers import Answers
     from ..answers.annotations import Annotations
     from ..answers.base import Relation
+    from ..answers.numbers import Numbers
     from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
+
+T = TypeVar("T", "Annotations", "Numbers")
 
 
 def examine_path(
@@ -79,10 +82,10 @@ def with_kinds(reading: Reading, models: str | None, people: str | None) -> Read
         return reading
     from dataclasses import replace
 
-    annotations = reading.annotations.with_kinds(
+    answers = reading.answers.with_kinds(
         models=split_patterns(models), people=split_patterns(people)
     )
-    return replace(reading, answers=annotations)
+    return replace(reading, answers=answers)
 
 
 def split_patterns(patterns: str | None) -> list[str]:
@@ -216,7 +219,7 @@ def split_names(names: str | None) -> list[str] | None:
     return [name.strip() for name in lines if name.strip()]
 
 
-def without_removed(annotations: Annotations, file: str | None) -> Annotations:
+def without_removed(annotations: T, file: str | None) -> T:
     """Return the annotations without those on items that a file names."""
     if file is None:
         return annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,19 +107,17 @@ def report(
         run = partial(report_answers, examined, strategy, name=_title(title, path))
     else:
         settings["truth"] = read_known(truth)
-        settings["gold"] = read_known(gold, examined.annotations)
+        settings["gold"] = read_known(gold, examined.answers)
         if truth and settings["truth"]:
-            note_unknown(settings["truth"], examined.annotations.items.tolist(), truth)
+            note_unknown(settings["truth"], examined.answers.items.tolist(), truth)
         settings |= {"name": _title(title, path), "texts": inputs, "show": split_names(show)}
         settings["folder"] = Path(path).parent if Path(path).is_file() else None
-        if examined.annotations.numeric:
-            from ..formats import as_numbers
+        if examined.answers.kind == "numbers":
             from ..reporting.number_report import report_numbers
 
             _refuse(for_classes, "needs classes")
             method = "mean" if strategy == "auto" else strategy
-            numbers: Any = as_numbers(examined.annotations, path)
-            run = partial(report_numbers, replace(examined, answers=numbers), method)
+            run = partial(report_numbers, examined, method)
         else:
             from ..reporting.report import report_labels
 

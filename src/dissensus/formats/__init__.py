@@ -8,12 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..answers.annotations import Annotations
 from ..answers.base import Relation
-from ..errors import DataError
 
 if TYPE_CHECKING:
     from .known import read_truth
-    from .long_tables import as_numbers
     from .options import ReadOptions
     from .predictions import read_predictions
     from .reading import Reading, examine, read
@@ -23,7 +22,6 @@ __all__ = [
     "ReadOptions",
     "Reading",
     "as_answers",
-    "as_numbers",
     "as_truth",
     "examine",
     "kind_of_labels",
@@ -35,7 +33,6 @@ __all__ = [
 # Imported on first use: answers that are already in memory need no reader and no polars.
 _HOMES = {
     "ReadOptions": "options",
-    "as_numbers": "long_tables",
     "Reading": "reading",
     "examine": "reading",
     "kind_of_labels": "scales",
@@ -43,7 +40,6 @@ _HOMES = {
     "read_predictions": "predictions",
     "read_truth": "known",
 }
-_TAKEN = "agree, identify and check take them"
 
 
 def __getattr__(name: str) -> Any:
@@ -61,7 +57,8 @@ def as_answers(source: Any, *, kind: str | None = None, **options: Any) -> Any:
         Answers; a path to anything that `read` reads, or its `Reading`; a pandas, polars or Arrow
         table; `{item: {annotator: label}}`; or a mapping of column names to columns.
     kind
-        `classes` where nothing else will do.
+        `classes` or `numbers` where nothing else will do. Of numbers, classes are the different
+        numbers, on an interval scale.
     **options
         As in `read`.
 
@@ -71,14 +68,12 @@ def as_answers(source: Any, *, kind: str | None = None, **options: Any) -> Any:
     >>> as_answers(table)
     <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
     """
-    answers: Any = source
-    if options or not isinstance(source, Relation):
-        from .reading import examine
+    if isinstance(source, Relation) and not options and kind in (None, source.kind):
+        return source
+    from .reading import examine
 
-        answers = examine(source, kind=kind, **options).answers
-    if kind is not None and answers.kind != kind:
-        raise DataError(f"these are {answers.kind}, not {kind}; {_TAKEN}")
-    return answers
+    reading = examine(source, kind=kind, **options)
+    return reading.annotations if kind == Annotations.kind else reading.answers
 
 
 def as_truth(source: Any, **options: Any) -> Any:

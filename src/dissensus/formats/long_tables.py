@@ -252,7 +252,7 @@ def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
     return as_names(column.fill_null("").to_list())
 
 
-def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
+def numbers_from(annotations: Annotations, source: Any = None) -> Numbers:
     """Return annotations whose classes are numbers as numbers; errors name the file they are in."""
     names = annotations.classes.tolist()
     wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
@@ -275,6 +275,8 @@ def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
         value[annotations.label],
         items=annotations.items,
         annotators=annotations.annotators,
+        scale=annotations.scale,
+        annotator_kinds=annotations.annotator_kinds,
         **annotations.columns,
     )
     return replace(numbers, left_out=annotations.left_out)

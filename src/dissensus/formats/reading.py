@@ -19,7 +19,7 @@ from typing import Any, cast
 import polars as pl
 
 from ..answers import KINDS, Answers
-from ..answers.annotations import Annotations, Scale
+from ..answers.annotations import NUMERIC, Annotations, Scale
 from ..answers.base import Relation
 from ..answers.left_out import LeftOut, with_left_out
 from ..errors import DataError, Note, OptionError
@@ -41,7 +41,7 @@ from .columns import (
 )
 from .format import INVERTED, TOOLS, Export, Head, Kind, Question, head_of, parse, tool_of
 from .frames import as_frame, one_answer_each
-from .long_tables import annotations_from, is_no_label
+from .long_tables import annotations_from, is_no_label, numbers_from
 from .options import ReadOptions
 from .platforms import chosen, options_of
 from .questions import answers_of, as_texts, choose_question, one_question
@@ -107,10 +107,10 @@ class Reading:
 
     @property
     def annotations(self) -> Annotations:
-        """The answers, where classes are needed; an error if they are of another kind."""
+        """The answers as classes, also numbers; an error if they are of another kind."""
         if self.answers.kind in KINDS:
-            raise DataError(_needs_classes(self.question or self.format, self.answers.kind))
-        return self.answers
+            raise DataError(_needs_classes(self.question, self.answers.kind))
+        return self.answers.as_classes()
 
 
 def read(source: Any, options: ReadOptions | None = None, **keywords: Any) -> Any:
@@ -156,21 +156,27 @@ def examine(source: Any, options: ReadOptions | None = None, **keywords: Any) ->
     if reading.answers.kind in KINDS:
         return reading
     reading = replace(reading, answers=reading.annotations.with_kinds())
-    reading = with_scale(reading, options.scale, reorder=options.classes is None)
+    reading = with_scale(reading, options.scale, reorder=options.classes is None, source=source)
     if options.kind == "sets" or (options.kind is None and reading.kind == "multiple"):
         return with_spelling(as_sets(reading), options.spelling)
     return reading
 
 
-def _in_memory(answers: Relation, options: ReadOptions) -> Reading:
+def _in_memory(answers: Any, options: ReadOptions) -> Reading:
     """Return answers that are in memory already, on another scale or in one spelling if asked."""
+    joins = options.spelling == "join"
     if isinstance(answers, Answers):
         reading = Reading(answers, "answers", kind=cast(Kind, answers.kind))
-    else:
-        reading = Reading(answers, "annotations", reason="they were given with this scale")
-    reading = with_joined_names(reading) if options.spelling == "join" else reading
-    is_scaled = options.scale == "auto" or isinstance(answers, Answers)
-    return reading if is_scaled else with_scale(reading, options.scale)
+        return with_joined_names(reading) if joins else reading
+    reading = Reading(answers, "annotations", reason="they were given with this scale")
+    if options.scale == "auto" and not joins:
+        is_coded = answers.kind == Annotations.kind and answers.scale in NUMERIC
+        return replace(reading, answers=numbers_from(answers)) if is_coded else reading
+    scale = answers.scale if options.scale == "auto" else options.scale
+    reading = replace(reading, answers=answers.as_classes())
+    reading = with_joined_names(reading) if joins else reading
+    is_scaled = reading.annotations.scale == scale and scale not in NUMERIC
+    return reading if is_scaled else with_scale(reading, scale)
 
 
 def _unchanged(source: Any, read: Callable[[], Reading]) -> Reading:
@@ -553,15 +559,16 @@ def _of_files(paths: Any, options: ReadOptions) -> Reading | None:
     return _of_export(Source(names, Path(), "folder"), *files, options)
 
 
-def _needs_classes(question: str, kind: str) -> str:
-    return f"{question!r} holds {kind}, and classes are needed here"
+def _needs_classes(question: str | None, kind: str) -> str:
+    these = "these are" if question is None else f"{question!r} holds"
+    return f"{these} {kind}, and classes are needed here"
 
 
 def _of_export(opened: Source, name: str, export: Export, options: ReadOptions) -> Reading:
     """Return one question of an export: labels, or answers of another kind."""
     question, content, notes = choose_question(opened, name, export, options)
     if content.kind in KINDS and options.wants_classes:
-        raise opened.fail(_needs_classes(question or name, content.kind))
+        raise opened.fail(_needs_classes(question, content.kind))
     if content.kind == "single" and options.kind == "texts":
         content = as_texts(content)
     reading = Reading(
@@ -646,11 +653,21 @@ def _words_for_no_label(
     return no_label_note(words, "classes, unless {} is given", missing="drop")
 
 
-def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
-    """Return a reading whose annotations have a scale; `auto` detects it, with a note.
+def with_scale(
+    reading: Reading, scale: str = "auto", *, reorder: bool = True, source: Any = None
+) -> Reading:
+    """Return a reading whose labels have a scale; `auto` detects it, with a note.
 
-    Names that are a known sequence are put in order, if `reorder`.
+    Names that are a known sequence are put in order, if `reorder`. On an interval or ratio scale
+    labels are numbers; one that is none is an error that names its line of the source.
     """
+    reading = _scaled(reading, scale, reorder=reorder)
+    if reading.annotations.scale not in NUMERIC:
+        return reading
+    return replace(reading, answers=numbers_from(reading.annotations, source))
+
+
+def _scaled(reading: Reading, scale: str, *, reorder: bool) -> Reading:
     from .scales import LabelScale, scale_of_labels
 
     annotations = reading.annotations

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..answers.annotations import Annotations
+from ..answers.annotations import NUMERIC, Annotations
 from ..answers.identifiability import identifiable_annotators
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.probability import Proportion, proportion
 from ..errors import DataError, OptionError
-from ..formats import as_answers, as_numbers, as_truth
+from ..formats import as_answers, as_truth
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes, gold_values
 from .annotator_scores import AnnotatorScores
@@ -32,7 +32,6 @@ from .verdicts import annotator_behaviour, class_evidence, judge, rating_evidenc
 __all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
-NUMERIC = ("interval", "ratio")
 SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
 
@@ -97,7 +96,7 @@ def identify_on_labels(
     annotations = as_answers(annotations, kind="classes")
     scale = _scale(annotations, scale)
     if scale in NUMERIC:
-        return _of_numbers(as_numbers(annotations), scale, gold, confidence)
+        return _of_numbers(as_answers(annotations, kind="numbers"), scale, gold, confidence)
     fit = partial(check_fitted, annotations, None, gold, seed)
     result = check_fitted(annotations, result, gold, seed)
     truth = gold_codes(annotations, gold)

@@ -23,7 +23,7 @@ from ..base.names import as_names
 from ..base.storage import as_plain
 from ..base.tables import Table, columns_of
 from ..errors import DataError, Note
-from ..formats import Reading, as_numbers, as_truth, examine
+from ..formats import Reading, as_truth, examine
 from ..pages.sections import SERIOUS, Finding, Section
 from ..pages.sections import Table as SmallTable
 from ..registry import by_kind
@@ -237,9 +237,8 @@ def to_check(source: Any, scale: str = "auto") -> ToCheck:
     if answers.kind in KINDS:
         notes = answers.left_out.sentences
         return ToCheck(answers, answers.summary, "nominal", notes=notes, **of_file)
-    data = as_numbers(answers) if answers.numeric else answers
     return ToCheck(
-        data, reading.reason, answers.scale, gold=reading.gold, notes=reading.notes, **of_file
+        answers, reading.reason, answers.scale, gold=reading.gold, notes=reading.notes, **of_file
     )
 
 

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from ..aggregation import aggregate
 from ..answers import KINDS, Answers
 from ..answers.annotations import Annotations
-from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.names import Names
 from ..base.storage import as_plain
@@ -331,9 +330,8 @@ def report(source: Any, method: str = "auto", **settings: Any) -> Report | Answe
     >>> report(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
-    is_read = isinstance(source, (Annotations, Numbers))
-    reading = source if is_read else examine(source)
-    if isinstance(reading, Reading) and reading.answers.kind in KINDS:
+    reading = examine(source)
+    if reading.answers.kind in KINDS:
         return report_answers(reading, method, **settings)
     return report_labels(reading, method, **settings)
 
@@ -466,8 +464,6 @@ def report_labels(
 
 def _reading_of(source: Any, texts: str | Path | None, show: Sequence[str] | None) -> Reading:
     """Return what is read of a source, with the texts of a table."""
-    if isinstance(source, Numbers):
-        raise OptionError("these are numbers; `report_numbers` reports on them")
     reading = examine(source, kind="single")
     if reading.kind == "multiple":
         reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
