@@ -149,7 +149,7 @@ def seeds() -> dict[str, dict[str, bytes]]:
 def _written() -> dict[str, bytes]:
     """Return tables that this package writes: of classes, with times, and of every kind."""
     from dissensus import read
-    from dissensus.formats.any_kind import read as read_any
+    from dissensus.formats import read as read_any
     from dissensus.formats.writers_init import write
 
     written: dict[str, bytes] = {}
@@ -221,10 +221,10 @@ def place(number: int, folder: Path) -> Path:
 
 def try_one(number: int, folder: Path) -> tuple[str, str]:
     """Return how reading, checking and writing the files of a number ended, and the message."""
+    from dissensus.answers import KINDS
     from dissensus.errors import DissensusError
-    from dissensus.formats.any_kind import AnswerReading, examine_any
+    from dissensus.formats import examine, read_truth
     from dissensus.formats.format import TOOLS
-    from dissensus.formats.side_tables import read_truth
     from dissensus.formats.writers_init import write
     from dissensus.quality import checks as checking
 
@@ -237,13 +237,13 @@ def try_one(number: int, folder: Path) -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                reading = examine_any(path, **options)
+                reading = examine(path, **options)
             except DissensusError as problem:
                 several = str(problem).split("several questions, ")
                 if len(several) == 1:
                     return refused(problem)
-                reading = examine_any(path, question=several[1].split(" (")[0], **options)
-            answers = isinstance(reading, AnswerReading)
+                reading = examine(path, question=several[1].split(" (")[0], **options)
+            answers = reading.answers.kind in KINDS
             found: Any = reading.answers if answers else reading.annotations
             json.dumps(checking.check(found if answers else reading).as_dict())
             write(found, folder / "again.jsonl")

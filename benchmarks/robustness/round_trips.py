@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dissensus.answers import KINDS
 from dissensus.errors import DissensusError
-from dissensus.formats import Reading
-from dissensus.formats.any_kind import AnswerReading, examine_any
+from dissensus.formats import Reading, examine
 from dissensus.formats.format import TARGETS
 from dissensus.formats.writers_init import losses, write
 
@@ -41,7 +41,7 @@ def differences(there: Reading, name: str, kind: str, folder: Path) -> list[str]
     announced = " ".join(losses(there, path, name))
     write(there, path, format=name)
     try:
-        back = examine_any(path, format="wide" if SHOWN in announced else None)
+        back = examine(path, format="wide" if SHOWN in announced else None)
     except DissensusError as problem:
         return [f"refused: {problem}"]
     return [
@@ -51,9 +51,9 @@ def differences(there: Reading, name: str, kind: str, folder: Path) -> list[str]
     ]
 
 
-def _unlike(there: Reading, back: Reading | AnswerReading) -> Iterator[str]:
+def _unlike(there: Reading, back: Reading) -> Iterator[str]:
     """Yield which parts of two readings differ."""
-    if isinstance(back, AnswerReading):
+    if back.answers.kind in KINDS:
         yield "kind"
         return
     one, other = there.annotations, back.annotations
@@ -81,8 +81,8 @@ def main(folder: str) -> int:
     """Write and read all sets; return how many ways there are that lose something in silence."""
     wrong = 0
     for path in sorted(Path(folder).glob("*/answers.csv.gz")):
-        start, there = time.perf_counter(), examine_any(path)
-        if isinstance(there, AnswerReading):
+        start, there = time.perf_counter(), examine(path)
+        if there.answers.kind in KINDS:
             print(f"{path.parent.name:24} left out: {there.answers.kind}")
             continue
         if len(there.annotations) > MOST:

@@ -568,7 +568,7 @@ def test_a_damaged_file_is_read_or_ends_in_one_clear_error(
     format_name: str, example_files: list[Path], tmp_path: Path
 ) -> None:
     from .errors import DissensusError
-    from .formats.any_kind import examine_any
+    from .formats import examine
 
     damaged, problems = tmp_path / "damaged", []
     for file in example_files:
@@ -579,7 +579,7 @@ def test_a_damaged_file_is_read_or_ends_in_one_clear_error(
         for content in (b"\0", *cuts, *swaps, body + body):
             damaged.write_bytes(content)
             try:
-                examine_any(damaged, format=format_name)
+                examine(damaged, format=format_name)
             except DissensusError as problem:
                 problems.append(str(problem))
     assert all(len(problem.splitlines()) == 1 for problem in problems)

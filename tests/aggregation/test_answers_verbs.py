@@ -10,7 +10,7 @@ import pytest
 import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans, Texts, kind_class
 from dissensus.errors import DataError, OptionError
-from dissensus.formats.any_kind import AnswerReading, examine_any, read_known
+from dissensus.formats import examine, read_truth
 from dissensus.metrics import agree, evaluate_answers
 from dissensus.metrics.distances import agree_on_answers, disorder
 
@@ -147,8 +147,8 @@ def test_comparisons_keep_the_shown_order_and_empty_answers(tmp_path):
 def kind_of(text, tmp_path, **given):
     path = tmp_path / "table.csv"
     path.write_text(text)
-    found = examine_any(path, **given)
-    return found.answers.kind if isinstance(found, AnswerReading) else "classes"
+    found = examine(path, **given)
+    return found.answers.kind
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_free_text_taken_for_classes_is_refused_with_the_way_out(tmp_path):
 def test_assigned_supplies_empty_answers(tmp_path):
     (tmp_path / "m.csv").write_text("item,annotator,start,end\na,x,0,2\n")
     (tmp_path / "who.csv").write_text("item,annotator\na,x\na,y\nb,x\n")
-    done = examine_any(tmp_path / "m.csv")
+    done = examine(tmp_path / "m.csv")
     assert any("assigned='FILE'" in note for note in done.notes)
     answers = ds.read(tmp_path / "m.csv", assigned=tmp_path / "who.csv")
     assert [len(row["spans"]) for row in answers.to_rows()] == [1, 0, 0]
@@ -279,7 +279,7 @@ def test_bad_records_are_named(record, message, tmp_path):
     good = {"item": "a", "annotator": "w", "spans": [{"start": 0, "end": 1}]}
     (tmp_path / "a.jsonl").write_text(f"{json.dumps(good)}\n{json.dumps(record)}\n")
     with pytest.raises(DataError, match=message):
-        examine_any(tmp_path / "a.jsonl", kind="spans")
+        examine(tmp_path / "a.jsonl", kind="spans")
 
 
 def test_markup_and_formulas_in_texts_stay_texts(tmp_path):
@@ -419,7 +419,7 @@ def test_simulated_answers_are_written_with_their_truth(strategy, tmp_path):
     answers = ds.read(folder / "answers.csv")
     same = ds.simulate(strategy, n_annotators=5, n_items=9).answers
     assert answers.to_rows() == same.to_rows()
-    known = read_known(folder / "truth.csv", answers.kind)
+    known = read_truth(folder / "truth.csv", kind=answers.kind)
     assert len(known) == (20 if strategy == "comparisons" else 9)
 
 
@@ -454,7 +454,7 @@ def test_known_answers_are_kept_as_gold(tmp_path):
 
 def test_sets_are_known_by_their_options(tmp_path):
     (tmp_path / "t.csv").write_text("task,label,present\na,cat,1\na,dog,0\nb,cat,0\nb,dog,0\n")
-    assert read_known(tmp_path / "t.csv", "sets").values() == [["cat"], []]
+    assert read_truth(tmp_path / "t.csv", kind="sets").values() == [["cat"], []]
 
 
 def test_the_agreement_of_the_specification_is_reached():

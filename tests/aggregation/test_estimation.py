@@ -23,7 +23,7 @@ from dissensus import (
 from dissensus.aggregation.gaussian import Gaussian
 from dissensus.aggregation.numbers import NumberContext
 from dissensus.base.engine import Local
-from dissensus.formats import as_numbers, kind_of_labels, read
+from dissensus.formats import as_answers, kind_of_labels, read
 from dissensus.params import describe_fields
 
 from ..support import run, shared, shared_path, shared_truth
@@ -486,7 +486,7 @@ def test_wild_answers_move_students_t_less():
     ],
 )
 def test_emotion_scores_come_out_as_published(name, mae, error):
-    annotations = as_numbers(read(shared_path("n_emotion") / "answers.csv.gz"))
+    annotations = read(shared_path("n_emotion") / "answers.csv.gz", kind="numbers")
     truths = shared_truth("n_emotion")
     truth = np.array([float(truths[item]) for item in annotations.items.tolist()])
     found = aggregate(annotations, name)
@@ -550,25 +550,26 @@ def test_public_data_come_out_as_seen(data, name, accuracy):
 def test_numbers_are_read_from_a_table(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("task,worker,label,time\na,x,1.5,3\nb,x,-2,4\na,y,1e2,5\n")
-    annotations = as_numbers(read(path))
+    annotations = read(path)
     assert annotations == Numbers.from_columns("aba", "xxy", [1.5, -2, 100], time=[3, 4, 5])
-    assert as_numbers(read(pl.read_csv(path))) == annotations
+    assert read(pl.read_csv(path)) == annotations
+    assert as_answers(annotations, kind="classes").classes.tolist() == ["-2", "1.5", "100"]
 
 
 def test_a_label_that_is_no_number_is_reported(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text('task,worker,label\na,x,1\nb,"y\nz",cat\na,y,nan\n')
     with pytest.raises(DataError, match=r"scores.csv: line 3: label 'cat' is not a number; 1 more"):
-        as_numbers(read(path), path)
+        read(path, kind="numbers")
     with pytest.raises(DataError, match=r"^label 'cat' is not a number; 1 more$"):
-        as_numbers(read(path))
+        as_answers(read(path), kind="numbers")
     path.write_text("task,worker,label\na,x,1\nb,x,\n")
     with pytest.raises(DataError, match=r"line 3: no label"):
-        as_numbers(read(path))
-    assert len(as_numbers(read(path, missing="drop"))) == 1
+        read(path, kind="numbers")
+    assert len(read(path, kind="numbers", missing="drop")) == 1
     path.write_text("task,worker,label\n")
     with pytest.raises(DataError, match="only a header"):
-        as_numbers(read(path))
+        read(path, kind="numbers")
     with pytest.raises(DataError, match="row 2: 'cat' is not a number"):
         Numbers.from_columns("ab", "xx", [1, "cat"])
     with pytest.raises(DataError, match="different length: item 2, annotator 1"):

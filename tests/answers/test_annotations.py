@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, Numbers, read
 from dissensus.base.names import code
-from dissensus.formats import as_annotations
+from dissensus.formats import as_answers
 from dissensus.formats.cells import code_texts, rows_of_hash
 from dissensus.formats.long_tables import code_columns
 
@@ -96,9 +96,9 @@ def test_all_ways_in_give_the_same_relation():
     item, annotator, label = zip(*ROWS, strict=True)
     columns = {"task": item, "worker": annotator, "label": label}
     expected = relation(ROWS)
-    assert as_annotations(pl.DataFrame(columns)) == expected
-    assert as_annotations(pd.DataFrame(columns)) == expected
-    assert as_annotations(pa.table(columns)) == expected
+    assert as_answers(pl.DataFrame(columns)) == expected
+    assert as_answers(pd.DataFrame(columns)) == expected
+    assert as_answers(pa.table(columns)) == expected
     assert Annotations.from_dict(expected.to_dict()) == expected
     assert read(pl.DataFrame(columns).lazy()) == expected
     assert read(pd.DataFrame(columns).astype("category")) == expected

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 import dissensus as ds
-from dissensus.formats.any_kind import read_known
+from dissensus.formats import read_truth
 
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 KINDS = ("classes", "numbers", "sets", "rankings", "texts", "spans", "boxes", "points", "masks")
@@ -39,7 +39,7 @@ def _truth(kind: str) -> Any:
         scores = dict(pl.read_csv(path).iter_rows())
         best_first = sorted(scores, key=scores.__getitem__, reverse=True)
         return dict.fromkeys(example(kind).items.tolist(), best_first)
-    return ds.read_truth(path) if kind in ("classes", "numbers") else read_known(path, kind)
+    return read_truth(path, kind=kind)
 
 
 def _written(kind: str, folder: Path) -> Any:
@@ -60,7 +60,7 @@ VERBS: dict[str, Callable[[str, Path], Any]] = {
     "report": lambda kind, folder: ds.report(example(kind)),
     "write": _written,
 }
-_NO_TABLE = "as a table; give a path"
+_NO_TABLE = "and classes are needed here"
 _ELEMENTS = ("sets", "rankings", "texts", "spans", "boxes", "points", "masks")
 LACKS: dict[tuple[str, str], Lack] = {
     ("compare", "numbers"): Lack("notimpl", "a comparison of methods needs classes"),

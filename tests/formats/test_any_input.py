@@ -150,7 +150,7 @@ def test_functions_for_numbers_take_numbers(name):
 
 
 def test_numbers_are_refused_where_classes_are_needed():
-    with pytest.raises(ds.DataError, match=r"these are numbers.*estimate"):
+    with pytest.raises(ds.DataError, match="the labels are numbers; `estimate` takes numbers"):
         ds.aggregate(NUMBERS)
 
 

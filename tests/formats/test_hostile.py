@@ -30,7 +30,7 @@ PARTS = 12
 def outcome(path, **options):
     """Return annotations, or the message; anything else fails the test."""
     try:
-        return examine(path, **options).annotations
+        return examine(path, **options).answers
     except DataError as problem:
         summary = str(problem)
         assert "\n" not in summary

@@ -22,7 +22,7 @@ from dissensus import (
     simulate,
     write,
 )
-from dissensus.formats import as_annotations, as_truth, read_predictions
+from dissensus.formats import as_answers, as_truth, read_predictions
 from dissensus.formats.format import head_of, tool_of
 from dissensus.formats.sources import open_source
 from dissensus.formats.tools.peerannot import write_simulation
@@ -407,14 +407,14 @@ def test_functions_take_paths_tables_and_mappings_alike(tmp_path):
     nested = {"a": {"x": 1, "y": 2}, "b": {"x": 1}}
     path = tmp_path / "answers.csv"
     pl.DataFrame(columns).write_csv(path)
-    annotations = as_annotations(nested)
-    assert as_annotations(annotations) is annotations
+    annotations = as_answers(nested)
+    assert as_answers(annotations) is annotations
     for source in (columns, pl.DataFrame(columns), pd.DataFrame(columns), path, str(path)):
-        assert as_annotations(source) == annotations
+        assert as_answers(source) == annotations
     with pytest.raises(DataError, match="'a' is neither a column nor"):
-        as_annotations({"a": 3})
+        as_answers({"a": 3})
     with pytest.raises(DataError, match="different length: item 2, label 1"):
-        as_annotations({"item": ["a", "b"], "label": [1]})
+        as_answers({"item": ["a", "b"], "label": [1]})
 
 
 def test_truth_is_taken_from_mappings_series_and_tables():

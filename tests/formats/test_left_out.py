@@ -21,7 +21,6 @@ import dissensus as ds
 from dissensus.answers.left_out import LeftOut
 from dissensus.errors import DataError
 from dissensus.formats import examine
-from dissensus.formats.reading import KindReading, examine_question
 
 from ..support import run
 
@@ -328,8 +327,8 @@ def test_rows_read_and_rows_left_out_are_the_rows_of_the_source(name):
     counted = SOURCES[name](path)
     assert counted
     for question, entries in counted.items():
-        found = examine_question(path, question=question, missing="drop")
-        answers = found.answers if isinstance(found, KindReading) else found.annotations
+        found = examine(path, question=question, missing="drop")
+        answers = found.answers
         assert len(answers) + answers.left_out.n_rows == entries, question
         for sentence in answers.left_out.sentences:
             assert found.notes.count(sentence) == 1
@@ -518,7 +517,7 @@ def test_what_was_left_out_stays_with_the_data_when_their_scale_is_found(tmp_pat
     numbers = ds.read(
         {"item": [1, 2], "annotator": ["a", "b"], "label": [1.5, None]}, missing="drop"
     )
-    assert ds.formats.as_numbers(numbers).left_out.rows == {"without a label": 1}
+    assert numbers.left_out.rows == {"without a label": 1}
 
 
 # What the command says

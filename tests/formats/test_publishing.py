@@ -104,7 +104,7 @@ def test_labels_gold_and_texts_go_there_and_back(kind, tmp_path):
         tmp_path / "out",
         format="huggingface-folder",
     )
-    back = examine(tmp_path / "out", scale="nominal")
+    back = examine(tmp_path / "out", kind="single", scale="nominal")
     assert rows_of(back.annotations) == rows_of(annotations)
     assert back.annotations.columns["time"].tolist() == annotations.columns["time"].tolist()
     assert dict(back.texts.iter_rows()) == {"a": "nice\n|", "b": "*bad*"}

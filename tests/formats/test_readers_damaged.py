@@ -16,9 +16,8 @@ import pytest
 from dissensus import Annotations, DataError, write
 from dissensus.base.panics import without_panics
 from dissensus.formats import examine
-from dissensus.formats.any_kind import examine_any
+from dissensus.formats.known import read_truth
 from dissensus.formats.shapes import from_polygon
-from dissensus.formats.side_tables import read_truth
 
 from .test_readers_json import FIXTURES, OURS, READABLE, task, write_json
 
@@ -144,7 +143,7 @@ def test_xml_in_an_encoding_that_nobody_knows_ends_in_one_line(encoding, tmp_pat
     body = body[body.find("<annotations") :]
     (tmp_path / "a.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?>\n{body}')
     with pytest.raises(DataError, match=r"encoding|not XML"):
-        examine_any(tmp_path / "a.xml")
+        examine(tmp_path / "a.xml")
 
 
 @pytest.mark.parametrize("text", ["\\ud800", "a\\udfffb", "\\ud83d"])
@@ -218,7 +217,7 @@ def outcome(path, format):  # noqa: A002
     """Read whatever is there; anything but a relation or one line of complaint is an error here."""
     complaint = ""
     try:
-        examine_any(path, format=format)
+        examine(path, format=format)
         examine(path, format=format)
     except DataError as problem:
         complaint = str(problem)
@@ -303,7 +302,7 @@ def test_a_zip_with_an_unreadable_name_is_reported(tmp_path):
 def test_huge_numbers_are_one_line_or_a_float(tmp_path):
     (tmp_path / "a.ann").write_text(f"T1\tX 0 {'9' * 10_001}\tMarie\nT2\tX 0 2\tMa\n")
     with pytest.raises(DataError, match="line 1: not a span") as problem:
-        examine_any(tmp_path / "a.ann", format="brat")
+        examine(tmp_path / "a.ann", format="brat")
     assert len(str(problem.value)) < 300
     value = {"x": 1, "y": 1, "width": 2, "height": 2, "rotation": 10**400, "rectanglelabels": ["X"]}
     result = {"from_name": "r", "to_name": "t", "type": "rectanglelabels", "value": value}
@@ -311,7 +310,7 @@ def test_huge_numbers_are_one_line_or_a_float(tmp_path):
     annotation = {"completed_by": 1, "result": [result]}
     write_json(tmp_path / "t.json", [{"id": 1, "data": {}, "annotations": [annotation]}])
     with pytest.raises(DataError, match=r"a rotation of 1000\d+ degrees"):
-        examine_any(tmp_path / "t.json", format="label-studio")
+        examine(tmp_path / "t.json", format="label-studio")
     frame = pl.DataFrame({"item": ["a"], "annotator": ["x"], "label": ["0"]})
     wide = frame.with_columns(duration=pl.Series([2**100], dtype=pl.Int128))
     assert examine(wide).annotations.columns["duration"].tolist() == [2.0**100]
@@ -329,7 +328,9 @@ def test_boxes_of_one_name_may_be_numbers(tmp_path):
     body = (FIXTURES / "mturk_json.csv").read_text("utf-8")
     changed = body.replace('""sure"": ""3""', '""sure"": 3').replace('""5""', '""5|4""')
     (tmp_path / "t.csv").write_text(changed)
-    classes = examine(tmp_path / "t.csv", question="sure", missing="drop").annotations.classes
+    classes = examine(
+        tmp_path / "t.csv", question="sure", kind="single", missing="drop"
+    ).annotations.classes
     assert {"3", "4|5"} <= set(classes.tolist())
 
 
@@ -353,5 +354,5 @@ def test_a_long_label_is_shortened_in_a_message(tmp_path):
     label = "x" * 5000
     (tmp_path / "a.csv").write_text(f"item,annotator,start,end,label\na,x,1,2,y\nb,x,,,{label}\n")
     with pytest.raises(DataError, match=r"line 3: the label 'x{60}…' without") as caught:
-        examine_any(tmp_path / "a.csv")
+        examine(tmp_path / "a.csv")
     assert len(str(caught.value)) < 400

@@ -22,7 +22,6 @@ from dissensus.formats import examine
 from dissensus.formats.cells import parse_list
 from dissensus.formats.collecting import label_of_options, options_of_label
 from dissensus.formats.format import formats, head_of
-from dissensus.formats.reading import examine_question
 from dissensus.formats.sources import open_source
 from dissensus.formats.tools import label_studio
 
@@ -395,7 +394,7 @@ def test_argilla_as_pandas_writes_it_to_csv(texts, separator, tmp_path):
     assert "1 row is left out: 1 draft" in found.notes
     confidence = found.annotations.columns["confidence"]
     assert confidence[~np.isnan(confidence)].tolist() == [0.75]
-    topic = examine(tmp_path / "flat.csv", question="topic")
+    topic = examine(tmp_path / "flat.csv", question="topic", kind="single")
     assert (topic.kind, sorted(rows_of(topic.annotations))) == (
         "sets",
         [("r1", first, "a|b"), ("r1", second, "(none)")],
@@ -509,10 +508,11 @@ def test_lewidi_lists_of_different_length_are_refused(tmp_path):
 @pytest.mark.parametrize("name", READABLE)
 def test_every_question_can_be_read(name):
     for question, one in export_of(name).questions.items():
-        found = examine_question(FIXTURES / name, question=question)
+        is_marks = one.kind in KINDS and one.kind != "sets"
+        found = examine(FIXTURES / name, question=question, kind=None if is_marks else "single")
         assert found.format == OURS[name]
         if one.kind in KINDS:
-            found = examine_question(FIXTURES / name, question=question, kind=one.kind)
+            found = examine(FIXTURES / name, question=question, kind=one.kind)
             assert found.answers.kind == one.kind
             assert len(found.answers) == len(one.values)
             continue

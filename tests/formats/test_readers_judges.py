@@ -416,7 +416,7 @@ def test_people_and_models_are_the_same_in_every_log(write, tmp_path):
 @pytest.mark.parametrize("name", [name for name in OURS if OURS[name] in JUDGED])
 def test_kinds_of_annotators_reach_the_annotations(name):
     for question, one in export_of(name).questions.items():
-        found = examine(FIXTURES / name, question=question).annotations
+        found = examine(FIXTURES / name, question=question, kind="single").annotations
         if "source" in one.answers.columns:
             known = {by: kind or "" for by, kind in kinds(one).items()}
             assert dict(zip(found.annotators, found.annotator_kinds, strict=True)) == known

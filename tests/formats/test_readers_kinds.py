@@ -15,10 +15,10 @@ from dissensus import DataError
 from dissensus.aggregation import aggregate
 from dissensus.answers import kind_class
 from dissensus.errors import OptionError
+from dissensus.formats import examine
 from dissensus.formats import shapes as shapes
 from dissensus.formats.annotator_files import read_files
 from dissensus.formats.format import TOOLS, formats, head_of, tool_of
-from dissensus.formats.reading import examine, examine_question
 from dissensus.formats.sources import open_source
 from dissensus.formats.writers_init import write_answers
 
@@ -30,7 +30,7 @@ RING = np.array([*RING, RING[1], RING[0], RING[0]], dtype=bool)  # what the fixt
 
 
 def read(path, **given):
-    return examine_question(FIXTURES / path, **given)
+    return examine(FIXTURES / path, **given)
 
 
 def values(found):
@@ -118,14 +118,14 @@ def test_label_studio_options_texts_rankings_and_comparisons():
 
 
 def test_classes_come_first_and_other_questions_are_named_in_a_note():
-    found = read("label_studio_others.json")
+    found = read("label_studio_others.json", kind="single")
     assert found.question == "tags"
     assert "why (1 answers, texts)" in found.notes[-1]
 
 
 def test_verbs_of_classes_refuse_other_kinds():
     with pytest.raises(DataError, match="'ner' holds spans, and classes are needed here"):
-        examine(FIXTURES / "label_studio_spans.json")
+        examine(FIXTURES / "label_studio_spans.json", kind="single")
 
 
 # Other tools
@@ -182,9 +182,9 @@ def test_coco_has_a_file_for_each_annotator_and_images_without_annotations():
 
 def test_coco_of_several_paths_or_of_one():
     paths = [FIXTURES / "coco" / "ann.json", FIXTURES / "coco" / "bob.json"]
-    both = examine_question(paths, kind="boxes").answers
+    both = examine(paths, kind="boxes").answers
     assert both.to_rows() == read("coco", kind="boxes").answers.to_rows()
-    alone = examine_question(paths[0], kind="boxes")
+    alone = examine(paths[0], kind="boxes")
     assert alone.answers.annotators.tolist() == ["ann"]
     assert "one file, so one annotator, 'ann'" in alone.notes[0]
 
@@ -201,7 +201,7 @@ def test_coco_is_recognised_by_its_beginning(tmp_path):
     parts["categories"] = [{"id": 1, "name": "cat"}]
     for order in (parts, dict(reversed(parts.items()))):
         (tmp_path / "ann.json").write_text(json.dumps(order))
-        found = examine_question(tmp_path / "ann.json")
+        found = examine(tmp_path / "ann.json")
         assert (found.format, found.answers.n_elements) == ("coco", 5000)
 
 
@@ -209,14 +209,14 @@ def test_marks_without_labels_survive_coco(tmp_path):
     bare = [[{"x": 1, "y": 2, "w": 3, "h": 4}], [], [], []]
     boxes = kind_class("boxes").from_values(*PAIRS, bare)
     write_answers(boxes, tmp_path / "out", format="coco")
-    assert values(examine_question(tmp_path / "out")) == values_of(boxes)
+    assert values(examine(tmp_path / "out")) == values_of(boxes)
 
 
 def test_who_did_not_answer_an_item_has_no_answer_after_conll(tmp_path):
     spans = kind_class("spans").from_values(["i", "j", "j"], ["x", "x", "y"], [[], [], []])
     for path in ("folder", "file.conll"):
         write_answers(spans, tmp_path / path, format="conll", texts={"i": "a", "j": "b"})
-        assert len(examine_question(tmp_path / path).answers) == 3
+        assert len(examine(tmp_path / path).answers) == 3
 
 
 def test_cvat_shapes_of_every_annotator():
@@ -273,7 +273,7 @@ def test_conll_with_a_column_for_each_annotator_in_iob1():
 def test_conll_of_another_cut_into_sentences(tmp_path):
     (tmp_path / "ann.conll").write_text("A B-X\n\nb O\nc B-Y\n")
     (tmp_path / "bob.conll").write_text("A B-X\nb I-X\n\nc O\n")
-    found = examine_question(tmp_path)
+    found = examine(tmp_path)
     assert values(found) == {
         ("1", "ann"): [span(0, 1, "X")],
         ("1", "bob"): [span(0, 1, "X")],
@@ -294,14 +294,11 @@ def test_mturk_boxes_and_entities(tmp_path):
     path = tmp_path / "batch.csv"
     write_csv(path, ["HITId", "WorkerId", "Answer.taskAnswers"],
               [(h, w, json.dumps([a])) for h, w, a in rows])  # fmt: skip
-    assert values(examine_question(path)) == {
-        ("H1", "W1"): [box(1, 2, 3, 4, "cat")],
-        ("H1", "W2"): [],
-    }
+    assert values(examine(path)) == {("H1", "W1"): [box(1, 2, 3, 4, "cat")], ("H1", "W2"): []}
     entities = '[{"startOffset": 0, "endOffset": 5, "label": "PER"}]'
     write_csv(path, ["HITId", "WorkerId", "Answer.ner.entities"],
               [("H1", "W1", entities), ("H1", "W2", "[]")])  # fmt: skip
-    assert values(examine_question(path)) == {("H1", "W1"): [span(0, 5, "PER")], ("H1", "W2"): []}
+    assert values(examine(path)) == {("H1", "W1"): [span(0, 5, "PER")], ("H1", "W2"): []}
 
 
 def test_zooniverse_marks_and_empty_lists(tmp_path):
@@ -313,9 +310,9 @@ def test_zooniverse_marks_and_empty_lists(tmp_path):
     ]
     path = tmp_path / "classifications.csv"
     write_csv(path, ["classification_id", "user_name", "annotations", "subject_ids"], rows)
-    found = examine_question(path, kind="boxes")
+    found = examine(path, kind="boxes")
     assert values(found) == {("7", "ann"): [box(1, 2, 3, 4, "cat")], ("7", "bob"): []}
-    points = examine_question(path, question="T0 (points)")
+    points = examine(path, question="T0 (points)")
     assert values(points) == {("7", "ann"): [{"x": 1, "y": 2, "label": "eye"}], ("7", "bob"): []}
 
 
@@ -348,7 +345,7 @@ def test_a_file_is_recognised_by_its_content_as_one_tool(path, tmp_path):
 def test_a_zip_is_read_as_the_folder_it_would_unpack_to(folder, tmp_path):
     packed = shutil.make_archive(str(tmp_path / "all"), "zip", FIXTURES / folder)
     kind = "boxes" if folder in ("coco", "cvat") else None
-    both = examine_question(packed, kind=kind).answers, read(folder, kind=kind).answers
+    both = examine(packed, kind=kind).answers, read(folder, kind=kind).answers
     assert both[0].to_rows() == both[1].to_rows()
 
 
@@ -429,10 +426,10 @@ SIZES = {"i 1": (20, 30), "j": (20, 30)}
 def test_spans_survive_conll(tmp_path):
     spans = kind_class("spans").from_values(*PAIRS, SPANS)
     assert write_answers(spans, tmp_path / "out", format="conll", texts=TEXTS) == []
-    assert values(examine_question(tmp_path / "out")) == values_of(spans)
+    assert values(examine(tmp_path / "out")) == values_of(spans)
     lost = write_answers(spans, tmp_path / "out.conll", format="conll", texts=TEXTS)
     assert lost == ["the names of 2 annotators are not written: columns have no names"]
-    again = examine_question(tmp_path / "out.conll")
+    again = examine(tmp_path / "out.conll")
     assert again.answers.values() == spans.values()
 
 
@@ -455,7 +452,7 @@ def test_answers_survive_a_tools_format_with_empty_ones(kind, format, rows, tmp_
     answers = kind_class(kind).from_values(*PAIRS, rows)
     path = tmp_path / ("out" if format == "coco" else "out.json")
     write_answers(answers, path, format=format, texts=TEXTS, sizes=SIZES)
-    assert values(examine_question(path, kind=kind)) == values_of(answers)
+    assert values(examine(path, kind=kind)) == values_of(answers)
 
 
 def test_points_and_masks_survive(tmp_path):
@@ -463,11 +460,11 @@ def test_points_and_masks_survive(tmp_path):
         *PAIRS, [[{"x": 3, "y": 4, "label": "e"}], [], [], []]
     )
     write_answers(points, tmp_path / "p.json", format="label-studio", sizes=SIZES)
-    assert values(examine_question(tmp_path / "p.json")) == values_of(points)
+    assert values(examine(tmp_path / "p.json")) == values_of(points)
     rows = [{"size": [2, 3], "counts": c} for c in ([1, 2, 3], [6], [0, 6], [6])]
     masks = kind_class("masks").from_values(*PAIRS, rows)
     write_answers(masks, tmp_path / "masks", format="coco")
-    assert values(examine_question(tmp_path / "masks", kind="masks")) == values_of(masks)
+    assert values(examine(tmp_path / "masks", kind="masks")) == values_of(masks)
 
 
 def test_a_consensus_is_written_with_its_confidence(tmp_path):
@@ -533,7 +530,7 @@ OUTSIDE = """<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/ho
 def test_xml_that_defines_entities_is_refused(body, tmp_path):
     (tmp_path / "a.xml").write_text(body)
     with pytest.raises(DataError, match="defines entities"):
-        examine_question(tmp_path / "a.xml", format="cvat")
+        examine(tmp_path / "a.xml", format="cvat")
 
 
 @pytest.mark.parametrize(
@@ -556,7 +553,7 @@ def test_wrong_shapes_of_cvat_are_refused_with_image_and_shape(shape, message, t
     body = f'<annotations><image id="0" name="n" width="8" height="6">{shape}</image></annotations>'
     (tmp_path / "a.xml").write_text(body)
     with pytest.raises(DataError, match=message) as problem:
-        examine_question(tmp_path / "a.xml", format="cvat")
+        examine(tmp_path / "a.xml", format="cvat")
     assert "image 'n': shape 1" in str(problem.value)
 
 
@@ -579,7 +576,7 @@ def test_wrong_annotations_of_coco_are_refused_with_their_number(changed, messag
     whole["annotations"][0] |= changed
     (tmp_path / "a.json").write_text(json.dumps(whole))
     with pytest.raises(DataError, match=message) as problem:
-        examine_question(tmp_path / "a.json", format="coco")
+        examine(tmp_path / "a.json", format="coco")
     assert "annotation 1" in str(problem.value)
 
 
@@ -588,7 +585,7 @@ def test_an_image_of_absurd_size_is_refused(tmp_path):
     whole["images"][0] |= {"height": 10**9, "width": 10**9}
     (tmp_path / "a.json").write_text(json.dumps(whole))
     with pytest.raises(DataError, match="at most"):
-        examine_question(tmp_path / "a.json")
+        examine(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize(
@@ -605,7 +602,7 @@ def test_spans_out_of_their_text_are_refused_with_the_task(value, message, tmp_p
     tasks[0]["annotations"][0]["result"][0]["value"] = value | {"labels": ["PER"]}
     (tmp_path / "a.json").write_text(json.dumps(tasks))
     with pytest.raises(DataError, match=message) as problem:
-        examine_question(tmp_path / "a.json")
+        examine(tmp_path / "a.json")
     assert "task 1" in str(problem.value)
 
 
@@ -616,7 +613,7 @@ def test_a_brush_that_is_cut_off_or_wrong_is_refused(cut, tmp_path):
     brush["value"]["rle"] = brush["value"]["rle"][:cut]
     (tmp_path / "a.json").write_text(json.dumps(tasks))
     with pytest.raises(DataError, match=r"task 1: .*(cut off|values)"):
-        examine_question(tmp_path / "a.json", kind="masks")
+        examine(tmp_path / "a.json", kind="masks")
 
 
 def test_a_zip_that_grows_without_bound_is_refused(tmp_path):
@@ -625,7 +622,7 @@ def test_a_zip_that_grows_without_bound_is_refused(tmp_path):
         archive.writestr("ann.xml", b"<annotations><image/>" + b" " * 2**27)
     (tmp_path / "bomb.zip").write_bytes(body.getvalue())
     with pytest.raises(DataError, match="unpacks to more than"):
-        examine_question(tmp_path / "bomb.zip")
+        examine(tmp_path / "bomb.zip")
 
 
 def test_files_that_a_link_leads_out_to_are_not_read(tmp_path):
@@ -634,17 +631,17 @@ def test_files_that_a_link_leads_out_to_are_not_read(tmp_path):
     (tmp_path / "in").mkdir()
     shutil.copy(FIXTURES / "coco" / "ann.json", tmp_path / "in")
     (tmp_path / "in" / "eve.json").symlink_to(tmp_path / "secret" / "eve.json")
-    assert examine_question(tmp_path / "in", kind="boxes").answers.annotators.tolist() == ["ann"]
+    assert examine(tmp_path / "in", kind="boxes").answers.annotators.tolist() == ["ann"]
 
 
 def test_conll_with_different_texts_is_refused_by_name(tmp_path):
     (tmp_path / "ann.conll").write_text("# sent_id = s\nA B-X\nb O\n")
     (tmp_path / "bob.conll").write_text("# sent_id = s\nA B-X\nc O\n")
     with pytest.raises(DataError, match="sentence 's' has another text elsewhere"):
-        examine_question(tmp_path)
+        examine(tmp_path)
     (tmp_path / "bob.conll").write_text("A B-X\nc\n")
     with pytest.raises(DataError, match="line 2: 1 columns, but the first line has 2"):
-        examine_question(tmp_path, format="conll")
+        examine(tmp_path, format="conll")
 
 
 def test_brat_offsets_out_of_the_text_are_refused_with_their_line(tmp_path):
@@ -652,7 +649,7 @@ def test_brat_offsets_out_of_the_text_are_refused_with_their_line(tmp_path):
     (tmp_path / "ann" / "a.txt").write_text("short")
     (tmp_path / "ann" / "a.ann").write_text("T1\tPER 0 99\tshort\n")
     with pytest.raises(DataError, match=r"a.ann: line 1: .* the text has 5 characters"):
-        examine_question(tmp_path)
+        examine(tmp_path)
 
 
 def test_commands_read_folders_of_a_tool_and_write_its_format(tmp_path):
@@ -662,4 +659,4 @@ def test_commands_read_folders_of_a_tool_and_write_its_format(tmp_path):
     out = tmp_path / "out"
     done = run("convert", FIXTURES / "coco", out, "--kind", "boxes", "--to", "coco")
     assert done.returncode == 0
-    assert values(examine_question(out)) == values(read("coco", kind="boxes"))
+    assert values(examine(out)) == values(read("coco", kind="boxes"))

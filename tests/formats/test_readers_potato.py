@@ -48,7 +48,7 @@ def write_states(folder, answers=ANSWERS, *, lists=True, more=None):
 
 
 def rows_in(path, question):
-    found = examine(path, question=question)
+    found = examine(path, question=question, kind="single")
     assert found.format == "potato"
     return sorted(rows_of(found.annotations))
 
@@ -64,7 +64,7 @@ def test_the_states_of_users_are_one_data_set(tmp_path, lists, inside):
         "ordinal",
         [("1", "ann", "4"), ("1", 'b/o"b\n', "2"), ("2", "ann", "5")],
     )
-    topic = examine(path, question="topic")
+    topic = examine(path, question="topic", kind="single")
     assert (topic.kind, rows_of(topic.annotations)) == (
         "sets",
         [("1", "ann", "a|b"), ("2", "ann", "a")],

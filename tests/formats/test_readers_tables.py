@@ -45,7 +45,7 @@ PLAIN = ["inverted.json", "long.csv", "question_worker_answer.csv", "questions.c
 
 
 def asked(name, question, **options):
-    return examine(FIXTURES / name, question=question, **options)
+    return examine(FIXTURES / name, question=question, **{"kind": "single"} | options)
 
 
 def rows_in(reading):

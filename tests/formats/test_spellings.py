@@ -19,7 +19,6 @@ from dissensus.app.journal import Journal
 from dissensus.app.pages import Pages
 from dissensus.app.workbench import Workbench
 from dissensus.formats import examine
-from dissensus.formats.any_kind import examine_any
 from dissensus.formats.spellings import items_alike, may_differ, spelling_notes, strictly
 
 from ..support import relation, rows_of, run
@@ -163,10 +162,10 @@ ANSWERS = {
 def test_answers_of_other_kinds_are_joined(kind, ending, tmp_path):
     answers, path = ANSWERS[kind], tmp_path / f"answers.{ending}"
     write(answers, path)
-    found = examine_any(path, kind=kind)
+    found = examine(path, kind=kind)
     assert found.answers.annotators.tolist() == ["ann", "ann ", "bob"]
     assert any(one.startswith(KEPT) for one in found.notes)
-    joined = examine_any(path, kind=kind, spelling="join")
+    joined = examine(path, kind=kind, spelling="join")
     assert joined.answers.annotators.tolist() == ["ann", "bob"]
     assert len(joined.answers) == len(answers)
     assert any(one.startswith("spellings joined: ") for one in joined.notes)
@@ -179,7 +178,7 @@ def test_answers_of_other_kinds_are_joined(kind, ending, tmp_path):
 def test_labels_of_marks_are_joined(tmp_path):
     rows = "item,annotator,start,end,label\n1,ann,0,3,PER\n1,ann ,5,7,PER \n1,bob,0,3,PER\n"
     (tmp_path / "spans.csv").write_text(rows)
-    found = examine_any(tmp_path / "spans.csv", spelling="join").answers
+    found = examine(tmp_path / "spans.csv", spelling="join").answers
     assert found.classes.tolist() == ["PER"]
     assert found.annotators.tolist() == ["ann", "bob"]
     assert len(found) == 2  # both marks of one person are one answer
@@ -189,7 +188,7 @@ def test_labels_of_marks_are_joined(tmp_path):
 def test_things_that_somebody_ranked_against_each_other_are_not_one():
     answers = Rankings.from_values("11", "xy", [["a", "a "], ["a ", "a"]])
     with pytest.raises(DataError, match="are ranked in one answer, so they are not the same"):
-        examine_any(answers, spelling="join")
+        examine(answers, spelling="join")
 
 
 def test_known_labels_are_compared_with_predictions(tmp_path):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, read, write
 from dissensus.formats import Reading, examine
-from dissensus.formats.any_kind import examine_any
 from dissensus.formats.collecting import options_of_label
 from dissensus.formats.format import TARGETS
 from dissensus.formats.targets import destination_of
@@ -309,11 +308,11 @@ def test_several_options_at_once_are_several_again(tmp_path):
     ]
     assert given_choices == [["cat", "dog|wolf"], ["cat"], []]
     assert options_of_label("(none)") == []
-    back = examine(tmp_path / "tasks.json")
+    back = examine(tmp_path / "tasks.json", kind="single")
     assert back.kind == "sets"
     assert back.annotations == annotations
     write(found, tmp_path / "records.json", format="argilla")
-    assert examine(tmp_path / "records.json").annotations == annotations
+    assert examine(tmp_path / "records.json", kind="single").annotations == annotations
 
 
 def test_classes_in_order_and_numbers_keep_their_kind(tmp_path):
@@ -366,7 +365,7 @@ def test_a_folder_takes_results_and_numbered_gold(tmp_path):
     assert losses(found, tmp_path / "set") == []
     write(aggregate(annotations, "majority"), tmp_path / "set", format="peerannot")
     assert np.load(tmp_path / "set" / "labels" / "labels_set_majority.npy").shape == (2, 2)
-    named = replace(found, annotations=relation([("a", "x", "1")]), gold={"a": "1"})
+    named = replace(found, answers=relation([("a", "x", "1")]), gold={"a": "1"})
     assert losses(named, tmp_path / "set") == [
         "gold is left out: the folder's truth is for items and classes with numbers"
     ]
@@ -478,7 +477,7 @@ def test_free_texts_for_argilla_and_lost_scales_are_announced(tmp_path):
     words = " ".join(losses(FREE, tmp_path / "x.json", "argilla"))
     assert "look like free text: they are read back as texts" in words
     write(FREE, tmp_path / "x.json", format="argilla")
-    assert examine_any(tmp_path / "x.json").answers.kind == "texts"
+    assert examine(tmp_path / "x.json").answers.kind == "texts"
     rated = relation([(str(n), who, str((n + len(who)) % 3)) for n in range(9) for who in "xy"])
     rated = rated.with_scale("ordinal")
     for target, kind in WAYS:
@@ -521,10 +520,10 @@ def test_lists_in_the_column_of_labels_are_sets(ending, tmp_path):
         {"item": ["1", "1", "2"], "annotator": ["a", "b", "a"], "label": [["y", "z"], ["y"], []]}
     )
     write_frame(frame, tmp_path / f"x.{ending}")
-    found = examine_any(tmp_path / f"x.{ending}").answers
+    found = examine(tmp_path / f"x.{ending}").answers
     assert found.kind == "sets"
     assert found.values() == [["y", "z"], ["y"], []]
-    found = examine_any(tmp_path / f"x.{ending}", kind="single").annotations
+    found = examine(tmp_path / f"x.{ending}", kind="single").annotations
     assert found.classes.tolist() == ["(none)", "y", "y|z"]
 
 

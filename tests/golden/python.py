@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dissensus as ds
-from dissensus.formats.any_kind import read_known
+from dissensus.formats import read_truth
 
 from .cases import ANSWERS
 from .net import plain_text, plain_value, words_of
@@ -28,7 +28,7 @@ VERBS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _known(answers: Any, truth: Path) -> Any:
-    return truth if answers.kind in ("classes", "numbers") else read_known(truth, answers.kind)
+    return truth if answers.kind in ("classes", "numbers") else read_truth(truth, kind=answers.kind)
 
 
 PAGES = ("/", "/items", "/review", "/annotators", "/what-if", "/take-home", "/status")

@@ -10,7 +10,7 @@ from scipy import stats
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, evaluate, write
 from dissensus.base.names import as_names, numbered
-from dissensus.formats import as_numbers, read_predictions
+from dissensus.formats import as_answers, read_predictions
 from dissensus.metrics import scores as _classes
 from dissensus.metrics import scores as _numbers
 from dissensus.result import Predictions, Values
@@ -336,7 +336,7 @@ def test_an_estimation_is_scored_by_its_errors(tmp_path):
 
 
 def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):
-    annotations, truth = as_numbers(shared("n_emotion")), shared_truth("n_emotion")
+    annotations, truth = as_answers(shared("n_emotion"), kind="numbers"), shared_truth("n_emotion")
     result = aggregate(annotations, "mean")
     found = evaluate(result, truth)
     # As the README beside the data has them, counted there with other code.

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, identify, report
 from dissensus.answers.gold import gold_codes
-from dissensus.formats import as_numbers
+from dissensus.formats import as_answers
 from dissensus.quality.verdicts import FAULTS, LEFT_OUT, VERDICTS, rating_scores
 
 from ..annotator_crowds import crowd, quick, verdict_crowds
@@ -145,7 +145,7 @@ def test_known_items_come_first():
     assert found.table()["gold_accuracy"][3] == 1
     values = {item: float(label) for item, label in gold.items()}
     assert identify(annotations, scale="ordinal", gold=gold).verdict[3] not in FAULTS
-    assert identify(as_numbers(annotations), gold=values).verdict[3] not in FAULTS
+    assert identify(as_answers(annotations, kind="numbers"), gold=values).verdict[3] not in FAULTS
 
 
 def test_verdicts_do_not_depend_on_the_consensus_of_other_scores():

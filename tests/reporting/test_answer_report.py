@@ -10,7 +10,7 @@ import pytest
 
 import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Rankings, Sets, Spans, Texts
-from dissensus.formats.any_kind import examine_any
+from dissensus.formats import examine
 from dissensus.reporting.answer_report import report_answers
 from dissensus.reporting.drawings import contour
 
@@ -157,7 +157,7 @@ def shared_report(name, kind=None):
     path = shared_path(name)
     tasks = path / "tasks.csv.gz"
     inputs = tasks if tasks.exists() else None
-    return ds.report(examine_any(path / "answers.csv.gz", kind=kind, inputs=inputs))
+    return ds.report(examine(path / "answers.csv.gz", kind=kind, inputs=inputs))
 
 
 def people_and_items(rows):

@@ -394,7 +394,7 @@ def test_one_annotator_one_class_and_empty_items_make_a_page():
 def test_no_labels_and_numbers_are_refused_in_a_line():
     with pytest.raises(DataError, match="no labels to report on"):
         report(Annotations.from_columns([], [], []))
-    with pytest.raises(OptionError, match="report_numbers"):
+    with pytest.raises(DataError, match="report_numbers"):
         report(Numbers.from_columns("ab", "xy", [1.0, 2.0]))
 
 

@@ -16,8 +16,7 @@ from ..answers.base import Answers
 from ..answers.numbers import Numbers
 from ..answers.selections import without_own
 from ..errors import MethodError
-from ..formats import as_numbers, as_truth
-from ..formats.coerce import as_answers
+from ..formats import as_answers, as_truth
 from ..formats.side_tables import read_authors, read_side_tables
 from ..method import FitContext, Fitted, Method, Progress, no_progress
 from ..registry import aggregators, answer_methods, estimators, methods
@@ -192,9 +191,7 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
-    source, answers = answers, as_answers(answers)
-    if getattr(answers, "numeric", False):
-        answers = as_numbers(answers, source)
+    answers = as_answers(answers)
     if authors is not None and answers.kind == "numbers" and method == "auto":
         method = "peer-grading"
     fitted_by: Method[Any, Any] = as_method(method, answers.kind)

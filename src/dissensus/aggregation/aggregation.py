@@ -34,7 +34,7 @@ from ..base.storage import (
 )
 from ..base.tables import Table
 from ..errors import OptionError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..registry import aggregators, methods
 from ..result import Predictions, Result, Values
 
@@ -354,7 +354,7 @@ class ClassAggregation(Aggregation):
         use them.
         """
         method = aggregators.create(self.method)
-        return method.predict(self, as_annotations(annotations), features=features)
+        return method.predict(self, as_answers(annotations, kind="classes"), features=features)
 
     def update(
         self,
@@ -367,7 +367,7 @@ class ClassAggregation(Aggregation):
     ) -> ClassAggregation:
         """Return the result of a fit to these and more annotations, started from this result."""
         method = aggregators.create(self.method)
-        merged = self.answers.merge(as_annotations(more))
+        merged = self.answers.merge(as_answers(more, kind="classes"))
         return method.fit(
             merged, start=self, gold=as_truth(gold), seed=seed, engine=engine, progress=progress
         )

@@ -27,7 +27,7 @@ from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain
 from ..base.tables import Drawable, Table, columns_of
 from ..errors import OptionError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..metrics import Evaluation, evaluate
 from ..registry import aggregators
 from . import as_method
@@ -257,7 +257,7 @@ def compare_on_labels(
     Parameters
     ----------
     annotations
-        Annotations, or anything that `readers.as_annotations` takes: a path, a table.
+        Annotations, or anything that `formats.as_answers` takes: a path, a table.
     methods
         Methods, or their specifications; one alone is scored, too.
     truth
@@ -286,7 +286,7 @@ def compare_on_labels(
     for name, value, least in (("folds", folds, 2), ("seeds", seeds, 1)):
         if value < least:
             raise OptionError(f"{name} = {value}, but it must be at least {least}")
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     annotations.check_classes(
         "a comparison of methods", "`evaluate` scores what `aggregate` makes of numbers"
     )

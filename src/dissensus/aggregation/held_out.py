@@ -33,7 +33,7 @@ from ..base.engine import Local
 from ..base.probability import label_temperature, normalize, temper
 from ..base.tables import Table, Tabular
 from ..errors import OptionError
-from ..formats import as_annotations
+from ..formats import as_answers
 from ..params import describe_fields
 from . import as_method
 from .aggregation import ClassAggregation
@@ -216,7 +216,7 @@ def bootstrap(
         raise OptionError(f"resamples = {resamples}, but it must be at least 2")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     aggregator = as_method(method)
     result = aggregator.fit(annotations, seed=seed)
     seeds = np.random.SeedSequence(seed).spawn(resamples)

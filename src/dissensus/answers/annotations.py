@@ -7,7 +7,7 @@ A `Part` is a range of items for the methods: a sparse matrix that counts labels
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -21,7 +21,6 @@ from ..base.arrays import (
     Integers,
     check_lengths,
     is_sorted,
-    ragged_take,
     renumber,
     sort,
     tally,
@@ -44,8 +43,7 @@ from ..base.names import (
 )
 from ..base.tables import gather
 from ..errors import DataError, OptionError
-from .annotators import KINDS, Kind, checked_kinds, kinds_from_patterns
-from .base import Relation
+from .annotators import KINDS, Kind, Labels, checked_kinds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,15 +64,16 @@ __all__ = [
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
+NUMERIC: tuple[Scale, ...] = ("interval", "ratio")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Annotations(Relation):
+class Annotations(Labels):
     """Labels that annotators gave to items, each one of a few classes.
 
     An annotator may label an item more than once: every label counts. Classes, items and
     annotators may be declared that no label uses. On an ordinal scale classes are in order; on an
-    interval or ratio scale they are numbers, and `readers.as_numbers` makes `Numbers` of them.
+    interval or ratio scale they are named by numbers. What is read as numbers is `Numbers`.
     Annotators may have a kind: person, model or code. `left_out` counts what the reader of a file
     left out, and does not matter for equality.
 
@@ -91,11 +90,11 @@ class Annotations(Relation):
     """
 
     kind: ClassVar[str] = "classes"
+    by_answer: ClassVar[tuple[str, ...]] = ("label",)
 
     label: Codes  # (annotation)
     classes: Names
     scale: Scale = "nominal"
-    annotator_kinds: Names = field(default_factory=lambda: as_names([]))  # (annotator), or empty
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -280,14 +279,13 @@ class Annotations(Relation):
         if len(inputs) != self.n_items:
             raise DataError(f"{len(inputs)} inputs, but annotations on {self.n_items} items")
 
-    @property
-    def numeric(self) -> bool:
-        """Whether labels are numbers: on an interval or ratio scale."""
-        return self.scale in ("interval", "ratio")
+    def as_classes(self) -> Annotations:
+        """Return annotations: these."""
+        return self
 
     def check_classes(self, what: str, instead: str = "") -> None:
         """Fail if labels are numbers, where only classes can be used; say what works instead."""
-        if self.numeric:
+        if self.scale in NUMERIC:
             remedy = f"{instead}, and " if instead else ""
             raise DataError(
                 f"{what} needs classes, but the labels are numbers",
@@ -300,42 +298,6 @@ class Annotations(Relation):
         cells = self.item * np.int64(self.n_classes) + self.label
         counts = np.bincount(cells, minlength=self.n_items * self.n_classes)
         return counts.reshape(self.n_items, self.n_classes).astype(np.float64)
-
-    def is_kind(self, kind: Kind) -> npt.NDArray[np.bool_]:
-        """Return which annotators are of a kind; none where nothing is known."""
-        if kind not in KINDS:
-            raise OptionError(f"no kind of annotator {kind!r}; there are {', '.join(KINDS)}")
-        if not len(self.annotator_kinds):
-            return np.zeros(self.n_annotators, dtype=bool)
-        return np.asarray(self.annotator_kinds == kind, dtype=bool)
-
-    @property
-    def mixed_kinds(self) -> bool:
-        """Whether there are labels of models and of others."""
-        model = self.is_kind("model")[self.annotator]
-        return bool(model.any() and not model.all())
-
-    def with_kinds(
-        self,
-        kinds: Iterable[Any] | Mapping[Any, Any] | None = None,
-        *,
-        models: Sequence[str] = (),
-        people: Sequence[str] = (),
-    ) -> Annotations:
-        """Return the annotations with kinds of annotators.
-
-        Patterns for names of models and people come first, then the kinds that are given or
-        already known, then the prefix `model:`. With patterns of one kind, all others are of the
-        other.
-
-        >>> annotations = Annotations.from_columns("aaa", ["ann", "gpt-4o", "model:x"], "001")
-        >>> annotations.with_kinds(models=["gpt*"]).annotator_kinds.tolist()
-        ['person', 'model', 'model']
-        """
-        present = self.annotator_kinds if kinds is None else checked_kinds(kinds, self.annotators)
-        return replace(
-            self, annotator_kinds=kinds_from_patterns(self.annotators, present, models, people)
-        )
 
     def subset(
         self,
@@ -365,28 +327,6 @@ class Annotations(Relation):
             scale=self.scale,
             annotator_kinds=self.annotator_kinds[annotator] if len(self.annotator_kinds) else None,
             **{name: values[mask] for name, values in self.columns.items()},
-        )
-
-    def take(self, items: Integers) -> Annotations:
-        """Return the annotations on these items, by code; repeated items count repeatedly."""
-        index, rows = ragged_take(self.index, items)
-        return replace(
-            self,
-            index=index,
-            annotator=self.annotator[rows],
-            label=self.label[rows],
-            items=numbered(len(items)),
-            columns={},
-        )
-
-    def keep(self, kept: npt.NDArray[np.bool_]) -> Annotations:
-        """Return only these annotations; items, annotators and classes stay declared."""
-        return replace(
-            self,
-            index=np.concatenate([[0], np.cumsum(kept)])[self.index],
-            annotator=self.annotator[kept],
-            label=self.label[kept],
-            columns={name: values[kept] for name, values in self.columns.items()},
         )
 
     def recode(self, classes: Iterable[Any]) -> Annotations:

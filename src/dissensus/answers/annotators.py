@@ -7,14 +7,16 @@ from the prefix `model:` of a name. It is never guessed from a bare name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ..base.names import Names, as_names, text
-from ..errors import DataError
+from ..errors import DataError, OptionError
+from .base import Relation
 
 Kind = Literal["person", "model", "code"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -102,3 +104,49 @@ def _matching(names: Sequence[str], patterns: Sequence[str], keyword: str) -> np
             )
         mask |= np.array(matched)
     return mask
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Labels(Relation):
+    """Classes or numbers that people, models or code gave to items."""
+
+    by_annotator: ClassVar[tuple[str, ...]] = ("annotator_kinds",)
+
+    annotator_kinds: Names = field(default_factory=lambda: as_names([]))  # (annotator), or empty
+
+    def is_kind(self, kind: Kind) -> npt.NDArray[np.bool_]:
+        """Return which annotators are of a kind; none where nothing is known."""
+        if kind not in KINDS:
+            raise OptionError(f"no kind of annotator {kind!r}; there are {', '.join(KINDS)}")
+        if not len(self.annotator_kinds):
+            return np.zeros(self.n_annotators, dtype=bool)
+        return np.asarray(self.annotator_kinds == kind, dtype=bool)
+
+    @property
+    def mixed_kinds(self) -> bool:
+        """Whether there are labels of models and of others."""
+        model = self.is_kind("model")[self.annotator]
+        return bool(model.any() and not model.all())
+
+    def with_kinds(
+        self,
+        kinds: Iterable[Any] | Mapping[Any, Any] | None = None,
+        *,
+        models: Sequence[str] = (),
+        people: Sequence[str] = (),
+    ) -> Self:
+        """Return the answers with kinds of annotators.
+
+        Patterns for names of models and people come first, then the kinds that are given or
+        already known, then the prefix `model:`. With patterns of one kind, all others are of the
+        other.
+
+        >>> from dissensus import Annotations
+        >>> annotations = Annotations.from_columns("aaa", ["ann", "gpt-4o", "model:x"], "001")
+        >>> annotations.with_kinds(models=["gpt*"]).annotator_kinds.tolist()
+        ['person', 'model', 'model']
+        """
+        present = self.annotator_kinds if kinds is None else checked_kinds(kinds, self.annotators)
+        return replace(
+            self, annotator_kinds=kinds_from_patterns(self.annotators, present, models, people)
+        )

@@ -55,7 +55,12 @@ SPECIAL = set(' |;,>=[]{}"\\')  # characters of names that a long table writes a
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Relation(Tabular, FrozenArrays):
-    """The base of annotations and numbers: which annotator answered on which item."""
+    """The base of answers of every kind: which annotator answered on which item."""
+
+    kind: ClassVar[str]
+    by_item: ClassVar[tuple[str, ...]] = ()  # fields (item, …) with one row per item
+    by_annotator: ClassVar[tuple[str, ...]] = ()  # fields with one entry per annotator, or empty
+    by_answer: ClassVar[tuple[str, ...]] = ()  # fields with one entry per answer
 
     index: Integers  # (item + 1): the answers on item i are at index[i]:index[i + 1]
     annotator: Codes  # (answer)
@@ -139,6 +144,46 @@ class Relation(Tabular, FrozenArrays):
         answers = np.repeat(item, self.labels_per_item) & annotator[self.annotator]
         return item, annotator, answers
 
+    def take(self, items: Integers) -> Self:
+        """Return the answers on these items, by code; repeated items count repeatedly."""
+        index, rows = ragged_take(self.index, items)
+        fields = self._rows(rows) | self._items(items) | {"columns": {}}
+        return replace(self, index=index, items=numbered(len(items)), **fields)
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> Self:
+        """Return only these answers; items and annotators stay declared."""
+        index = np.concatenate([[0], np.cumsum(kept)])[self.index]
+        return replace(self, index=index, **self._rows(np.flatnonzero(kept)))
+
+    def subset(self, *, items: Selection = None, annotators: Selection = None) -> Self:
+        """Return the answers on these items by these annotators, given as names or as masks."""
+        item, annotator, mask = self._keep(items, annotators)
+        selected = self.keep(mask)
+        index = np.concatenate([[0], np.cumsum(selected.labels_per_item[item])])
+        codes = renumber(annotator)[selected.annotator]
+        people = [name for name in self.by_annotator if len(getattr(self, name))]
+        return replace(
+            selected,
+            index=index,
+            annotator=checked_codes(codes, int(annotator.sum()), "annotator"),
+            items=self.items[item],
+            annotators=self.annotators[annotator],
+            **self._items(np.flatnonzero(item)),
+            **{name: getattr(self, name)[annotator] for name in people},
+        )
+
+    def _rows(self, rows: Integers | slice) -> dict[str, Any]:
+        """Return the fields of these answers."""
+        return {
+            "annotator": self.annotator[rows],
+            "columns": {name: values[rows] for name, values in self.columns.items()},
+            **{name: getattr(self, name)[rows] for name in self.by_answer},
+        }
+
+    def _items(self, items: Integers | slice) -> dict[str, Any]:
+        """Return the fields of these items."""
+        return {name: getattr(self, name)[items] for name in self.by_item}
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Relation) or type(self) is not type(other):
             return NotImplemented
@@ -176,11 +221,8 @@ class Candidates(NamedTuple):
 class Answers(Relation, ABC):
     """One row per answer, sorted by item, then annotator; an answer may be empty."""
 
-    kind: ClassVar[str]
     value_key: ClassVar[str]  # name of the value in rows: {"item", "annotator", value_key}
     element: ClassVar[str] = ""  # what an answer holds, as a plural: "marks"
-    by_item: ClassVar[tuple[str, ...]] = ()  # fields (item, …) with one row per item
-    by_answer: ClassVar[tuple[str, ...]] = ()  # fields with one entry per answer
     by_element: ClassVar[tuple[str, ...]] = ()  # fields with one entry per element
     coded_by: ClassVar[Mapping[str, str]] = {}  # field of codes → field of their names
 
@@ -320,32 +362,6 @@ class Answers(Relation, ABC):
         earlier = np.repeat(np.arange(len(self)), after)
         return earlier, earlier + 1 + count_up(after)
 
-    def take(self, items: Integers) -> Self:
-        """Return the answers on these items, by code; repeated items count repeatedly."""
-        index, rows = ragged_take(self.index, items)
-        fields = self._rows(rows) | self._items(items) | {"columns": {}}
-        return replace(self, index=index, items=numbered(len(items)), **fields)
-
-    def keep(self, kept: npt.NDArray[np.bool_]) -> Self:
-        """Return only these answers; items and annotators stay declared."""
-        index = np.concatenate([[0], np.cumsum(kept)])[self.index]
-        return replace(self, index=index, **self._rows(np.flatnonzero(kept)))
-
-    def subset(self, *, items: Selection = None, annotators: Selection = None) -> Self:
-        """Return the answers on these items by these annotators, given as names or as masks."""
-        item, annotator, mask = self._keep(items, annotators)
-        selected = self.keep(mask)
-        index = np.concatenate([[0], np.cumsum(selected.labels_per_item[item])])
-        codes = renumber(annotator)[selected.annotator]
-        return replace(
-            selected,
-            index=index,
-            annotator=checked_codes(codes, int(annotator.sum()), "annotator"),
-            items=self.items[item],
-            annotators=self.annotators[annotator],
-            **self._items(np.flatnonzero(item)),
-        )
-
     def part(self, start: int, stop: int) -> Self:
         """Return a range of items, over the same memory."""
         first, last = int(self.index[start]), int(self.index[stop])
@@ -414,18 +430,6 @@ class Answers(Relation, ABC):
             **fields,
             **shared._starts(),
         )
-
-    def _rows(self, rows: Integers | slice) -> dict[str, Any]:
-        """Return the fields of these answers."""
-        return {
-            "annotator": self.annotator[rows],
-            "columns": {name: values[rows] for name, values in self.columns.items()},
-            **{name: getattr(self, name)[rows] for name in self.by_answer},
-        }
-
-    def _items(self, items: Integers | slice) -> dict[str, Any]:
-        """Return the fields of these items."""
-        return {name: getattr(self, name)[items] for name in self.by_item}
 
     def _starts(self) -> dict[str, Any]:
         return {}

@@ -103,7 +103,7 @@ def with_left_out(answers: T, left_out: LeftOut) -> T:
     Items and annotators that were left out somewhere but have answers elsewhere are not named;
     those among the answers that have none are.
     """
-    total = left_out + answers.left_out
+    total = left_out + answers.left_out if answers.left_out else left_out
     names = {}
     for role, declared, count in (
         ("items", answers.items, answers.labels_per_item),

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ..base.arrays import Array, Floats, check_lengths, tally
-from ..base.names import checked_codes, coded, declared
+from ..base.names import as_names, checked_codes, coded, declared
 from ..base.tables import as_column
 from ..errors import DataError
-from .base import Relation
+from .annotations import Annotations, Scale
+from .annotators import Labels, checked_kinds
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Numbers(Relation):
+class Numbers(Labels):
     """Numbers that annotators gave to items.
 
     Examples
@@ -30,8 +30,10 @@ class Numbers(Relation):
     """
 
     kind: ClassVar[str] = "numbers"
+    by_answer: ClassVar[tuple[str, ...]] = ("value",)
 
     value: Floats  # (answer)
+    scale: Scale = "interval"
 
     @classmethod
     def from_columns(
@@ -48,7 +50,7 @@ class Numbers(Relation):
         check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
         item, items = coded(item, items, "item")
         annotator, annotators = coded(annotator, annotators, "annotator")
-        carried = {name: np.asarray(values) for name, values in columns.items()}
+        carried: Any = {name: np.asarray(values) for name, values in columns.items()}
         return cls.from_codes(
             item, annotator, np.asarray(value), items=items, annotators=annotators, **carried
         )
@@ -62,6 +64,8 @@ class Numbers(Relation):
         *,
         items: Iterable[Any] | int,
         annotators: Iterable[Any] | int,
+        scale: Scale = "interval",
+        annotator_kinds: Iterable[Any] | Mapping[Any, Any] | None = None,
         **columns: Array,
     ) -> Self:
         """Make numbers from integer codes and the names behind them, or their number."""
@@ -77,17 +81,25 @@ class Numbers(Relation):
             value=value[order],
             items=names,
             annotators=people,
+            scale=scale,
+            annotator_kinds=checked_kinds(annotator_kinds, people),
             columns={name: np.asarray(values)[order] for name, values in columns.items()},
         )
 
-    def keep(self, kept: npt.NDArray[np.bool_]) -> Self:
-        """Return only these answers; items and annotators stay declared."""
-        return replace(
-            self,
-            index=np.concatenate([[0], np.cumsum(kept)])[self.index],
-            annotator=self.annotator[kept],
-            value=self.value[kept],
-            columns={name: values[kept] for name, values in self.columns.items()},
+    def as_classes(self) -> Annotations:
+        """Return annotations whose classes are the different numbers, in order."""
+        values, label = np.unique(self.value, return_inverse=True)
+        return Annotations(
+            index=self.index,
+            annotator=self.annotator,
+            label=label.astype(np.min_scalar_type(max(len(values) - 1, 0))),
+            items=self.items,
+            annotators=self.annotators,
+            classes=as_names(values.tolist()),
+            scale=self.scale,
+            annotator_kinds=self.annotator_kinds,
+            columns=self.columns,
+            left_out=self.left_out,
         )
 
     def _answers(self, rows: slice) -> Array:

@@ -60,7 +60,7 @@ def labels(fit: Fit, format_: str = "long") -> Taken:
     if format_ not in formats():
         raise OptionError(f"no format {format_!r}; there are {', '.join(formats())}")
     kind = TARGETS[format_].kinds[0]
-    reading = replace(fit.report.reading, annotations=fit.annotations)
+    reading = replace(fit.report.reading, answers=fit.annotations)
     with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
         if kind == "folder":
             path = Path(folder) / "labels"

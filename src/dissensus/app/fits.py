@@ -140,7 +140,7 @@ def fit(
     gold = {k: label for k, label in decided.items() if label in classes and k in items}
     in_file = {k: changes.name(label) for k, label in reading.gold.items()}
     report = report_labels(
-        replace(reading, annotations=annotations),
+        replace(reading, answers=annotations),
         possible.method or method,
         name=name,
         gold={**in_file, **gold},

@@ -179,10 +179,12 @@ def evaluate(
     pred: str, truth: str, kind: str, *, inputs: str | None, as_json: bool, **resampling: Any
 ) -> None:
     """Score a consensus in a file against known answers."""
-    from ..formats.any_kind import read_known
+    from ..formats import read_truth
     from ..metrics import evaluate_answers
 
-    predicted, truth_answers = (read_known(path, kind, inputs) for path in (pred, truth))
+    predicted, truth_answers = (
+        read_truth(path, kind=kind, inputs=inputs) for path in (pred, truth)
+    )
     if isinstance(predicted, dict) and not isinstance(truth_answers, dict):
         predicted = _rankings_by_score(predicted, truth_answers)
     scores = evaluate_answers(predicted, truth_answers, **resampling)

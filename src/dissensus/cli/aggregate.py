@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,9 +18,8 @@ from ..base.progress import iterations, progress_bar
 from ..errors import OptionError
 from ..pages.terminal import note, note_reading, show_json
 from .files import (
-    class_options,
-    examine_annotations,
-    examine_answers,
+    examine_path,
+    holds_marks,
     is_data_folder,
     note_unknown,
     read_data_folder,
@@ -33,10 +32,13 @@ from .verb import ANSWERS, KINDS, READING, Computed, options
 if TYPE_CHECKING:
     from ..aggregation.aggregation import ClassAggregation, NumberAggregation
     from ..answers.annotations import Annotations
+    from ..answers.annotators import Labels
+    from ..answers.numbers import Numbers
     from ..base.engine import Engine
     from ..formats import Reading
 
 
+T = TypeVar("T", "Annotations", "Numbers")
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
 # peerannot always writes class numbers for these.
 _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
@@ -96,50 +98,49 @@ def aggregate(
     from ..base.engine import Local
 
     paths = paths or (".",)
-    answer_reading = None
-    if len(paths) == 1 and (Path(paths[0]).exists() or paths[0] == "-"):
-        answer_reading = examine_answers(paths[0], **reading)
-    if answer_reading is not None:
-        from . import _answers
-
-        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-        _answers.refuse(for_classes, answer_reading.answers.kind)
-        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
-        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
-        _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **settings)
-        return
-    if favour:
-        raise OptionError("--favour is for spans, boxes and points")
-    reading = class_options(paths[0], reading)
-    gold_labels = read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
+        _refuse_favour(favour)
         _check_in_parts(reading, to=to, hard=hard, path_remove=path_remove, authors=authors)
+        gold_labels = read_known(gold) if gold else None
         if gold_labels and gold:
             note_unknown(gold_labels, files.items_among(gold_labels), gold)
         run: Any = {"gold": gold_labels, "threads": threads, "work": work, "resume": resume}
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, seed=seed, **run)
         return
-    _check_whole(output, to, resume=resume)
     is_folder = files is None and is_data_folder(paths[0], answers)
     if is_folder:
         data = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
-        data = files.read() if files else examine_annotations(paths[0], **reading)
-    annotations = data.annotations
+        data = files.read() if files else examine_path(paths[0], **reading)
+    if holds_marks(data):
+        from . import _answers
+
+        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
+        _answers.refuse(for_classes, data.answers.kind)
+        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
+        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
+        _answers.aggregate(data.answers, as_json=as_json, seed=seed, **settings)
+        return
+    _refuse_favour(favour)
+    _check_whole(output, to, resume=resume)
+    gold_labels = read_known(gold) if gold else None
+    annotations = data.answers
     if gold_labels:
         note_unknown(gold_labels, annotations.items.tolist(), str(gold))
     _note_what_counts(annotations, strategy)
     annotations = without_removed(annotations, path_remove)
-    annotations, author_of = _without_own(annotations, authors, strategy or "auto")
+    of_numbers = annotations.kind == "numbers"
+    aware = None if of_numbers else strategy or "auto"
+    annotations, author_of = _without_own(annotations, authors, aware)
     typed = strategy
     if is_folder:
-        strategy = _strategy_in_folder(annotations, strategy)
+        strategy = _strategy_in_folder(data.annotations, strategy)
     into = Destination(output, to, save, as_json)
-    if annotations.numeric:
+    if of_numbers:
         settings = {"gold": gold_labels, "authors": author_of, "seed": seed}
-        into.write_numbers(_estimate(paths[0], annotations, strategy, **settings))
+        into.write_numbers(_estimate(annotations, strategy, **settings))
         return
     gold_labels, strategy = gold_labels or dict(data.gold) or None, strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
@@ -149,6 +150,11 @@ def aggregate(
     if is_folder:
         _write_folder_labels(paths[0], result, typed or "auto", hard=hard, metadata=metadata)
     into.write_labels(result, data, annotations, is_folder=is_folder)
+
+
+def _refuse_favour(favour: str | None) -> None:
+    if favour:
+        raise OptionError("--favour is for spans, boxes and points")
 
 
 def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
@@ -161,7 +167,7 @@ def _check_whole(output: str | None, to: str | None, *, resume: bool) -> None:
         format_for(output)
 
 
-def _note_what_counts(annotations: Annotations, strategy: str | None) -> None:
+def _note_what_counts(annotations: Labels, strategy: str | None) -> None:
     """Say that repeated labels and those of models count like all others."""
     repeats = int(annotations.repeats.sum())
     if repeats:
@@ -253,9 +259,12 @@ def _strategy_in_folder(annotations: Annotations, strategy: str | None) -> str |
 
 
 def _without_own(
-    annotations: Annotations, authors: str | None, strategy: str
-) -> tuple[Annotations, dict[str, str] | None]:
-    """Return annotations without those on own work, and the authors, if a file names them."""
+    annotations: T, authors: str | None, strategy: str | None
+) -> tuple[T, dict[str, str] | None]:
+    """Return answers without those on own work, and the authors, if a file names them.
+
+    A strategy for classes has to know of authors.
+    """
     if not authors:
         return annotations, None
     from ..aggregation import as_method
@@ -263,7 +272,7 @@ def _without_own(
     from ..formats.side_tables import read_authors
 
     author_of = read_authors(authors)
-    if not annotations.numeric:
+    if strategy is not None:
         as_method(strategy).with_authors(author_of)
     remaining, n_own = without_own(annotations, author_of)
     note_unknown(author_of, annotations.items.tolist(), authors)
@@ -272,8 +281,7 @@ def _without_own(
 
 
 def _estimate(
-    path: str,
-    annotations: Annotations,
+    numbers: Numbers,
     strategy: str | None,
     *,
     gold: dict[str, str] | None,
@@ -282,10 +290,8 @@ def _estimate(
 ) -> NumberAggregation:
     """Return the values of numbers."""
     from ..aggregation import aggregate
-    from ..formats import as_numbers
 
     gold_values = {item: float(value) for item, value in gold.items()} if gold else None
-    numbers = as_numbers(annotations, path)
     with progress_bar("aggregating"):
         return aggregate(numbers, strategy or "auto", gold=gold_values, authors=authors, seed=seed)
 
@@ -385,7 +391,7 @@ class FileSet:
         from ..scale.parquet_files import chunks_of, find_files, is_many, read_all
 
         if not is_many(self.paths):
-            return examine_annotations(self.paths[0], **self.reading)
+            return examine_path(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
         joined = Joined() if self.reading["spelling"] == "join" else None

@@ -10,7 +10,7 @@ from ..base.progress import progress_bar
 from ..base.storage import as_plain
 from ..errors import OptionError
 from ..pages.terminal import echo, interval, note, number, print_table, print_text, show_json
-from .files import class_options, examine_answers, read_annotations
+from .files import examine_path, holds_marks
 from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
@@ -83,20 +83,18 @@ def agree(
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
-    answer_reading = None if multiple else examine_answers(path, **reading)
-    if answer_reading is not None:
+    examined = examine_path(path, **reading | ({"kind": "single"} if multiple else {}))
+    if holds_marks(examined):
         from . import _answers
 
         refused = {"--measure": measures, "--weights": weights, "--pairs": pairs, "--chart": chart}
-        _answers.refuse(refused, answer_reading.answers.kind)
+        _answers.refuse(refused, examined.answers.kind)
         settings = {"resamples": repeats, "confidence": confidence, "seed": seed}
-        rows = _answers.agree(
-            answer_reading.answers, per=per, output=output, as_json=as_json, **settings
-        )
+        rows = _answers.agree(examined.answers, per=per, output=output, as_json=as_json, **settings)
         if output:
             _write(rows, output)
         return
-    annotations = read_annotations(path, **class_options(path, reading))
+    annotations = examined.annotations
     with progress_bar("resampling") as progress:
         measured = agreement.agree(
             annotations,

@@ -10,7 +10,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..pages.terminal import show_json
-from .files import class_options, examine_annotations, examine_answers, read_known
+from .files import examine_path, read_known
 from .verb import ANSWERS, KINDS, READING, options
 
 
@@ -47,11 +47,7 @@ def _examined(path: str, reading: dict[str, Any]) -> Any:
     """Return what a path holds, and a finding about incomplete rows."""
     from ..quality.checks import read_incomplete
 
-    answers = examine_answers(path, **reading)
-    if answers is not None:
-        return answers, ()
-    reading = class_options(path, reading)
     ways = ("error", "drop") if reading["missing"] == "error" else (reading["missing"],) * 2
     return read_incomplete(
-        lambda missing: examine_annotations(path, **reading | {"missing": ways[missing == "drop"]})
+        lambda missing: examine_path(path, **reading | {"missing": ways[missing == "drop"]})
     )

@@ -9,7 +9,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..pages.terminal import note, number, print_table, print_text, show_json
-from .files import class_options, examine_answers, read_annotations, read_known
+from .files import examine_path, holds_marks, read_known
 from .verb import ANSWERS, READING, Computed, options
 
 if TYPE_CHECKING:
@@ -54,20 +54,20 @@ def compare(
 
     if chart:
         check_chart(chart)
-    answer_reading = examine_answers(path, **reading)
-    if answer_reading is not None:
+    examined = examine_path(path, **reading)
+    if holds_marks(examined):
         from . import _answers
 
-        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, answer_reading.answers.kind)
+        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, examined.answers.kind)
         settings: dict[str, Any] = {
             "truth": truth,
             "gold": gold,
             "inputs": reading["inputs"],
             "folds": folds,
         }
-        _answers.compare(answer_reading.answers, strategies, as_json=as_json, seed=seed, **settings)
+        _answers.compare(examined.answers, strategies, as_json=as_json, seed=seed, **settings)
         return
-    annotations = read_annotations(path, **class_options(path, reading))
+    annotations = examined.annotations
     with progress_bar("comparing") as progress:
         compared = comparison.compare(
             annotations,

@@ -11,14 +11,7 @@ import click
 from ..base.progress import progress_bar
 from ..errors import OptionError
 from ..pages.terminal import note, show_json
-from .files import (
-    class_options,
-    examine_annotations,
-    examine_answers,
-    read_known,
-    reading_arguments,
-    replace_converted,
-)
+from .files import examine_path, holds_marks, read_known, reading_arguments, replace_converted
 from .verb import ANSWERS, READING, options
 
 if TYPE_CHECKING:
@@ -90,21 +83,20 @@ def convert(
     from ..formats.pseudonyms import check_key_place, read_key, write_key
     from ..formats.writers_init import losses, pseudonymise, write
 
-    answers = _answers_of(source, reading)
-    if answers is not None:
+    data = None if _is_consensus(source) else examine_path(source, **reading)
+    if data is None or holds_marks(data):
+        answers = _consensus_in(source) if data is None else data.answers
         for name, value in (("--gold", gold), ("--pseudonyms", pseudonyms), ("--license", license)):
             if value:
                 raise OptionError(f"{name} is for classes here, and these are {answers.kind}")
         _convert(answers, target, to, as_json=as_json, force=force)
         return
-    reading = class_options(source, reading)
     publishing = to == "huggingface-folder"
     if license is not None and not publishing:
         raise OptionError("--license is for the card of --to huggingface-folder")
     if pseudonyms is not None:
         check_key_place(pseudonyms, target, to, force=force)
         read_key(pseudonyms)  # what is no key is refused before anything is read
-    data = examine_annotations(source, **reading)
     data, repeated = _first_of_repeats(data, source, to, reading)
     if gold:
         data = replace(data, gold=read_known(gold, data.annotations) or {})
@@ -153,27 +145,28 @@ def _first_of_repeats(
     Annotations do not know which label was first, so they are read again; a stream cannot be.
     """
     from ..base.files import is_stream
-    from ..formats.reading import examine
+    from ..formats import examine
 
     repeats = int(data.annotations.repeats.sum())
     if to != "wide" or not repeats or source == "-" or is_stream(source):
         return data, []
     arguments = reading_arguments(**reading | {"duplicates": "first"})
     first_labels = examine(source, **arguments)
-    return replace(data, annotations=first_labels.annotations), [
+    return replace(data, answers=first_labels.annotations), [
         f"{repeats} labels are left out: an annotator has one cell for an item, and the first "
         "label is kept"
     ]
 
 
-def _answers_of(source: str, reading: dict[str, Any]) -> Answers | None:
-    """Return answers of other kinds in a file, or those of a saved consensus."""
-    if (Path(source) / "result.json").is_file():
-        from ..aggregation.aggregation import AnswerAggregation
+def _is_consensus(source: str) -> bool:
+    return (Path(source) / "result.json").is_file()
 
-        return AnswerAggregation.load(source).truth
-    answer_reading = examine_answers(source, **reading)
-    return None if answer_reading is None else answer_reading.answers
+
+def _consensus_in(folder: str) -> Answers:
+    """Return the answers of a saved consensus."""
+    from ..aggregation.aggregation import AnswerAggregation
+
+    return AnswerAggregation.load(folder).truth
 
 
 def _convert(answers: Answers, target: str, to: str | None, *, as_json: bool, force: bool) -> None:

@@ -169,13 +169,14 @@ def _other_kind(pred: str, truth: str, kind: str | None) -> str | None:
     """Return the kind of predictions that are neither classes nor numbers."""
     from pathlib import Path
 
-    from ..formats.any_kind import kind_of_known
-    from ..formats.columns import CLASSES, as_kind
+    from ..answers import KINDS
+    from ..formats.columns import as_kind
+    from ..formats.known import kind_of_truth
 
     kind_of_answers = as_kind(kind)
     if kind_of_answers is None and Path(pred).is_file() and Path(truth).is_file():
-        kind_of_answers = kind_of_known(pred)
-    return None if kind_of_answers in CLASSES else kind_of_answers
+        kind_of_answers = kind_of_truth(pred)
+    return kind_of_answers if kind_of_answers in KINDS else None
 
 
 def show_soft(evaluation: SoftEvaluation, as_json: bool) -> None:

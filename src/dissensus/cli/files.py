@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.progress import progress_bar
 from ..errors import DissensusError, OptionError, OutputError
@@ -21,21 +21,40 @@ if TYPE_CHECKING:
     from ..answers import Answers
     from ..answers.annotations import Annotations
     from ..answers.base import Relation
+    from ..answers.numbers import Numbers
     from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
-    from ..formats.any_kind import AnswerReading
+
+T = TypeVar("T", "Annotations", "Numbers")
 
 
-def examine_annotations(
+def examine_path(
     path: str, *, models: str | None = None, people: str | None = None, **reading: Any
 ) -> Reading:
-    """Read annotations, and what else PATH holds, as the reading options say."""
-    from ..formats.reading import examine
+    """Read answers, and what else PATH holds, as the reading options say; print what was odd."""
+    from ..answers import KINDS
+    from ..formats import examine
 
     with progress_bar("reading"):
         examined = examine(path, **reading_arguments(**reading))
-    note_reading(examined.notes, examined.annotations.left_out)
+    if examined.answers.kind in KINDS:
+        note(examined.answers.summary)
+        note_reading(examined.notes, examined.answers.left_out)
+        return examined
+    note_reading(examined.notes, examined.answers.left_out)
     return with_kinds(examined, models, people)
+
+
+def examine_annotations(path: str, **reading: Any) -> Reading:
+    """Read annotations, and what else PATH holds; other kinds of answers are refused."""
+    return examine_path(path, **reading | {"kind": reading.get("kind") or "single"})
+
+
+def holds_marks(reading: Reading) -> bool:
+    """Return whether answers are more than a class or number."""
+    from ..answers import KINDS
+
+    return reading.answers.kind in KINDS
 
 
 def reading_arguments(
@@ -45,7 +64,7 @@ def reading_arguments(
     classes: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Return the arguments of `readers.examine` that the reading options give."""
+    """Return the arguments of `formats.examine` that the reading options give."""
     from ..formats.columns import parse_columns
 
     return {
@@ -63,10 +82,10 @@ def with_kinds(reading: Reading, models: str | None, people: str | None) -> Read
         return reading
     from dataclasses import replace
 
-    annotations = reading.annotations.with_kinds(
+    answers = reading.answers.with_kinds(
         models=split_patterns(models), people=split_patterns(people)
     )
-    return replace(reading, annotations=annotations)
+    return replace(reading, answers=answers)
 
 
 def split_patterns(patterns: str | None) -> list[str]:
@@ -74,50 +93,14 @@ def split_patterns(patterns: str | None) -> list[str]:
     return [pattern.strip() for pattern in (patterns or "").split(",") if pattern.strip()]
 
 
-def examine_answers(path: str, **reading: Any) -> AnswerReading | None:
-    """Read answers that are more than a class or number, and say their kind; or nothing.
-
-    Options as those of `examine_annotations`, and kind, assigned and inputs.
-    """
-    from ..formats import any_kind
-    from ..formats.columns import parse_columns
-
-    of_classes = ("format_", "classes", "models", "people")
-    settings = {name: value for name, value in reading.items() if name not in of_classes}
-    settings["format"] = reading.get("format_")
-    settings["columns"] = parse_columns(reading.get("columns")) or None
-    with progress_bar("reading"):
-        answer_reading = any_kind.examine_answers(path, **settings)
-    if answer_reading is not None:
-        note(answer_reading.answers.summary)
-        note_reading(answer_reading.notes, answer_reading.answers.left_out)
-    return answer_reading
-
-
-def class_options(path: str, reading: dict[str, Any]) -> dict[str, Any]:
-    """Return the reading options of classes, without those of answers of other kinds."""
-    from ..formats.columns import CLASSES, as_kind
-
-    of_answers = {"kind", "assigned", "inputs"}
-    settings = {name: value for name, value in reading.items() if name not in of_answers}
-    kind = as_kind(reading.get("kind"))
-    if kind in CLASSES:
-        from ..formats.any_kind import column_of_labels
-
-        if settings.get("scale", "auto") == "auto" and kind != "single":
-            settings["scale"] = CLASSES[kind]
-        settings["columns"] = settings.get("columns") or column_of_labels(path)
-    return settings
-
-
 def read_known_answers(path: str | None, answers: Answers, inputs: str | None = None) -> Any:
     """Read known answers of the same kind, if a file is given."""
     if path is None:
         return None
     from ..answers import Answers
-    from ..formats.any_kind import read_known
+    from ..formats import read_truth
 
-    known_answers = read_known(path, answers.kind, inputs)
+    known_answers = read_truth(path, kind=answers.kind, inputs=inputs)
     if isinstance(known_answers, Answers):
         note_unknown(known_answers.items.tolist(), answers.items.tolist(), path)
     return known_answers
@@ -169,12 +152,12 @@ def examine_folder(
     metadata: str | None = None,
     n_classes: int | None = None,
 ) -> Reading:
-    """Read the annotations of a data set folder, or of any other path."""
+    """Read the annotations of a data set folder, or answers of any other path."""
     if not is_data_folder(path, answers):
         from ..base.names import numbered
 
         classes = None if n_classes is None else ",".join(numbered(n_classes).tolist())
-        return examine_annotations(path, **reading | {"classes": reading["classes"] or classes})
+        return examine_path(path, **reading | {"classes": reading["classes"] or classes})
     file = Path(answers or "answers.json")
     # As in peerannot, a path is relative to the working directory, a name to the folder.
     file = file.resolve() if answers and file.exists() else file
@@ -182,13 +165,14 @@ def examine_folder(
 
 
 def read_data_folder(path: str, reading: dict[str, Any], **settings: Any) -> Reading:
-    """Read the annotations of a data set folder, with options of `readers.examine_folder`."""
+    """Read the annotations of a data set folder, with options of `formats.examine_folder`."""
+    from ..formats import ReadOptions
     from ..formats.reading import examine_folder, with_scale
 
     with progress_bar("reading"):
         names = ("duplicates", "missing", "spelling")
-        how = {name: reading[name] for name in names if name in reading}
-        data = examine_folder(path, **how, **settings)
+        options = ReadOptions(**{name: reading[name] for name in names if name in reading})
+        data = examine_folder(path, options, **settings)
     note_reading(data.notes, data.annotations.left_out)
     data = with_scale(data, reading["scale"])
     return with_kinds(data, reading.get("models"), reading.get("people"))
@@ -235,7 +219,7 @@ def split_names(names: str | None) -> list[str] | None:
     return [name.strip() for name in lines if name.strip()]
 
 
-def without_removed(annotations: Annotations, file: str | None) -> Annotations:
+def without_removed(annotations: T, file: str | None) -> T:
     """Return the annotations without those on items that a file names."""
     if file is None:
         return annotations
@@ -281,7 +265,7 @@ def replace_converted(
     It is our own if reading it and writing that gives the same file. Where nothing would change,
     there is nothing to report.
     """
-    from ..formats.any_kind import AnswerReading, examine_any
+    from ..formats import examine
 
     path = Path(target)
     if target == "-" or not (path.is_file() or path.is_dir()):
@@ -294,8 +278,8 @@ def replace_converted(
             return
         names = [path / file.name for file in copy.iterdir()] if copy.is_dir() else [path]
         with suppress(DissensusError):
-            previous = examine_any(path)
-            if isinstance(previous, AnswerReading):
+            previous = examine(path)
+            if holds_marks(previous):
                 readings: tuple[Any, ...] = (previous.answers,)
             else:
                 readings = (

@@ -19,9 +19,8 @@ from ..errors import OptionError
 from ..pages.terminal import is_first, note, print_table, show_json
 from ..quality.sections import print_annotators, print_cleaned, print_items, print_score, score_json
 from .files import (
-    class_options,
-    examine_answers,
     examine_folder,
+    holds_marks,
     is_data_folder,
     read_known,
     read_probabilities,
@@ -316,23 +315,22 @@ def identify(
     from ..quality import scores
 
     _check_answers_file(path, answers)
-    answer_reading = _other_answers(path, answers, reading | {"inputs": network.inputs})
-    if answer_reading is not None:
-        from . import _answers
-
-        for_classes = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(for_classes, answer_reading.answers.kind)
-        settings: Any = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
-        settings |= {"output": output, "top": top, "as_json": as_json, "seed": seed}
-        _answers.identify(answer_reading.answers, **settings)
-        return
-    reading = class_options(path, reading)
-    wanted_score = _wanted(score, items=items)
-    view = View(output, top, as_json, _chart(chart, rules, wanted_score))
     is_folder = is_data_folder(path, answers)
+    reading |= {"inputs": None if is_folder else network.inputs}
     examined = examine_folder(
         path, reading, answers=answers, metadata=metadata, n_classes=n_classes
     )
+    if holds_marks(examined):
+        from . import _answers
+
+        for_classes = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
+        _answers.refuse(for_classes, examined.answers.kind)
+        settings: Any = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
+        settings |= {"output": output, "top": top, "as_json": as_json, "seed": seed}
+        _answers.identify(examined.answers, **settings)
+        return
+    wanted_score = _wanted(score, items=items)
+    view = View(output, top, as_json, _chart(chart, rules, wanted_score))
     annotations = examined.annotations
     part = "--items" if items else "-s" if wanted_score else "--drop" if rules else None
     if part:
@@ -433,15 +431,6 @@ def _check_answers_file(path: str, answers: str | None) -> None:
         return
     hint = f"; --scale {answers} says how labels are measured" if answers in _SCALES else ""
     raise OptionError(f"--answers {answers}: {path} is no data set folder{hint}")
-
-
-def _other_answers(path: str, answers: str | None, reading: dict[str, Any]) -> Any:
-    """Return answers of other kinds than classes and numbers, if PATH holds them."""
-    from pathlib import Path
-
-    if is_data_folder(path, answers) or not Path(path).is_file():
-        return None
-    return examine_answers(path, **reading)
 
 
 def _chart(

@@ -9,9 +9,8 @@ import click
 from ..base.progress import progress_bar
 from ..pages.terminal import note, print_table, print_text, show_json
 from .files import (
-    class_options,
-    examine_answers,
-    read_annotations,
+    examine_path,
+    holds_marks,
     read_known,
     read_probabilities,
     split_names,
@@ -77,17 +76,17 @@ def next(  # noqa: A001
 
     if chart:
         check_chart(chart)
-    answer_reading = examine_answers(path, **reading)
-    if answer_reading is not None:
+    examined = examine_path(path, **reading)
+    if holds_marks(examined):
         from . import _answers
 
         unused = {"--limit": limit, "--batch": batch, "--truth": truth, "--min-gain": min_gain}
         unused |= {"--among": among, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(unused | {"--cost": cost}, answer_reading.answers.kind)
+        _answers.refuse(unused | {"--cost": cost}, examined.answers.kind)
         most = {"budget": budget, "per_item": per_item}
-        _answers.plan(answer_reading.answers, most, output=output, as_json=as_json)
+        _answers.plan(examined.answers, most, output=output, as_json=as_json)
         return
-    annotations = read_annotations(path, **class_options(path, reading))
+    annotations = examined.annotations
     people = split_names(among)
     if people is None and annotations.mixed_kinds:
         people = annotations.annotators[~annotations.is_kind("model")].tolist()

@@ -13,7 +13,7 @@ import click
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
 from ..pages.terminal import note
-from .files import class_options, examine_annotations, examine_answers, split_names
+from .files import examine_path, holds_marks, split_names
 from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
@@ -73,14 +73,13 @@ def open(  # noqa: A001
         raise DataError(f"{path}: no such file or folder")
     if bool(tls_cert) != bool(tls_key):
         raise OptionError("--tls-cert and --tls-key belong together")
-    answer_reading = examine_answers(path, **reading, inputs=inputs)
-    if answer_reading is not None:
-        kind = answer_reading.answers.kind
+    first = [examine_path(path, **reading, inputs=inputs)]
+    if holds_marks(first[0]):
+        kind = first[0].answers.kind
         raise DataError(f"{path}: the workbench settles classes, not {kind}; `report` shows them")
-    options_of_classes = class_options(path, reading)
 
     def load() -> Reading:
-        examined = examine_annotations(path, **options_of_classes)
+        examined = first.pop() if first else examine_path(path, **reading, inputs=inputs)
         return examined if inputs is None else _with_inputs(examined, inputs, split_names(show))
 
     state = state or f"{path.rstrip('/')}.workbench"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from ..base.progress import progress_bar
 from ..errors import OptionError
 from ..pages.terminal import echo, note, show_json, with_flags
 from .files import (
-    class_options,
     examine_annotations,
-    examine_answers,
+    examine_path,
+    holds_marks,
     note_unknown,
     read_known,
     read_known_answers,
@@ -26,7 +25,6 @@ from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
-    from ..formats.any_kind import AnswerReading
     from ..reporting.answer_report import AnswerReport
     from ..reporting.group_comparison import GroupComparison
     from ..reporting.number_report import NumberReport
@@ -84,45 +82,42 @@ def report(
     """
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
-    answer_reading = None if second or by else _other_kind(path, reading, inputs)
+    in_groups = second is not None or by is not None
     settings: dict[str, Any] = {"seed": seed}
-    if answer_reading is None:
-        settings["truth"] = read_known(truth)
-        reading = class_options(path, reading)
+    examined = None if in_groups else examine_path(path, **reading, inputs=inputs)
     for_classes = {"--annotators": annotators, "--tendency": tendency, "--waum": waum}
     run: Callable[..., Report | NumberReport | GroupComparison | AnswerReport]
-    if answer_reading is not None:
-        from ..reporting.answer_report import report_answers
-
-        _refuse(for_classes, "needs classes")
-        settings |= {
-            name: read_known_answers(file, answer_reading.answers, inputs)
-            for name, file in (("truth", truth), ("gold", gold))
-        }
-        settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
-        run = partial(report_answers, answer_reading, strategy, name=_title(title, path))
-    elif second is not None or by is not None:
+    if examined is None:
         from ..reporting.group_comparison import report_groups
 
+        settings["truth"] = read_known(truth)
         for_one = {"--gold": gold, "--inputs": inputs} | for_classes
         _refuse(for_one, "does not go with a comparison of two groups")
         (first, before), (last, after) = _read_groups(path, second, by, reading).items()
         run = partial(report_groups, before, after, strategy, names=(first, last))
+    elif holds_marks(examined):
+        from ..reporting.answer_report import report_answers
+
+        _refuse(for_classes, "needs classes")
+        settings |= {
+            name: read_known_answers(file, examined.answers, inputs)
+            for name, file in (("truth", truth), ("gold", gold))
+        }
+        settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
+        run = partial(report_answers, examined, strategy, name=_title(title, path))
     else:
-        examined = examine_annotations(path, **reading)
-        settings["gold"] = read_known(gold, examined.annotations)
+        settings["truth"] = read_known(truth)
+        settings["gold"] = read_known(gold, examined.answers)
         if truth and settings["truth"]:
-            note_unknown(settings["truth"], examined.annotations.items.tolist(), truth)
+            note_unknown(settings["truth"], examined.answers.items.tolist(), truth)
         settings |= {"name": _title(title, path), "texts": inputs, "show": split_names(show)}
         settings["folder"] = Path(path).parent if Path(path).is_file() else None
-        if examined.annotations.numeric:
-            from ..formats import as_numbers
+        if examined.answers.kind == "numbers":
             from ..reporting.number_report import report_numbers
 
             _refuse(for_classes, "needs classes")
             method = "mean" if strategy == "auto" else strategy
-            numbers: Any = as_numbers(examined.annotations, path)
-            run = partial(report_numbers, replace(examined, annotations=numbers), method)
+            run = partial(report_numbers, examined, method)
         else:
             from ..reporting.report import report_labels
 
@@ -143,13 +138,6 @@ def report(
 
 def _title(title: str | None, path: str) -> str:
     return title or ("standard input" if path == "-" else Path(path).name)
-
-
-def _other_kind(path: str, reading: dict[str, Any], inputs: str | None) -> AnswerReading | None:
-    """Return answers that are more than a class or number; nothing for those."""
-    if path != "-" and not Path(path).exists():
-        return None  # the error is that of reading classes
-    return examine_answers(path, **reading, inputs=inputs)
 
 
 def _texts_of(inputs: str | None, show: str | None) -> str | None:

@@ -65,7 +65,9 @@ def train(
 
     examined = None
     if strategy is not None and labels is None:
-        examined = examine_folder(path, reading, metadata=metadata, n_classes=n_classes)
+        examined = examine_folder(
+            path, reading | {"kind": "single"}, metadata=metadata, n_classes=n_classes
+        )
         examined.annotations.check_classes("a classifier")
         labels_given = _aggregate(examined.annotations, strategy, seed)
         default_name = strategy.lower()
@@ -174,6 +176,7 @@ def aggregate_deep(
     from ..registry import learners
 
     learners.create(strategy)  # before anything is read
+    reading |= {"kind": "single"}
     examined = examine_folder(
         path, reading, answers=answers, metadata=metadata, n_classes=n_classes
     )

@@ -213,7 +213,8 @@ def read_answers(path: Path, layout: Layout | None) -> tuple[Annotations, tuple[
         raise DataError(f"{path}: no such file or directory")
     if layout == 0 or (layout is None and path.suffix == ".txt"):
         return Annotations.from_matrix(_matrix(path)), ()
-    reading = examine(path, format={None: None, 1: "json", 2: "peerannot-inverted"}[layout])
+    formats = {None: None, 1: "json", 2: "peerannot-inverted"}
+    reading = examine(path, kind="single", format=formats[layout])
     return reading.annotations, reading.notes
 
 

@@ -182,7 +182,7 @@ def _from_folder(path: Path, folder: Path, settings: Mapping[str, Any]) -> Insta
 def _from_archive(path: Path, folder: Path, settings: Mapping[str, Any]) -> Installed:
     """Unpack a data set, or read an export that comes as an archive."""
     if not any(_holds_answers(name.name) for name in names_in(path)):
-        reading = examine(path)
+        reading = examine(path, kind="single")
         return write_data_set(folder, reading.annotations, reading.notes, **settings)
     _refuse_full(folder)
     with atomic_folder(folder) as draft:

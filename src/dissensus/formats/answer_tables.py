@@ -25,7 +25,7 @@ from ..base.names import Names, as_names
 from ..errors import DataError, Note
 from .columns import NEEDED, Layout, find_columns, plain_name
 from .frames import names_of
-from .line_faults import LineFaults, faults_of
+from .options import ReadOptions
 from .sources import Source, open_source, ragged_line
 from .spellings import Joined, join_columns
 from .tables import blank_lines, line_of_row, read_columns
@@ -53,15 +53,10 @@ def answers_from(
     frame: pl.DataFrame,
     layout: Layout,
     columns: Mapping[str, str],
+    options: ReadOptions | None = None,
     *,
-    named_columns: Mapping[str, str] | None = None,
     source: Source | None = None,
     annotator: str | None = None,
-    assigned: str | Path | None = None,
-    inputs: str | Path | None = None,
-    missing: str = "error",
-    duplicates: str = "count",
-    spelling: str = "keep",
 ) -> tuple[Answers, tuple[str, ...]]:
     """Return the answers of a long table, and notes.
 
@@ -69,41 +64,36 @@ def answers_from(
     ----------
     frame, layout, columns
         The table, the layout of its values, and role → column.
-    named_columns
-        Columns of other roles, where their names are not known ones.
+    options
+        As in `read`; of marks all rows of an item and annotator are one answer.
     source
         The file, for messages.
     annotator
         The annotator of a table that names none: a truth or a consensus.
-    assigned
-        A table of item and annotator: who looked at what. Those without a row answered nothing.
-    inputs
-        A table about items: `height` and `width` of images, or both sides of comparisons.
-    missing, duplicates, spelling
-        As in `read`; of marks all rows of an item and annotator are one answer.
     """
+    options = options or ReadOptions()
     name = source.name if source else "table"
     _check_ragged(frame, source)
-    rows = _by_role(
-        frame, layout, columns, named_columns=named_columns or {}, name=name, annotator=annotator
-    )
-    rows, left_out = _complete(rows, list(layout.roles), missing, source)
-    faults = LineFaults() if source is None else faults_of(source)
-    left_out, notes = faults.left_out + left_out, faults.notes
-    if spelling == "join":  # before any row counts as a repeated one
+    named = options.columns or {}
+    rows = _by_role(frame, layout, columns, named_columns=named, name=name, annotator=annotator)
+    rows, left_out = _complete(rows, list(layout.roles), options.missing, source)
+    notes: tuple[str, ...] = ()
+    for faults in () if source is None else source.faults:
+        left_out, notes = faults.left_out + left_out, faults.notes
+    if options.spelling == "join":  # before any row counts as a repeated one
         joined = Joined()
         rows = join_columns(rows, joined)
         notes += joined.notes
-    side = None if inputs is None else read_inputs(inputs)
+    side = None if options.inputs is None else read_inputs(options.inputs)
     marks = layout.kind in ("spans", "boxes", "points")
-    if duplicates != "count" and not marks:
+    if options.duplicates != "count" and not marks:
         from .long_tables import one_label_each, repeated
 
         height = rows.height
-        rows = one_label_each(rows, duplicates, name)
+        rows = one_label_each(rows, options.duplicates, name)
         left_out += repeated(height - rows.height)
-    if assigned is not None:
-        rows = _with_assigned(rows, assigned)
+    if options.assigned is not None:
+        rows = _with_assigned(rows, options.assigned)
     elif marks and annotator is None and not rows.select(_blank(layout.roles)).to_series().any():
         notes += (_UNASSIGNED,)
     build = _BUILDERS[layout.kind]

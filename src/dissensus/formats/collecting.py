@@ -20,7 +20,7 @@ from ..errors import DataError
 from .cells import as_times
 from .columns import NEEDED
 from .format import Export, Kind, Question
-from .kinds import as_texts
+from .questions import as_texts
 from .shapes import runs_of, union
 
 MARKS: tuple[Kind, ...] = ("spans", "boxes", "points", "masks")

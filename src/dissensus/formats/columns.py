@@ -64,7 +64,7 @@ QUESTION = ["question", "question_id", "question_name", "task_label"]
 _KNOWN = {
     name for table in (NEEDED, CARRIED, TRUTH) for names in table.values() for name in names
 } | {*QUESTION}
-CLASSES = {"single": "nominal", "ordinal": "ordinal", "numeric": "interval"}  # kind → scale
+CLASSES = {"single": "auto", "ordinal": "ordinal", "numeric": "interval"}  # kind → scale
 _OTHER_NAMES = {"classes": "single", "class": "single", "numbers": "numeric", "number": "numeric"}
 _OTHER_NAMES |= {"comparisons": "rankings", "comparison": "rankings", "boxes": "boxes"}
 _OTHER_NAMES |= {kind.removesuffix("s"): kind for kind in KINDS} | {"box": "boxes"}

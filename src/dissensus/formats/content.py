@@ -151,7 +151,7 @@ def content_of(
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
     if not (is_aggregation(source) or isinstance(source, (Annotations, Numbers, Reading))):
-        source = examine(source)
+        source = examine(source, kind="single")
     gold = as_truth(gold)
     if texts is None and isinstance(source, Reading):
         texts = source.texts

@@ -350,30 +350,10 @@ TOOLS: Parts[Callable[[Source], Export]] = Parts("read")
 TARGETS: Parts[Target] = Parts("labels")
 ANSWER_TARGETS: Parts[AnswerTarget] = Parts("answers")
 
-_last_export: dict[tuple[str, str, int, int] | None, Export] = {}  # at most one
-
 
 def parse(source: Source, name: str) -> Export:
-    """Return the content of a tool's file; what `keep` holds is not parsed again."""
-    export = _last_export.pop(_identity(source, name), None)
-    return TOOLS[name](source) if export is None else export
-
-
-def keep(source: Source, name: str, export: Export) -> None:
-    """Keep the content of a file for the next `parse`, where only its kind was looked for."""
-    identity = _identity(source, name)
-    _last_export.clear()
-    if identity is not None:
-        _last_export[identity] = export
-
-
-def _identity(source: Source, name: str) -> tuple[str, str, int, int] | None:
-    """Return what distinguishes a file from others and from its own changes; nothing for pipes."""
-    try:
-        status = Path(source.name).stat()
-    except OSError:
-        return None
-    return name, source.name, status.st_size, status.st_mtime_ns
+    """Return the content of a tool's file."""
+    return TOOLS[name](source)
 
 
 def tool_of(head: Head) -> str | None:

@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from ..answers.left_out import LeftOut
 from ..base.names import NUMBER
-from .sources import Source
+
+if TYPE_CHECKING:
+    from .sources import Source
 
 INSIDE = "inside a quoted field"  # a reason to leave rows out
 _MARK = b"\xef\xbb\xbf"  # byte order
@@ -30,8 +32,6 @@ _SHOWN = 3
 # The parity of the quotes up to every bit of a byte, and of all of them.
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)  # (byte, bit)
 _PARITY = np.packbits(np.bitwise_xor.accumulate(_BITS, axis=1))
-
-_last: dict[tuple[Any, ...], LineFaults] = {}  # of one file
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,10 @@ class LineFaults:
 def mended(source: Source, width: int) -> Source:
     """Return a text table of so many columns without NULs and marks in the middle.
 
-    What was wrong with it is remembered for `faults_of`.
+    What was wrong with it is noted in its `faults`.
     """
-    faults = _last.get(_identity(source))
-    if faults is None:
-        faults = _scan(source, width)
-        _last.clear()
-        _last[_identity(source)] = faults
+    faults = _scan(source, width)
+    source.faults[:] = [faults]
     if not (faults.nuls or faults.marks):
         return source
     body = _whole(source).replace(b"\0", b"").replace(b"\n" + _MARK, b"\n")
@@ -102,7 +99,7 @@ def mended(source: Source, width: int) -> Source:
 
 
 def without_headers(source: Source, frame: pl.DataFrame, header: Sequence[str]) -> pl.DataFrame:
-    """Return a table without the rows that are its header once more; remember how many."""
+    """Return a table without the rows that are its header once more; note how many."""
     if frame.width < 2:
         return frame
     may_repeat = frame.to_series() == header[0]
@@ -111,22 +108,9 @@ def without_headers(source: Source, frame: pl.DataFrame, header: Sequence[str]) 
     columns = zip(frame.columns, header, strict=True)
     is_header = frame.select(pl.all_horizontal(pl.col(a) == b for a, b in columns)).to_series()
     rows = frame.filter(~is_header.fill_null(False))
-    faults = _last.get(_identity(source), LineFaults())
-    _last[_identity(source)] = replace(faults, headers=frame.height - rows.height)
+    faults = source.faults[0] if source.faults else LineFaults()
+    source.faults[:] = [replace(faults, headers=frame.height - rows.height)]
     return rows
-
-
-def faults_of(source: Source) -> LineFaults:
-    """Return what was wrong with a text table when it was last read; nothing for others."""
-    return _last.get(_identity(source), LineFaults())
-
-
-def _identity(source: Source) -> tuple[Any, ...]:
-    """Return what distinguishes a file from others and from its own changes."""
-    if isinstance(source.content, bytes):
-        return source.name, source.separator, len(source.content), hash(source.content)
-    status = source.content.stat()
-    return source.name, source.separator, status.st_size, status.st_mtime_ns
 
 
 def _many(count: int, word: str) -> str:

@@ -45,24 +45,28 @@ def annotations_from(
     missing: str = "error",
     duplicates: str = "count",
     source: Source | None = None,
+    left_out: LeftOut | None = None,
 ) -> Annotations:
-    """Return the annotations of a long table, one row for each label, and what was left out."""
+    """Return the annotations of a long table, one row for each label, and what was left out.
+
+    `left_out` has what was left out of the table before.
+    """
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, optional=CARRIED)
     frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in roles.items()))
     gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
-    left_out = LeftOut()
+    incomplete = LeftOut()
     if missing == "drop" or gaps:
-        frame, left_out = split_gaps(frame, missing, source)
+        frame, incomplete = split_gaps(frame, missing, source)
     codes = code_columns(frame.select(list(NEEDED)))
     if any(len(names) and names[0] == "" for _, names in codes.values()):  # it is always first
-        frame, left_out = split_gaps(frame, missing, source)
+        frame, incomplete = split_gaps(frame, missing, source)
         codes = code_columns(frame.select(list(NEEDED)))
     if duplicates != "count":
         height = frame.height
         frame = one_label_each(frame, duplicates, name)
         codes = code_columns(frame.select(list(NEEDED)))
-        left_out += repeated(height - frame.height)
+        incomplete += repeated(height - frame.height)
     label, class_names = codes["label"]
     if classes is not None:
         label, class_names = _declared(label, class_names, as_names(classes), name)
@@ -77,7 +81,7 @@ def annotations_from(
         **carried,
     )
     annotations = annotations.with_kinds(_kinds(frame, codes["annotator"], name))
-    return with_left_out(annotations, left_out)
+    return with_left_out(annotations, incomplete if left_out is None else left_out + incomplete)
 
 
 def _kinds(frame: pl.DataFrame, annotator: tuple[Codes, Names], source: str) -> list[str]:
@@ -248,7 +252,7 @@ def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
     return as_names(column.fill_null("").to_list())
 
 
-def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
+def numbers_from(annotations: Annotations, source: Any = None) -> Numbers:
     """Return annotations whose classes are numbers as numbers; errors name the file they are in."""
     names = annotations.classes.tolist()
     wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
@@ -271,6 +275,8 @@ def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
         value[annotations.label],
         items=annotations.items,
         annotators=annotations.annotators,
+        scale=annotations.scale,
+        annotator_kinds=annotations.annotator_kinds,
         **annotations.columns,
     )
     return replace(numbers, left_out=annotations.left_out)

@@ -25,8 +25,8 @@ from ..errors import DataError
 from ..result import Predictions, Values
 from .columns import NEEDED, TRUTH
 from .frames import names_of
+from .known import labels_in_memory
 from .scales import kind_of_labels
-from .side_tables import labels_in_memory
 from .sources import Source, open_source
 from .tables import column_names, read_roles
 from .tools.peerannot import load_array

@@ -67,7 +67,7 @@ def pseudonymise(
         annotators=as_names([names[code] for code in order]),
         **columns,
     )
-    return replace(reading, annotations=renamed), key
+    return replace(reading, answers=renamed), key
 
 
 def read_key(path: str | Path) -> dict[str, str]:

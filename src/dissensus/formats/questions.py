@@ -1,83 +1,115 @@
-"""Answers as JSON records, one object per answer: our interchange.
-
-    {"item": "s1", "annotator": "ann", "spans": [{"start": 0, "end": 2, "label": "PER"}]}
-
-Likewise `boxes`, `points`, `mask`, `labels`, `ranking` and `text`; an empty list is an empty
-answer.
-"""
+"""Choosing one question of an export, and what its answers are: classes, or another kind."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from ..answers import KINDS, Answers, kind_class
-from ..errors import DataError
-from .columns import NEEDED, plain_name
-from .format import Head
-from .json_records import load_records
+import numpy as np
+
+from ..answers import Answers, kind_class
+from ..answers.left_out import with_left_out
+from ..errors import DataError, Note
+from .format import Export, Kind, Question
+from .options import ReadOptions
 from .sources import Source
 
-_SHAPES: dict[str, tuple[type[Any], ...]] = {"texts": (str,), "masks": (dict,)}
-_EXPECTED = {"texts": "a text", "masks": "an object with size and counts"}
-_ROW = re.compile(r"^row (\d+): ")
+_FIRST = ("single", "sets", "ordinal", "numeric")  # kinds of questions that are read first
 
 
-def kind_of_records(head: Head, annotator: str | None = None) -> str | None:
-    """Return the kind of answers that records hold; nothing for other records.
+def choose_question(
+    opened: Source, name: str, export: Export, options: ReadOptions
+) -> tuple[str | None, Question, tuple[str, ...]]:
+    """Return the title of a question, the question, and notes about the others.
 
-    With an `annotator` of all, they need none.
+    Classes come first where neither a question nor a kind of other answers is asked for.
     """
-    if head.shape != "records" or not head.records:
-        return None
-    record = head.records[0]
-    roles = [_key(record, role) for role in ("item", "annotator")[: 1 if annotator else 2]]
-    if None in roles or any(plain_name(key) in NEEDED["label"] for key in record):
-        return None
-    kinds = [kind for kind in KINDS if kind_class(kind).value_key in record]
-    if len(kinds) != 1:
-        return None
-    key, shape = kind_class(kinds[0]).value_key, _SHAPES.get(kinds[0], (list,))
-    return kinds[0] if isinstance(record[key], shape) else None
+    plain = export.questions.get("")  # of a long table, whose rows are lines of the file
+    notes, question = export.notes, options.question
+    if plain is None:
+        question, content, unread = _one_of_several(opened, name, export, options)
+        notes += unread
+    elif question is None:
+        content = plain
+    else:
+        raise one_question(opened, question)
+    for faults in opened.faults:
+        notes = (*faults.notes, *notes)
+        content = replace(content, left_out=faults.left_out + content.left_out)
+    return question, content, (*opened.notes, *notes)
 
 
-def answers_from_records(source: Source, kind: str, annotator: str | None = None) -> Answers:
-    """Return the answers of records of a kind; with `annotator`, all are that one's."""
-    cls, shape = kind_class(kind), _SHAPES.get(kind, (list,))
-    records = load_records(source)
-    rows = []
-    for number, fields in enumerate(records, 1):
-        record = fields if annotator is None else {**fields, "annotator": annotator}
-        keys = {role: _key(record, role) for role in ("item", "annotator")}
-        if None in keys.values() or cls.value_key not in record:
-            needed = {**keys, cls.value_key: cls.value_key}
-            lacks = next(name for name, key in needed.items() if key not in record)
-            raise source.fail(f"line {number}: no {lacks}; an answer has {', '.join(needed)}")
-        value = record[cls.value_key]
-        if not isinstance(value, shape) or not _is_plain(kind, value):
-            expected = _EXPECTED.get(kind, "a list")
-            raise source.fail(f"line {number}: {cls.value_key} is {expected}, here {value!r:.40}")
-        names = {role: record[str(key)] for role, key in keys.items()}
-        for role, name in names.items():
-            if name is None or name == "" or isinstance(name, (list, dict)):
-                raise source.fail(f"line {number}: {role} is {name!r:.40}, not a name")
-        rows.append(record | names)
-    try:
-        return cls.from_rows(rows)
-    except DataError as problem:
-        message = problem.message
-        problem.message = replace(message, what=_ROW.sub(r"line \1: ", message.what))
-        raise source.blame(problem) from None
+def _one_of_several(
+    opened: Source, name: str, export: Export, options: ReadOptions
+) -> tuple[str, Question, tuple[str, ...]]:
+    """Return the question that is asked for, or the only one that fits, and what is not read."""
+    questions = {title: content for title, content in export.questions.items() if title}
+    listed = {
+        title: f"{title} ({content.answers.height} {_counted(content.kind)})"
+        for title, content in questions.items()
+    }
+    if not questions:
+        raise opened.fail(f"a {name} export without any answer to a question")
+    kind = None if options.wants_classes else options.kind
+    if options.question is not None:
+        if options.question not in questions:
+            message = f"no question {options.question!r}; there are {', '.join(listed.values())}"
+            raise opened.fail(message)
+        content = questions[options.question]
+        if not (kind in (None, content.kind) or _may_be_read_as(content, kind)):
+            raise opened.fail(f"{options.question!r} asks for {content.kind}, not {kind}")
+        return options.question, content, ()
+    fit = [title for title, content in questions.items() if kind in (None, content.kind)]
+    if kind == "texts" and not fit:
+        fit = [title for title, content in questions.items() if _may_be_read_as(content, kind)]
+    if not fit:
+        raise opened.fail(f"no {kind} in it; there are {', '.join(listed.values())}")
+    candidates = [title for title in fit if questions[title].kind in _FIRST] or fit
+    if len(candidates) > 1:
+        message = f"several questions, {', '.join(listed[title] for title in candidates)}"
+        raise opened.fail(message, remedy="choose with {}", question="NAME")
+    title = candidates[0]
+    unread = ", ".join(sentence for other, sentence in listed.items() if other != title)
+    notes = (Note(f"not read: {unread}", remedy="reads one", question="NAME"),) if unread else ()
+    return title, questions[title], notes
 
 
-def _key(record: Mapping[str, Any], role: str) -> str | None:
-    return next((key for key in record if plain_name(key) in NEEDED[role]), None)
+def one_question(opened: Source, question: str) -> DataError:
+    """Return an error about a question that is asked for where there is only one."""
+    remedy = f"{opened.name}: a table of one question, so {{}} cannot be chosen"
+    return DataError(remedy=remedy, question=question)
 
 
-def _is_plain(kind: str, value: Any) -> bool:
-    """Return whether the entries of a list are of the right shape."""
-    if kind == "sets":
-        return not any(isinstance(option, (list, dict)) or option is None for option in value)
-    return True
+def _counted(kind: Kind) -> str:
+    return "labels" if kind in _FIRST else f"answers, {kind}"
+
+
+def _may_be_read_as(question: Question, kind: str | None) -> bool:
+    """Return whether a question of one class each can be read as another kind."""
+    return question.kind == "single" and kind in ("sets", "texts")
+
+
+def as_texts(question: Question) -> Question:
+    """Return a question of classes as one of texts."""
+    values = question.answers["label"].to_list()
+    answers = question.answers.drop("label")
+    return replace(question, answers=answers, kind="texts", classes=None, values=values)
+
+
+def answers_of(question: Question) -> Answers:
+    """Return the answers to a question.
+
+    >>> rows = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"]})
+    >>> answers_of(Question(rows, "spans", values=[[{"start": 0, "end": 2}], []]))
+    <spans: 2 items, 1 annotators, 1 marks; 50 % of answers are empty>
+    """
+    from ..answers.marks import Points  # where it is used, since most files hold classes
+
+    table = question.answers
+    item, annotator = table["item"].to_list(), table["annotator"].to_list()
+    values = [[] if value is None else value for value in question.values]
+    answers = kind_class(question.kind).from_values(item, annotator, values)
+    if isinstance(answers, Points) and question.sizes:
+        blank = (np.nan, np.nan)
+        size = [question.sizes.get(name, blank)[::-1] for name in answers.items.tolist()]
+        answers = replace(answers, size=np.array(size, dtype=float).reshape(-1, 2))
+    return with_left_out(answers, question.left_out)

@@ -1,8 +1,16 @@
-"""From whatever people have to `Annotations`: tables, folders, and exports of labelling tools."""
+"""From whatever people have to answers: tables, folders, and exports of labelling tools.
+
+`examine` opens a source and takes its beginning once, asks the formats in order, and parses once:
+
+    source ─▶ Source ─head_of─▶ Head ─▶ records · a tool's export · marks · a long table ─▶ Reading
+
+What a table without a known layout holds is decided in `_of_table`; how its columns were taken is
+said by `notes` and `unread` of the `Reading`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
@@ -10,39 +18,36 @@ from typing import Any, cast
 
 import polars as pl
 
-from ..answers import KINDS
-from ..answers.annotations import Annotations, Scale
+from ..answers import KINDS, Answers
+from ..answers.annotations import NUMERIC, Annotations, Scale
+from ..answers.base import Relation
 from ..answers.left_out import LeftOut, with_left_out
-from ..errors import DataError, Note
+from ..errors import DataError, Note, OptionError
 from .annotator_files import FILES, read_files
+from .answer_records import answers_from_records, kind_of_records
 from .collecting import as_labels
 from .columns import (
     CARRIED,
     IN_MEMORY,
+    LAYOUTS,
     NEEDED,
     NO_LABEL,
     QUESTION,
+    ColumnOf,
     find_columns,
+    find_layout,
+    is_of_kind,
     no_label_note,
     plain_name,
 )
-from .format import INVERTED, TOOLS, Export, Kind, Question, head_of, parse, tool_of
+from .format import INVERTED, TOOLS, Export, Head, Kind, Question, head_of, parse, tool_of
 from .frames import as_frame, one_answer_each
-from .kinds import KindReading, answers_of, as_texts
-from .line_faults import faults_of
-from .long_tables import annotations_from, is_no_label
+from .long_tables import annotations_from, is_no_label, numbers_from
+from .options import ReadOptions
 from .platforms import chosen, options_of
+from .questions import answers_of, as_texts, choose_question, one_question
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
-from .spellings import (
-    Joined,
-    check_way,
-    join_columns,
-    join_mapping,
-    join_names,
-    may_differ,
-    spelled,
-    spelling_notes,
-)
+from .spellings import Joined, join_columns, join_mapping, join_names, may_differ, spelling_notes
 from .tables import FOLDER, column_names, is_dataset, read_columns, without_empty
 
 _SCALES: dict[Kind, Scale] = {"sets": "nominal", "ordinal": "ordinal", "numeric": "interval"}
@@ -52,194 +57,133 @@ _KINDS: dict[Scale, Kind] = {
     "interval": "numeric",
     "ratio": "numeric",
 }
-_FIRST = ("single", "sets", "ordinal", "numeric")  # kinds of questions that are read first
 _LOOKS = 3  # at a file that others change
 _TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
+_TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl", "json")  # that may hold marks
+_PLAIN_TABLES = (None, "wide", "headerless", "votes")  # which marks may look like
+_SEVERAL = Note(
+    "a label may have several options: read as sets",
+    remedy="makes each label a class",
+    kind="single",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The annotations of a file, with the gold labels, texts and notes that came with them.
+    """The answers of a source, with the known answers, texts and notes that came with them.
 
     Attributes
     ----------
-    annotations
-        The annotations.
+    answers
+        The answers, of any kind.
     format
         What the file was: `csv`, `label-studio`, `folder`, ….
     question, questions
-        Which question was read, and how many labels every question has.
+        Which question was read, and how many answers every question has.
     kind
-        Whether a label is one class, several, one of classes in order, or a number.
+        Whether a label is one class, several, one of classes in order, or a number; or the kind of
+        other answers.
     gold
-        Known classes, item → label.
+        Known answers, item → label or value.
     texts
         A table of item and text, if the file has one.
     notes
         What was left out or assumed, a sentence each.
     reason
-        Why the annotations have their scale.
+        Why the labels have their scale.
     unread
         Columns of a long table that have no role.
     """
 
-    annotations: Annotations
+    answers: Any
     format: str
     question: str | None = None
     questions: Mapping[str, int] = field(default_factory=dict)
     kind: Kind = "single"
-    gold: Mapping[str, str] = field(default_factory=dict)
+    gold: Mapping[str, Any] = field(default_factory=dict)
     texts: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
     reason: str = ""
     unread: tuple[str, ...] = ()
 
     @property
-    def answers(self) -> Annotations:
-        """The annotations, by the name that answers of every kind have."""
-        return self.annotations
+    def annotations(self) -> Annotations:
+        """The answers as classes, also numbers; an error if they are of another kind."""
+        if self.answers.kind in KINDS:
+            raise DataError(_needs_classes(self.question, self.answers.kind))
+        return self.answers.as_classes()
 
 
-def read(
-    source: Any,
-    *,
-    format: str | None = None,  # noqa: A002
-    question: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    missing: str = "error",
-    scale: str = "auto",
-    duplicates: str = "count",
-    spelling: str = "keep",
-) -> Annotations:
-    """Return the annotations in a file, folder or table.
+def read(source: Any, options: ReadOptions | None = None, **keywords: Any) -> Any:
+    """Return what is in a file, folder or table: annotations, or answers of another kind.
 
     Parameters
     ----------
     source
         A path to a table (csv, tsv, parquet, arrow, jsonl, json; text also as .gz or .zst), to an
         export of a labelling tool, to a folder with `answers.json`, or `-` for standard input; a
-        polars, pandas or Arrow table of the same content; `{item: {annotator: label}}`; or a
-        mapping of column names to columns.
-    format
-        The format, if it should not be recognised from the content.
-    question
-        Which question, if there are several.
-    columns
-        Which column is which, `{"item": …, "annotator": …, "label": …}`, where their names are not
-        known ones; numbers from 1 for a table without a header. Further entries are carried along
-        under their key.
-    classes
-        All classes, in order, where labels may not show them all.
-    missing
-        What to do with rows that lack an item, annotator or label: `error` or `drop`.
-    scale
-        The scale of the labels: nominal, ordinal, interval (or numeric) or ratio; `auto` detects
-        it, see `readers.scales`.
-    duplicates
-        What to do where an annotator labelled an item more than once: `count` all labels, keep the
-        `first` or `last`, or `error`.
-    spelling
-        What to do with names of items, annotators and classes that look like one, such as `cat`
-        and `cat` with a space after it: `keep` them apart, or `join` them. The notes of `examine`
-        say which there are, and what was joined.
+        polars, pandas or Arrow table; `{item: {annotator: label}}`; or a mapping of column names
+        to columns.
+    options, **keywords
+        How to read it: a `ReadOptions`, or its `kind`, `format`, `question`, `columns`, `classes`,
+        `missing`, `scale`, `duplicates`, `spelling`, `assigned` and `inputs` as keywords.
 
-    Rows that were not read are counted in `left_out` of what is returned, which also names items
-    and annotators without a label.
+    Rows that were not read are counted in `left_out` of what is returned, by reason; it also names
+    the items and annotators without a label.
 
     Examples
     --------
     >>> read({"a": {"ann": "cat", "bob": "dog"}})
     <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
+    >>> table = {"item": ["a", "a"], "annotator": ["x", "y"], "start": [0, 0], "end": [2, 3]}
+    >>> read(table)
+    <spans: 1 items, 2 annotators, 2 marks>
     """
-    return examine(
-        source,
-        format=format,
-        question=question,
-        columns=columns,
-        classes=classes,
-        missing=missing,
-        scale=scale,
-        duplicates=duplicates,
-        spelling=spelling,
-    ).annotations
+    return examine(source, options, **keywords).answers
 
 
-def examine(
-    source: Any,
-    *,
-    format: str | None = None,  # noqa: A002
-    question: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    missing: str = "error",
-    scale: str = "auto",
-    duplicates: str = "count",
-    spelling: str = "keep",
-) -> Reading:
-    """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
-    reading = examine_question(
-        source,
-        format=format,
-        question=question,
-        columns=columns,
-        classes=classes,
-        missing=missing,
-        scale=scale,
-        duplicates=duplicates,
-        spelling=spelling,
-    )
-    if isinstance(reading, KindReading):
-        raise DataError(_needs_classes(reading), where=str(source))
+def examine(source: Any, options: ReadOptions | None = None, **keywords: Any) -> Reading:
+    """Return answers of any kind with the gold, texts and notes of their file; as `read`.
+
+    A folder of a tool's files, or a list of paths, has a file for each annotator. Of several
+    questions, classes come first where neither a question nor a kind is given.
+    """
+    options = replace(options or ReadOptions(), **keywords)
+    if isinstance(source, Reading):
+        return source
+    if isinstance(source, Relation):
+        return _in_memory(source, options)
+    reading = _unchanged(source, lambda: _examined(source, options))
+    if reading.answers.kind in KINDS:
+        return reading
+    reading = replace(reading, answers=reading.annotations.with_kinds())
+    reading = with_scale(reading, options.scale, reorder=options.classes is None, source=source)
+    if options.kind == "sets":
+        return with_spelling(as_sets(reading), options.spelling)
     return reading
 
 
-def examine_question(
-    source: Any,
-    *,
-    kind: str | None = None,
-    format: str | None = None,  # noqa: A002
-    question: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    missing: str = "error",
-    scale: str = "auto",
-    duplicates: str = "count",
-    spelling: str = "keep",
-) -> Reading | KindReading:
-    """Return one question of a file: annotations, or answers of the kind that a tool's export has.
-
-    Classes come first where no question is named and `kind`, one of `answers.KINDS`, is not given.
-    A folder of a tool's files, or a list of paths, has a file for each annotator. Other parameters
-    are those of `read`.
-    """
-    check_way(spelling)
-    reading: Reading | KindReading
-    if isinstance(source, Annotations):
-        reading = Reading(source, "annotations", reason="they were given with this scale")
-        reading = with_joined_names(reading) if spelling == "join" else reading
-        return reading if scale == "auto" else with_scale(reading, scale)
-    options = {
-        "question": question,
-        "classes": classes,
-        "missing": missing,
-        "duplicates": duplicates,
-        "spelling": spelling,
-    }
-    reading = _unchanged(
-        source, lambda: _examine(source, options, format=format, columns=columns, kind=kind)
-    )
-    if isinstance(reading, KindReading):
-        return reading
-    reading = replace(reading, annotations=reading.annotations.with_kinds())
-    return with_scale(reading, scale, reorder=classes is None)
+def _in_memory(answers: Any, options: ReadOptions) -> Reading:
+    """Return answers that are in memory already, on another scale or in one spelling if asked."""
+    joins = options.spelling == "join"
+    if isinstance(answers, Answers):
+        reading = Reading(answers, "answers", kind=cast(Kind, answers.kind))
+        return with_joined_names(reading) if joins else reading
+    reading = Reading(answers, "annotations", reason="they were given with this scale")
+    if options.scale == "auto" and not joins:
+        is_coded = answers.kind == Annotations.kind and answers.scale in NUMERIC
+        return replace(reading, answers=numbers_from(answers)) if is_coded else reading
+    scale = answers.scale if options.scale == "auto" else options.scale
+    reading = replace(reading, answers=answers.as_classes())
+    reading = with_joined_names(reading) if joins else reading
+    is_scaled = reading.annotations.scale == scale and scale not in NUMERIC
+    return reading if is_scaled else with_scale(reading, scale)
 
 
-def _unchanged(source: Any, read: Callable[[], Reading | KindReading]) -> Reading | KindReading:
+def _unchanged(source: Any, read: Callable[[], Reading]) -> Reading:
     """Return what is read from files that nobody changes meanwhile, perhaps after a second look.
 
-    A file is opened several times, for its format, its columns and its rows, and these would be of
-    different files.
+    A file is opened for its beginning and for its rows, and these would be of different files.
     """
     for _ in range(_LOOKS):
         states = _states(source)
@@ -268,126 +212,36 @@ def _states(source: Any) -> list[tuple[int, ...] | None]:
     return states
 
 
-def examine_export(
-    source: Source,
-    format: str,  # noqa: A002
-    *,
-    question: str | None = None,
-    classes: Sequence[Any] | None = None,
-) -> Reading:
-    """Return one question of an export of a labelling tool that is open already."""
-    export = parse(source, format)
-    reading = _choose(source, format, export, question=question, classes=classes)
-    if isinstance(reading, KindReading):
-        raise source.fail(_needs_classes(reading))
-    return with_scale(reading, reorder=classes is None)
-
-
-def _needs_classes(reading: KindReading) -> str:
-    return f"{reading.question!r} holds {reading.answers.kind}, and classes are needed here"
-
-
-def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
-    """Return a reading whose annotations have a scale; `auto` detects it, with a note.
-
-    Names that are a known sequence are put in order, if `reorder`.
-    """
-    from .scales import LabelScale, scale_of_labels
-
-    annotations = reading.annotations
-    if scale != "auto":
-        annotations = annotations.with_scale(cast(Scale, scale))
-        kind = _KINDS[annotations.scale] if reading.kind != "sets" else reading.kind
-        return replace(reading, annotations=annotations, kind=kind, reason="as requested")
-    if reading.kind in _SCALES:
-        labels = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
-    elif reading.format == "folder" and annotations.scale != "nominal":
-        labels = LabelScale(annotations.scale, "the metadata of the folder say so")
-    elif reading.format == "folder":
-        labels = LabelScale("nominal", "the labels of a data set folder are class numbers")
-    else:
-        labels = scale_of_labels(annotations)
-    notes = reading.notes
-    if labels.scale != "nominal":
-        if labels.classes is not None and reorder:
-            annotations = annotations.recode(labels.classes)
-        annotations = annotations.with_scale(labels.scale)
-        ends = " to ".join(annotations.classes[[0, -1]].tolist())
-        scale_name = "an ordinal scale" if labels.scale == "ordinal" else "numbers"
-        sentence = f"labels {ends} are taken for {scale_name}: {labels.reason}"
-        notes += (Note(sentence, remedy="makes them classes", scale="nominal"),)
-    return replace(reading, annotations=annotations, notes=notes, reason=labels.reason)
-
-
-def _examine(
-    source: Any,
-    options: Mapping[str, Any],
-    *,
-    format: str | None,  # noqa: A002
-    columns: Mapping[str, str] | None,
-    kind: str | None,
-) -> Reading | KindReading:
+def _examined(source: Any, options: ReadOptions) -> Reading:
     if isinstance(source, Mapping) and all(isinstance(part, Mapping) for part in source.values()):
         return _of_mapping(source, options)
     is_list = isinstance(source, (list, tuple)) and bool(source)
     if is_list and all(isinstance(path, (str, Path)) for path in source):
-        return _of_files(list(source), format, kind, options)
-    on_disk = isinstance(source, (str, Path))
-    inverted = format == INVERTED
-    if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
-        ways = {name: way for name, way in options.items() if name != "question"}
-        return examine_folder(source, inverted=inverted, **ways)
-    if not (format is None or format in FORMATS or format in TOOLS):
-        names = ", ".join((*FORMATS, *TOOLS))
-        where = str(source) if on_disk else IN_MEMORY
-        raise DataError(f"no format {format!r}; known are {names}", where=where)
-    opened = _opened(source, format)
-    if opened.format in ("folder", "zip") and format in (None, *FILES) and not columns:
-        reading = _of_files(opened.content, format, kind, options)
+        reading = _of_files(list(source), options)
         if reading is not None:
             return reading
+        names = ", ".join(map(str, source))
+        raise DataError(f"not files of one of {', '.join(FILES)}", where=names)
+    on_disk = isinstance(source, (str, Path))
+    inverted = options.format == INVERTED
+    if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
+        _check_for_labels(options, source)
+        return _of_folder(source, options, inverted=inverted)
+    if options.format is not None and options.format not in (*TOOLS, *FORMATS):
+        names = ", ".join((*FORMATS, *TOOLS))
+        where = str(source) if on_disk else IN_MEMORY
+        raise DataError(f"no format {options.format!r}; known are {names}", where=where)
+    opened = _opened(source, options.format)
     try:
-        name, export = format if format in TOOLS else None, None
-        if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
-            from .long_tables import by_number
-
-            export = by_number(opened, columns)
-            name = name if export is None else "headerless"
-        elif format is None and not columns:
-            head = head_of(opened)
-            name = None if head is None or head.is_long() else tool_of(head)
-        if export is None and name is not None:
-            export = parse(opened, name)
-        if export is None and opened.format == "folder":
-            raise opened.fail(
-                "no answers.json in this folder, nor files of a known tool; name the file itself"
-            )
-        if export is None and opened.format in ("npy", "json", "zip"):
-            whole = _whole(opened, **options)
-            if whole is not None:
-                return whole
-        export = export or _long_table(opened, columns)
-        name = name or (opened.format if on_disk else IN_MEMORY)
-        return _choose(opened, name, export, kind=kind, **options)
+        return _of_source(opened, options)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
 
 
-def _of_mapping(answers: Mapping[Any, Any], options: Mapping[str, Any]) -> Reading:
-    """Return the annotations of `{item: {annotator: label}}`."""
-    joined = Joined()
-    if options["spelling"] == "join":
-        answers = join_mapping(answers, joined)
-    answers, left_out = one_answer_each(
-        answers, options["duplicates"], "mapping", options["missing"]
-    )
-    annotations = Annotations.from_dict(answers, classes=options["classes"])
-    notes = joined.notes or spelling_notes(annotations)
-    return _read(Reading(with_left_out(annotations, left_out), "mapping", notes=notes))
-
-
 def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
     """Return a file, a folder, or a table in memory, to be read."""
+    if isinstance(source, Source):
+        return source
     if not isinstance(source, (str, Path)):
         return source_of_table(as_frame(source))
     if is_folder(source):
@@ -396,15 +250,87 @@ def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
     return open_source(source, None if format in TOOLS else format)
 
 
-def _whole(
-    opened: Source,
-    *,
-    question: str | None,
-    classes: Sequence[Any] | None,
-    missing: str,
-    duplicates: str,
-    spelling: str,
-) -> Reading | None:
+def _of_source(opened: Source, options: ReadOptions) -> Reading:
+    """Return what an open file, folder or table holds: the first format that knows it reads it."""
+    is_archive = opened.format in ("folder", "zip") and isinstance(opened.content, Path)
+    if is_archive and options.format in (None, *FILES) and not options.columns:
+        reading = _of_files(opened.content, options)
+        if reading is not None:
+            return reading
+    head = head_of(opened)
+    name = options.format if options.format in TOOLS else None
+    if head is not None and options.format is None and not options.columns:
+        kind = kind_of_records(head) if head.shape == "records" else None
+        if kind is not None and options.kind in (None, kind):
+            return _of_records(opened, kind, options)
+        name = None if head.is_long() else tool_of(head)
+    if head is not None and name in _PLAIN_TABLES and not options.wants_classes:
+        reading = _of_marks(opened, head, options)
+        if reading is not None:
+            return reading
+    export = None
+    if options.columns and opened.format in ("csv", "tsv") and options.format in _TEXTS:
+        from .long_tables import by_number
+
+        export = by_number(opened, options.columns)
+        name = name if export is None else "headerless"
+    if export is None and name is not None:
+        export = parse(opened, name)
+    if export is None:
+        return _of_table(opened, head, options)
+    return _of_export(opened, name or "", export, options)
+
+
+def _of_table(opened: Source, head: Head | None, options: ReadOptions) -> Reading:
+    """Return the labels of a table, array or object that no tool has written."""
+    if opened.format == "folder":
+        raise opened.fail(
+            "no answers.json in this folder, nor files of a known tool; name the file itself"
+        )
+    _check_for_labels(options, opened.name)
+    if opened.format in ("npy", "json", "zip"):
+        reading = _whole(opened, options)
+        if reading is not None:
+            return reading
+    columns = options.columns
+    if options.wants_classes and not columns and head is not None:
+        columns = _column_of_labels(opened, head)
+    export = _long_table(opened, columns, head)
+    name = opened.format if opened.frame is None else IN_MEMORY
+    return _of_export(opened, name, export, options)
+
+
+def _check_for_labels(options: ReadOptions, where: Any) -> None:
+    """Refuse a kind of answers that is not there, and what is for marks where there are labels."""
+    if options.kind is not None and options.kind in KINDS and options.kind != "sets":
+        layouts = [", ".join(layout.roles) for layout in LAYOUTS if layout.kind == options.kind]
+        raise DataError(
+            f"no {options.kind} in it; their columns are {' or '.join(layouts)}",
+            where=str(where),
+            remedy="others are named by {}",
+            columns=ColumnOf(ROLE="NAME"),
+        )
+    if options.assigned is not None:
+        raise OptionError(remedy=f"is for marks, and {where} holds classes", assigned=...)
+
+
+def _of_mapping(answers: Mapping[Any, Any], options: ReadOptions) -> Reading:
+    """Return the annotations of `{item: {annotator: label}}`."""
+    _check_for_labels(options, answers)
+    return _nested(answers, "mapping", "mapping", options)
+
+
+def _nested(answers: Mapping[Any, Any], name: str, format: str, options: ReadOptions) -> Reading:  # noqa: A002
+    joined = Joined()
+    if options.spelling == "join":
+        answers = join_mapping(answers, joined)
+    answers, left_out = one_answer_each(answers, options.duplicates, name, options.missing)
+    annotations = Annotations.from_dict(answers, classes=options.classes)
+    notes = joined.notes or spelling_notes(annotations)
+    return _with_gaps(Reading(with_left_out(annotations, left_out), format, notes=notes))
+
+
+def _whole(opened: Source, options: ReadOptions) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
     from .json_records import load
     from .tools.peerannot import is_nested, load_array, orientation_note
@@ -412,36 +338,91 @@ def _whole(
     if opened.format == "zip":
         message = "a zip in which no known tool's files are"
         raise opened.fail(message, remedy="unpack it, or say {}", format=...)
+    notes: tuple[str, ...] = ()
     try:
         if opened.format == "npy":
             with opened.file() as file:
-                annotations = Annotations.from_matrix(load_array(file), classes=classes)
-            notes: tuple[str, ...] = ()
-            left_out = LeftOut()
+                annotations = Annotations.from_matrix(load_array(file), classes=options.classes)
+            reading = _with_gaps(Reading(with_left_out(annotations, LeftOut()), "npy"))
         else:
             answers = load(opened)
             if not is_nested(answers):
                 return None
-            joined = Joined()
-            answers = join_mapping(answers, joined) if spelling == "join" else answers
-            answers, left_out = one_answer_each(answers, duplicates, opened.name, missing)
-            annotations = Annotations.from_dict(answers, classes=classes)
-            notes = (*orientation_note(annotations), *(joined.notes or spelling_notes(annotations)))
+            reading = _nested(answers, opened.name, opened.format, options)
+            notes = orientation_note(reading.answers)
     except DataError as problem:
         raise opened.blame(problem) from None
-    if question is not None:
-        raise _one_question(opened, question)
-    annotations = with_left_out(annotations, left_out)
-    return _read(Reading(annotations, opened.format, notes=(*opened.notes, *notes)))
+    if options.question is not None:
+        raise one_question(opened, options.question)
+    return replace(reading, notes=(*opened.notes, *notes, *reading.notes))
 
 
-def _read(reading: Reading) -> Reading:
+def _with_gaps(reading: Reading) -> Reading:
     """Return a reading whose notes say what was left out."""
-    sentences = reading.annotations.left_out.sentences
+    sentences = reading.answers.left_out.sentences
     return replace(reading, notes=(*reading.notes, *sentences)) if sentences else reading
 
 
-def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
+def _of_records(opened: Source, kind: str, options: ReadOptions) -> Reading:
+    """Return the answers of JSON records, one object for each."""
+    answers = answers_from_records(opened, kind)
+    reading = Reading(answers, opened.format, kind=cast(Kind, kind), notes=opened.notes)
+    return with_spelling(reading, options.spelling)
+
+
+def _of_marks(opened: Source, head: Head, options: ReadOptions) -> Reading | None:
+    """Return the answers of a table whose columns are those of marks, lists or texts."""
+    if head.shape not in ("table", "records") or opened.format not in _TABLES:
+        return None
+    kind, columns = options.kind, options.columns or {}
+    lists = {name for row in head.records for name, value in row.items() if isinstance(value, list)}
+    if kind is None and lists and _lists_labels(lists, head, columns):
+        kind = "sets"
+    if find_layout(head.names, kind, columns) is None:
+        return None
+    if kind is None and not _names_people(head.names, columns):
+        return None  # a wide table, whose annotators may be called x and y
+    frame = read_columns(opened, None)
+    layout = find_layout(frame.columns, kind, columns)
+    if layout is None or (kind is None and not is_of_kind(frame, *layout)):
+        return None
+    from .answer_tables import answers_from
+
+    answers, notes = answers_from(frame, *layout, options, source=opened)
+    reading = Reading(
+        answers,
+        opened.format if opened.frame is None else opened.name,
+        kind=cast(Kind, answers.kind),
+        notes=(*opened.notes, *notes),
+    )
+    return with_spelling(reading, options.spelling)
+
+
+def _lists_labels(lists: Iterable[str], head: Head, columns: Mapping[str, str]) -> bool:
+    """Return whether the labels of a long table are lists, and so several options at once."""
+    labels = [name for name in lists if columns.get("label", name) == name]
+    named = any(name in columns.values() or plain_name(name) in NEEDED["label"] for name in labels)
+    return named and _names_people(head.names, columns)
+
+
+def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:
+    """Return whether a table has columns of items and annotators."""
+    plain = {plain_name(name) for name in names}
+    return all(
+        role in columns or not plain.isdisjoint(NEEDED[role]) for role in ("item", "annotator")
+    )
+
+
+def _column_of_labels(opened: Source, head: Head) -> dict[str, str] | None:
+    """Return the column of labels of a table that has them in one of several options."""
+    if opened.format not in ("csv", "tsv", "parquet", "arrow"):
+        return None
+    lists = [name for name in head.names if plain_name(name) == "labels"]
+    has_labels = any(plain_name(name) in NEEDED["label"] for name in head.names)
+    return {"label": lists[0]} if lists and not has_labels else None
+
+
+def _long_table(opened: Source, columns: Mapping[str, str] | None, head: Head | None) -> Export:
     """Return a long table as one nameless question, or those of a column of questions."""
     present, explicit = column_names(opened), dict(columns or {})
     questions = explicit.pop("question", None)
@@ -455,7 +436,11 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     roles = find_columns(columns_of_rows, NEEDED, explicit, opened.name, optional=CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
-    frame, kind = _with_options(frame, roles["label"], opened)
+    kind: Kind = "single"
+    records = () if head is None or head.shape == "table" else head.records
+    is_list = isinstance(frame.schema[roles["label"]], (pl.List, pl.Array))
+    if is_list or any(isinstance(row.get(roles["label"]), list) for row in records):
+        frame, kind = _with_options(frame, roles["label"]), "sets"
     for role in NEEDED if kind == "single" else ("item", "annotator"):
         if frame.schema[roles[role]].is_nested():
             raise opened.fail(f"{roles[role]!r} holds lists or objects, not a {role}")
@@ -476,19 +461,13 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     return Export(by_name, unread=unread)
 
 
-def _with_options(frame: pl.DataFrame, label: str, opened: Source) -> tuple[pl.DataFrame, Kind]:
-    """Return lists in the column of labels as lists of names, and the kind of the answers."""
-    lists = isinstance(frame.schema[label], (pl.List, pl.Array))
-    if not lists and opened.format in ("json", "jsonl"):  # whose lists are texts here
-        head = head_of(opened)
-        lists = head is not None and any(isinstance(row.get(label), list) for row in head.records)
-    if not lists:
-        return frame, "single"
+def _with_options(frame: pl.DataFrame, label: str) -> pl.DataFrame:
+    """Return a table whose lists of labels, or their texts, are lists of names."""
     names: list[list[str] | None] = []
     for value in frame[label].to_list():
         options = options_of(value)
         names.append(None if value is None else chosen([value] if options is None else options))
-    return frame.with_columns(pl.Series(label, names, dtype=pl.List(pl.String))), "sets"
+    return frame.with_columns(pl.Series(label, names, dtype=pl.List(pl.String)))
 
 
 def _question(rows: pl.DataFrame, kind: Kind) -> Question:
@@ -500,151 +479,151 @@ def _question(rows: pl.DataFrame, kind: Kind) -> Question:
 
 def examine_folder(
     folder: str | Path,
+    options: ReadOptions | None = None,
     *,
+    answers: str | Path = "answers.json",
+    metadata: str | Path | None = None,
+    n_classes: int | None = None,
+) -> Reading:
+    """Return the annotations of a data set folder, whose files may have other names."""
+    options = options or ReadOptions()
+    reading = _of_folder(folder, options, answers=answers, metadata=metadata, n_classes=n_classes)
+    return with_scale(reading, options.scale)
+
+
+def _of_folder(
+    folder: str | Path,
+    options: ReadOptions,
+    *,
+    answers: str | Path = "answers.json",
     metadata: str | Path | None = None,
     n_classes: int | None = None,
     inverted: bool = False,
-    spelling: str = "keep",
-    **options: Any,
 ) -> Reading:
-    """Return the annotations of a data set folder, with options of `read_folder`, and notes."""
     from .tools.peerannot import folder_notes, read_folder, read_metadata
 
-    options |= {"metadata": metadata, "n_classes": n_classes, "inverted": inverted}
-    annotations, declared = read_folder(folder, **options), read_metadata(folder, metadata)
+    annotations = read_folder(
+        folder,
+        answers=answers,
+        metadata=metadata,
+        n_classes=n_classes,
+        classes=options.classes,
+        missing=options.missing,
+        duplicates=options.duplicates,
+        inverted=inverted,
+    )
+    declared = read_metadata(folder, metadata)
     if n_classes is not None:
         declared["n_classes"] = n_classes
     notes = () if inverted else folder_notes(annotations, declared)
-    reading = _read(Reading(annotations, "folder", notes=notes))
-    return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
+    reading = _with_gaps(Reading(annotations, "folder", notes=notes))
+    return with_spelling(reading, options.spelling)
 
 
 def with_joined_names(reading: Reading) -> Reading:
     """Return a reading in which names that look like one are one, with a note that counts them."""
     joined = Joined()
-    annotations = join_names(reading.annotations, joined)
+    answers = join_names(reading.answers, joined)
     gold, texts = joined.gold(reading.gold), joined.table(reading.texts)
     notes = (*reading.notes, *joined.notes)
-    return replace(reading, annotations=annotations, gold=gold, texts=texts, notes=notes)
+    return replace(reading, answers=answers, gold=gold, texts=texts, notes=notes)
 
 
 def with_spelling_notes(reading: Reading, *, items: bool = True) -> Reading:
     """Return a reading with a note about names that look like one, if there are any."""
-    notes = spelling_notes(reading.annotations, items=items)
+    notes = spelling_notes(reading.answers, items=items)
     return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
 
 
-def _counted(kind: Kind) -> str:
-    return "labels" if kind in _FIRST else f"answers, {kind}"
+def with_spelling(reading: Reading, spelling: str) -> Reading:
+    """Return a reading as `spelling` says, with a note about names that look like one."""
+    return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
 
 
-def _one_question(opened: Source, question: str) -> DataError:
-    remedy = f"{opened.name}: a table of one question, so {{}} cannot be chosen"
-    return DataError(remedy=remedy, question=question)
+def as_sets(reading: Reading) -> Reading:
+    """Return labels with several options, `a|b`, as sets."""
+    from ..answers.sets import Sets, split_options
+
+    annotations = reading.annotations
+    options = [split_options(name) for name in annotations.classes.tolist()]
+    answers = Sets.from_values(
+        annotations.items[annotations.item],
+        annotations.annotators[annotations.annotator],
+        [options[code] for code in annotations.label.tolist()],
+        items=annotations.items,
+        annotators=annotations.annotators,
+    )
+    answers = replace(answers, left_out=annotations.left_out)
+    return replace(reading, answers=answers, kind="sets", notes=(*reading.notes, _SEVERAL))
 
 
-def _of_files(
-    paths: Path | bytes | list[str | Path],
-    format: str | None,  # noqa: A002
-    kind: str | None,
-    options: Mapping[str, Any],
-) -> Any:
+def _of_files(paths: Any, options: ReadOptions) -> Reading | None:
     """Return a question of a tool that has a file for each annotator; nothing for other files."""
-    if isinstance(paths, bytes):  # of standard input
+    if options.format not in (None, *FILES) or options.columns:
         return None
-    files = read_files(paths, format)
-    is_list = isinstance(paths, list)
-    if files is None and not is_list:
+    files = read_files(paths, options.format)
+    if files is None:
         return None
     names = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
-    opened = Source(names, Path(), "folder")
-    if files is None:
-        raise opened.fail(f"not files of one of {', '.join(FILES)}")
-    name, export = files
-    return _choose(opened, name, export, kind=kind, **options)
+    return _of_export(Source(names, Path(), "folder"), *files, options)
 
 
-def choose_question(
-    opened: Source, name: str, export: Export, *, kind: str | None, question: str | None
-) -> tuple[str | None, Question, tuple[str, ...]]:
-    """Return the title of a question, the question, and notes about the others.
-
-    Classes come first where neither a question nor a kind is given.
-    """
-    plain = export.questions.get("")  # of a long table, whose rows are lines of the file
-    questions = {title: content for title, content in export.questions.items() if title}
-    listed = {
-        title: f"{title} ({content.answers.height} {_counted(content.kind)})"
-        for title, content in questions.items()
-    }
-    if plain is not None and question is not None:
-        raise _one_question(opened, question)
-    if plain is None and not questions:
-        raise opened.fail(f"a {name} export without any answer to a question")
-    if question is not None and question not in questions:
-        raise opened.fail(f"no question {question!r}; there are {', '.join(listed.values())}")
-    faults = faults_of(opened)
-    notes = (*opened.notes, *faults.notes, *export.notes)
-    if plain is None and question is None:
-        fit = [title for title in questions if kind in (None, questions[title].kind)]
-        if kind == "texts" and not fit:
-            texts = {
-                title: as_texts(content)
-                for title, content in questions.items()
-                if content.kind == "single"
-            }
-            questions, fit = questions | texts, list(texts)
-        if not fit:
-            raise opened.fail(f"no {kind} in it; there are {', '.join(listed.values())}")
-        candidates = [title for title in fit if questions[title].kind in _FIRST] or fit
-        if len(candidates) > 1:
-            message = f"several questions, {', '.join(listed[title] for title in candidates)}"
-            raise opened.fail(message, remedy="choose with {}", question="NAME")
-        question = candidates[0]
-        unread = ", ".join(listed[title] for title in questions if title != question)
-        if unread:
-            notes += (Note(f"not read: {unread}", remedy="reads one", question="NAME"),)
-    content = plain or questions[question or ""]
-    return question, replace(content, left_out=faults.left_out + content.left_out), notes
+def _needs_classes(question: str | None, kind: str) -> str:
+    these = "these are" if question is None else f"{question!r} holds"
+    return f"{these} {kind}, and classes are needed here"
 
 
-def _choose(
-    opened: Source,
-    name: str,
-    export: Export,
-    *,
-    kind: str | None = None,
-    question: str | None,
-    classes: Sequence[Any] | None,
-    missing: str = "error",
-    duplicates: str = "count",
-    spelling: str = "keep",
-) -> Reading | KindReading:
-    """Return one question of an export."""
-    plain = export.questions.get("")  # of a long table, whose rows are lines of the file
-    question, content, notes = choose_question(opened, name, export, kind=kind, question=question)
-    sizes = {title: part.answers.height for title, part in export.questions.items() if title}
-    if plain is None and content.answers.height == 0:
-        raise opened.fail(f"nobody answered {question!r}")
-    kind_of_question = content.kind
-    if content.kind == "sets" and kind != "sets":  # each set of options is a class
+def _of_export(opened: Source, name: str, export: Export, options: ReadOptions) -> Reading:
+    """Return one question of an export: labels, or answers of another kind."""
+    question, content, notes = choose_question(opened, name, export, options)
+    kind = content.kind
+    if kind == "sets" and options.wants_classes:  # each set of options is a class
         content = as_labels(content)
-    elif content.kind in KINDS:
-        try:
-            answers, spelling_sentences = spelled(answers_of(content), spelling)
-        except DataError as problem:
-            raise opened.blame(problem) from None
-        return KindReading(
-            answers,
-            name,
-            question or "",
-            questions=sizes,
-            gold=dict(content.gold),
-            texts=export.texts,
-            notes=(*notes, *answers.left_out.sentences, *spelling_sentences),
-        )
-    joined, rows, classes = Joined(), content.answers, classes or content.classes
-    if spelling == "join":
+    elif kind in KINDS and options.wants_classes:
+        raise opened.fail(_needs_classes(question, content.kind))
+    if content.kind == "single" and options.kind == "texts":
+        content = as_texts(content)
+    reading = Reading(
+        None,
+        name,
+        question,
+        questions={title: part.answers.height for title, part in export.questions.items() if title},
+        kind=kind,
+        gold=content.gold,
+        texts=export.texts,
+        notes=notes,
+        unread=export.unread,
+    )
+    if kind in KINDS and not options.wants_classes:
+        return _with_answers(reading, opened, content, options)
+    _check_for_labels(options, opened.name)
+    return _with_labels(reading, opened, content, options)
+
+
+def _with_answers(
+    reading: Reading, opened: Source, content: Question, options: ReadOptions
+) -> Reading:
+    """Return a reading with the answers to a question of another kind than classes."""
+    try:
+        answers = answers_of(content)
+    except DataError as problem:
+        raise opened.blame(problem) from None
+    several = (_SEVERAL,) if content.kind == "sets" else ()
+    notes = (*reading.notes, *several, *answers.left_out.sentences)
+    kind = cast(Kind, answers.kind)
+    reading = replace(reading, answers=answers, kind=kind, gold=dict(content.gold), notes=notes)
+    return with_spelling(reading, options.spelling)
+
+
+def _with_labels(
+    reading: Reading, opened: Source, content: Question, options: ReadOptions
+) -> Reading:
+    """Return a reading with the labels of a question."""
+    is_table = reading.question is None  # whose rows are lines of the file
+    if not is_table and content.answers.height == 0:
+        raise opened.fail(f"nobody answered {reading.question!r}")
+    rows, classes, joined = content.answers, options.classes or content.classes, Joined()
+    if options.spelling == "join":
         rows = join_columns(rows, joined, classes or ())
         classes = classes and joined.classes(classes)
     try:
@@ -652,31 +631,77 @@ def _choose(
             rows,
             columns={column: column for column in rows.columns},
             classes=classes,
-            missing=missing,
-            duplicates=duplicates,
-            source=opened if plain else None,
+            missing=options.missing,
+            duplicates=options.duplicates,
+            source=opened if is_table else None,
+            left_out=content.left_out,
         )
     except DataError as problem:
         raise opened.blame(problem) from None
-    annotations = with_left_out(annotations, content.left_out)
-    sentences = annotations.left_out.sentences
-    if len(annotations) == 0 and plain is not None:
-        raise opened.fail("; ".join(("no labels in it", *(sentences or ("only a header",)))))
-    if plain is not None and content.answers.schema["label"] == pl.String:
-        labels = content.answers["label"]
-        unlike = missing == "drop" or NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
-        words = [] if unlike else labels.filter(is_no_label(labels)).to_list()
-        notes = (*notes, *no_label_note(words, "classes, unless {} is given", missing="drop"))
-    reading = Reading(
-        annotations,
-        name,
-        question,
-        questions=sizes,
-        kind=kind_of_question,
-        gold=joined.gold(content.gold),
-        texts=joined.table(export.texts),
-        notes=(*notes, *sentences, *joined.notes),
-        unread=export.unread,
-    )
+    notes = (*reading.notes, *_words_for_no_label(annotations, content, is_table, options))
+    if annotations.left_out:
+        notes += annotations.left_out.sentences
+    if len(annotations) == 0 and is_table:
+        sentences = annotations.left_out.sentences or ("only a header",)
+        raise opened.fail("; ".join(("no labels in it", *sentences)))
+    reading = replace(reading, answers=annotations, notes=notes)
+    if joined.names:
+        gold, texts = joined.gold(reading.gold), joined.table(reading.texts)
+        reading = replace(reading, gold=gold, texts=texts, notes=(*notes, *joined.notes))
     items = 2 * annotations.n_items < rows.height or may_differ(rows["item"])  # the faster look
     return with_spelling_notes(reading, items=items)
+
+
+def _words_for_no_label(
+    annotations: Annotations, content: Question, is_table: bool, options: ReadOptions
+) -> tuple[str, ...]:
+    """Return a note about classes of a table that are words for "no label"."""
+    if not is_table or options.missing == "drop" or content.answers.schema["label"] != pl.String:
+        return ()
+    if NO_LABEL.isdisjoint(map(str.lower, annotations.classes)):
+        return ()
+    labels = content.answers["label"]
+    words = labels.filter(is_no_label(labels)).to_list()
+    return no_label_note(words, "classes, unless {} is given", missing="drop")
+
+
+def with_scale(
+    reading: Reading, scale: str = "auto", *, reorder: bool = True, source: Any = None
+) -> Reading:
+    """Return a reading whose labels have a scale; `auto` detects it, with a note.
+
+    Names that are a known sequence are put in order, if `reorder`. On an interval or ratio scale
+    labels are numbers; one that is none is an error that names its line of the source.
+    """
+    reading = _scaled(reading, scale, reorder=reorder)
+    if reading.annotations.scale not in NUMERIC:
+        return reading
+    return replace(reading, answers=numbers_from(reading.annotations, source))
+
+
+def _scaled(reading: Reading, scale: str, *, reorder: bool) -> Reading:
+    from .scales import LabelScale, scale_of_labels
+
+    annotations = reading.annotations
+    if scale != "auto":
+        annotations = annotations.with_scale(cast(Scale, scale))
+        kind = _KINDS[annotations.scale] if reading.kind != "sets" else reading.kind
+        return replace(reading, answers=annotations, kind=kind, reason="as requested")
+    if reading.kind in _SCALES:
+        labels = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
+    elif reading.format == "folder" and annotations.scale != "nominal":
+        labels = LabelScale(annotations.scale, "the metadata of the folder say so")
+    elif reading.format == "folder":
+        labels = LabelScale("nominal", "the labels of a data set folder are class numbers")
+    else:
+        labels = scale_of_labels(annotations)
+    notes = reading.notes
+    if labels.scale != "nominal":
+        if labels.classes is not None and reorder:
+            annotations = annotations.recode(labels.classes)
+        annotations = annotations.with_scale(labels.scale)
+        ends = " to ".join(annotations.classes[[0, -1]].tolist())
+        scale_name = "an ordinal scale" if labels.scale == "ordinal" else "numbers"
+        sentence = f"labels {ends} are taken for {scale_name}: {labels.reason}"
+        notes += (Note(sentence, remedy="makes them classes", scale="nominal"),)
+    return replace(reading, answers=annotations, notes=notes, reason=labels.reason)

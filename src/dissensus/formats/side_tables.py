@@ -16,13 +16,12 @@ from typing import Any
 import polars as pl
 
 from ..answers.annotators import KINDS, kind_of_word
-from ..answers.left_out import short_name
 from ..base.names import as_names, text
 from ..errors import DataError
-from .columns import NEEDED, TRUTH, find_columns, is_known, plain_name
-from .frames import frame_of_labels, names_of
+from .columns import NEEDED, find_columns, plain_name
+from .frames import names_of
 from .json_records import load
-from .sources import Source, is_folder, open_source
+from .sources import Source, open_source
 from .tables import column_names, read_columns, read_roles
 from .tools.peerannot import load_array
 
@@ -231,58 +230,3 @@ def _numbers(path: str | Path, roles: Mapping[str, Sequence[str]]) -> dict[str, 
         if not math.isfinite(numbers[name]):
             raise source.fail(f"{name!r} has {value!r}, which is not a number")
     return numbers
-
-
-def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return `{item: label}`; items without a label are left out.
-
-    Parameters
-    ----------
-    source
-        A path to a table, to an array of class numbers or to a simulated folder; a pandas, polars
-        or Arrow table; a mapping, or a pandas Series, of items to labels.
-    columns
-        Which column is which, `{"item": …, "label": …}`, where their names are not known ones; the
-        two columns of a table in memory are item and label.
-    """
-    if not isinstance(source, (str, Path)):
-        return _unique_labels(labels_in_memory(source, columns).select("item", "label"), "truth")
-    path = Path(source) / "ground_truth.npy" if is_folder(source) else source
-    opened = open_source(path)
-    if opened.format == "npy":
-        with opened.file() as file:
-            truth = load_array(file, opened.name)
-        if truth.ndim != 1 or truth.dtype.kind not in "iu":
-            raise opened.fail("truth should be one class number for every item")
-        return {str(item): str(label) for item, label in enumerate(truth.tolist()) if label >= 0}
-    frame = read_roles(opened, TRUTH, columns=columns)
-    return _unique_labels(frame.select("item", "label"), opened.name)
-
-
-def labels_in_memory(source: Any, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """Return a table, mapping or pandas Series with `item` and `label`, and its other columns.
-
-    >>> labels_in_memory({"photo": ["a", "b"], "species": ["cat", "dog"]}).columns
-    ['item', 'label']
-    """
-    frame = frame_of_labels(source)
-    unknown = [name for name in frame.columns if not is_known(name)]
-    if not columns and unknown and frame.width == 2:
-        plain_names = {plain_name(name) for name in frame.columns}
-        free = [role for role in TRUTH if len(unknown) == 2 or plain_names.isdisjoint(TRUTH[role])]
-        columns = dict(zip(free, unknown, strict=False))
-    roles = find_columns(frame.columns, TRUTH, columns, "truth")
-    return frame.rename({name: role for role, name in roles.items()})
-
-
-def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:
-    """Return the label of every item in a table of two columns, item and label."""
-    names = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
-    items, labels = (column.to_list() for column in names.drop_nulls().unique(maintain_order=True))
-    truth: dict[str, str] = {}
-    for item, label in zip(items, labels, strict=True):
-        if truth.setdefault(item, label) != label:
-            labels_of = f"{short_name(truth[item])!r} and {short_name(label)!r}"
-            message = f"item {short_name(item)!r} has two true labels, {labels_of}"
-            raise DataError(message, where=name)
-    return truth

@@ -17,8 +17,11 @@ import select
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +30,7 @@ import polars as pl
 from ..base.files import is_stream, reason
 from ..errors import DataError, Message, OutputError, Spell, as_keyword
 from .columns import IN_MEMORY
+from .line_faults import LineFaults
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
 FORMATS = {
@@ -47,8 +51,10 @@ _MAGIC = {
     b"\xff\xff\xff\xff": "arrow",
     b"\x93NUMPY": "npy",
 }
+_MARK = b"\xef\xbb\xbf"  # byte order
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_BEGINNING = 2**24  # characters read to recognise a format
+_START = 2**18  # bytes that are kept when a file is opened
+_BEGINNING = 2**24  # bytes read to recognise a format
 _LONGEST = 400  # characters of a message
 _PATIENCE = 10  # seconds that a pipe may wait for somebody to write to it
 _SEPARATORS = ",\t;|"
@@ -75,6 +81,9 @@ class Source:
     packed: bool = False  # by Zstandard, which polars unpacks
     separator: str = ","  # of columns
     frame: pl.DataFrame | None = None  # a table in memory, instead of content
+    start: bytes = field(default=b"", compare=False)  # of a file, so that it is opened once for it
+    # What was wrong with its lines when they were last read; at most one.
+    faults: list[LineFaults] = field(default_factory=list, compare=False)
 
     @property
     def stem(self) -> str:
@@ -95,22 +104,58 @@ class Source:
 
     def lines(self, most: int | None = None) -> list[str]:
         """Return its lines as text, unpacked; the first ones are quickly read."""
-        lines: list[str] = []
+        if most is not None and not self.packed:
+            return list(self.first_lines(most))
         try:
-            if most is not None and not self.packed:
-                with io.TextIOWrapper(self.file(), encoding="utf-8", newline="\n") as file:
-                    remaining = _BEGINNING
-                    while (
-                        len(lines) < most and remaining > 0 and (line := file.readline(remaining))
-                    ):
-                        lines.append(line.rstrip("\r\n"))
-                        remaining -= len(line)
-            else:
-                lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
-        except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
+            lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
+        except (pl.exceptions.PolarsError, OSError):
             raise self.fail(_undecodable(self)) from None
         lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
         return lines
+
+    def first_lines(self, most: int) -> Iterator[str]:
+        """Yield its first lines as text, unpacked; no more is read than is asked for."""
+        if self.packed:
+            yield from self.lines(most)
+            return
+        try:
+            for number, line in enumerate(islice(self._raw_lines(), most)):
+                text = line.decode("utf-8").rstrip("\r\n")
+                yield text if number else text.removeprefix("\ufeff")
+        except (OSError, UnicodeDecodeError):
+            raise self.fail(_undecodable(self)) from None
+
+    def _raw_lines(self) -> Iterator[bytes]:
+        """Yield lines, first those of the bytes that were read when the file was opened."""
+        if isinstance(self.content, bytes):
+            yield from io.BytesIO(self.content)
+            return
+        is_whole = 0 < len(self.start) < _START
+        size = len(self.start) if is_whole else self.start.rfind(b"\n") + 1
+        yield from io.BytesIO(self.start[:size])
+        if is_whole:
+            return
+        with self.file() as file:
+            file.seek(size)
+            remaining = _BEGINNING
+            while remaining > 0 and (line := file.readline(remaining)):
+                yield line
+                remaining -= len(line)
+
+    @cached_property
+    def has_odd_bytes(self) -> bool:
+        """Whether a text has quotes, NULs, or byte order marks anywhere but at its beginning."""
+        if self.packed:
+            lines = pl.read_lines(self.content)["line"]
+            return bool(lines.str.contains_any(['"', "\0", "\ufeff"]).any())
+        whole = isinstance(self.content, Path) and 0 < len(self.start) < _START
+        with io.BytesIO(self.start) if whole else self.file() as file:
+            rows = file.read(_START).removeprefix(_MARK)
+            while rows:
+                if b'"' in rows or b"\0" in rows or _MARK[:1] in rows:
+                    return True
+                rows = file.read(_START)
+        return False
 
     def text(self) -> str:
         """Return all of it as text, unpacked."""
@@ -154,22 +199,16 @@ def open_source(path: str | Path, format: str | None = None) -> Source:  # noqa:
 
 def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A002
     """Return a source with its format given or recognised, unpacked and as UTF-8."""
-    name, content = source.name, source.content
-    try:
-        with source.file() as file:
-            head = file.read(2**12)
-    except OSError as problem:
-        raise DataError(reason(problem), where=name) from None
-    if not head:
-        raise DataError("empty", where=name)
-    if head.startswith((GZIP, ZSTD)):
-        source = replace(source, content=unpacked(content, name), packed=head.startswith(ZSTD))
-        with source.file() as file:
-            head = file.read(2**12)
-    if head[:2] in _UTF_16:
-        source = replace(source, content=_as_utf_8(source, head), notes=("written as UTF-16",))
-        with source.file() as file:
-            head = file.read(2**12)
+    source = _started(source)
+    if not source.start:
+        raise DataError("empty", where=source.name)
+    if source.start.startswith((GZIP, ZSTD)):
+        is_zstd = source.start.startswith(ZSTD)
+        body = unpacked(source.content, source.name)
+        source = _started(replace(source, content=body, packed=is_zstd))
+    if source.start[:2] in _UTF_16:
+        source = _started(replace(source, content=_as_utf_8(source), notes=("written as UTF-16",)))
+    head = source.start[: 2**12]
     kind = format or next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if kind is None and not source.packed and re.match(rb"(\xef\xbb\xbf)?\s*\[", head):
         kind = "json"  # before lines are read: all of a list may be on one
@@ -185,6 +224,15 @@ def with_format(source: Source, format: str | None = None) -> Source:  # noqa: A
     bare = re.sub(r'"[^"]*"', "", lines[0] if lines else "")  # quoted text aside
     separator = max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
     return replace(source, format=kind, separator=separator)
+
+
+def _started(source: Source) -> Source:
+    """Return a source with the first bytes of its content."""
+    try:
+        with source.file() as file:
+            return replace(source, start=file.read(_START))
+    except OSError as problem:
+        raise DataError(reason(problem), where=source.name) from None
 
 
 def _short(message: str) -> str:
@@ -240,11 +288,11 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
     return format, compression
 
 
-def _as_utf_8(source: Source, head: bytes) -> bytes:
+def _as_utf_8(source: Source) -> bytes:
     with source.file() as file:
         raw = file.read()
     try:
-        return raw[2:].decode(_UTF_16[head[:2]]).encode()
+        return raw[2:].decode(_UTF_16[raw[:2]]).encode()
     except UnicodeError:
         raise source.fail("not whole as UTF-16; save it again as UTF-8") from None
 
@@ -258,7 +306,8 @@ def _with_usual_lines(source: Source) -> Source:
             raw = file.read()
     if b"\n" in raw:
         return source
-    return replace(source, content=raw.replace(b"\r", b"\n"), packed=False)
+    body = raw.replace(b"\r", b"\n")
+    return replace(source, content=body, start=body[:_START], packed=False)
 
 
 def _from_pipe(path: Path) -> bytes:

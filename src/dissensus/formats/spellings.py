@@ -55,7 +55,7 @@ def loosely(name: str) -> object:
     >>> loosely("-1") == loosely("1")
     False
     """
-    visible = _as_seen(name)
+    visible = name if name.isascii() else _as_seen(name)
     if re.match(NUMBER, visible.strip()):
         return Decimal(visible.strip())
     plain = unicodedata.normalize("NFKC", visible).casefold().strip(_EDGES)
@@ -68,11 +68,12 @@ def strictly(name: str) -> str:
     >>> strictly("caf\u0065\u0301\u00a01 ") == strictly("caf\u00e9 1")
     True
     """
-    return unicodedata.normalize("NFC", _as_seen(name)).strip() or name
+    visible = name if name.isascii() else _as_seen(name)
+    return unicodedata.normalize("NFC", visible).strip() or name
 
 
 def _as_seen(name: str) -> str:
-    return name if name.isascii() else re.sub(f"[{_SPACES}]", " ", _NOTHING.sub("", name))
+    return re.sub(f"[{_SPACES}]", " ", _NOTHING.sub("", name))
 
 
 def like_one(names: Sequence[str], key: Callable[[str], object]) -> Groups:
@@ -91,7 +92,7 @@ def classes_alike(names: Names) -> Groups:
 def items_alike(names: Names) -> Groups:
     """Return groups of items that look like one, by position; fast where nothing is odd."""
     texts = names.tolist()
-    odd = _odd(pl.Series(texts, dtype=pl.String)).arg_true().to_list()
+    odd = pl.Series(texts, dtype=pl.String).str.contains(_MAY_DIFFER).arg_true().to_list()
     if not odd:
         return []
     keys = {strictly(texts[position]) for position in odd}
@@ -102,11 +103,7 @@ def items_alike(names: Names) -> Groups:
 
 def may_differ(column: pl.Series) -> bool:
     """Return whether any name in a column might look like another one that is spelled otherwise."""
-    return column.dtype == pl.String and bool(_odd(column).any())
-
-
-def _odd(texts: pl.Series) -> pl.Series:
-    return texts.str.contains(_MAY_DIFFER)
+    return column.dtype == pl.String and bool(column.str.contains(_MAY_DIFFER).any())
 
 
 def are_free_texts(n_names: int, n_labels: int) -> bool:
@@ -133,7 +130,8 @@ def spelling_notes(relation: Relation, *, items: bool = True, remedy: str = "") 
     Without `items` these are not looked at: their reader knows that none of them is odd. `remedy`
     says what joins them, if the one that asks cannot.
     """
-    return _sentence(list(_roles(relation, items=items)), len(relation), remedy)
+    roles = list(_roles(relation, items=items))
+    return _sentence(roles, len(relation), remedy) if roles else ()
 
 
 def spelling_notes_of_counts(
@@ -252,7 +250,10 @@ class Joined:
     def gold(self, gold: Mapping[str, Any]) -> dict[str, Any]:
         """Return item → class with the new names of both."""
         items, classes = self.names.get("item", {}), self.names.get("class", {})
-        return {items.get(item, item): classes.get(label, label) for item, label in gold.items()}
+        return {
+            items.get(item, item): classes.get(label, label) if isinstance(label, str) else label
+            for item, label in gold.items()
+        }
 
     def table(self, table: pl.DataFrame | None) -> pl.DataFrame | None:
         """Return a table about items with their new names, the first row of each."""

@@ -57,12 +57,9 @@ def column_names(source: Source) -> list[str]:
         case "dataset":
             return read_dataset(source, _read_first, 0).columns
         case "csv" | "tsv":
-            return [name for name in _header(source) if name != MARK]
+            header = next(iter(first_lines(source, 1)), ())
+            return [name for name in header if name != MARK]
     return frame_of_records(source).columns
-
-
-def _header(source: Source) -> list[str]:
-    return list(next(iter(first_lines(source, 1)), ()))
 
 
 def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
@@ -116,18 +113,19 @@ def read_columns(
         case "json" | "jsonl":
             frame = frame_of_records(source)
             return frame if columns is None else frame.select(columns)
-    names = _header(source)  # read here: polars leaves doubled quotes in names
-    clean = mended(source, len(names))
+    names = list(next(iter(first_lines(source, 1)), ()))  # polars leaves doubled quotes in names
+    clean = mended(source, len(names)) if source.has_odd_bytes else source
     present = [k for k, name in enumerate(names) if name != MARK]
     positions = present if columns is None else sorted(map(names.index, columns))
     options: dict[str, Any] = {"columns": list(positions)}
     if not has_header:
         blank = sum(1 for _ in takewhile(lambda line: not line, source.lines(1000)))
         options = {"has_header": False, "skip_lines": blank}
+    options |= {"separator": source.separator, "infer_schema": False, "glob": False}
     try:
-        frame = pl.read_csv(
-            clean.content, separator=source.separator, infer_schema=False, glob=False, **options
-        )
+        with clean.file() as file:  # by its path, polars opens it twice
+            is_plain = isinstance(clean.content, Path) and not clean.packed
+            frame = pl.read_csv(file if is_plain else clean.content, **options)
     except pl.exceptions.NoDataError:
         raise source.fail("empty") from None
     except (pl.exceptions.PolarsError, OSError) as problem:
@@ -138,7 +136,8 @@ def read_columns(
     if MARK in names:
         frame = as_before(frame)
     names = [names[position] for position in positions]
-    frame = without_headers(source, frame, names)
+    if frame.width > 1 and (frame.to_series() == names[0]).any():
+        frame = without_headers(source, frame, names)
     frame.columns = names if len(set(names)) == len(names) else _different(names)
     return frame
 
@@ -218,7 +217,8 @@ def _blank_at_end(source: Source) -> int:
 
 def _fields(source: Source, most: int | None = None) -> Any:
     """Return the lines of a text table field by field, without NULs and byte order marks."""
-    lines = (line.removeprefix("\ufeff").replace("\0", "") for line in source.lines(most))
+    texts = source.lines() if most is None else source.first_lines(most)
+    lines = (line.removeprefix("\ufeff").replace("\0", "") for line in texts)
     return csv.reader((f"{line}\n" for line in lines), delimiter=source.separator)
 
 

@@ -61,8 +61,9 @@ def write(
     card
         For `huggingface-folder`, what its card has beside the data.
     """
-    if isinstance(what, Answers):
-        _write_answers(what, path, format)
+    answers = what.answers if isinstance(what, Reading) else what
+    if isinstance(answers, Answers):
+        _write_answers(answers, path, format)
         return
     if isinstance(what, Tabular) and not isinstance(what, Writable):
         write_columns(what._table(), path, format)

@@ -21,8 +21,7 @@ from ..base.names import Names
 from ..base.storage import as_plain, as_rows
 from ..base.tables import Table
 from ..errors import OptionError
-from ..formats import as_annotations, as_truth
-from ..formats.coerce import as_answers
+from ..formats import as_answers, as_truth
 from ..pages.charts import Figure
 from ..pages.sections import Section
 from ..pages.wording import many
@@ -314,7 +313,7 @@ def judge(
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     if not 0 <= epsilon <= 1:
         raise OptionError(f"epsilon = {epsilon}, but it must be between 0 and 1")
-    annotations = as_annotations(answers).with_kinds(models=models, people=people)
+    annotations = as_answers(answers, kind="classes").with_kinds(models=models, people=people)
     if scale is not None:
         annotations = annotations.with_scale(scale)
     if isinstance(by, str) and by == "time":

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..answers.annotations import Annotations
+from ..answers.annotations import NUMERIC, Annotations
 from ..answers.annotators import PREFIX
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names, as_names, as_values, code
@@ -78,7 +78,7 @@ class Mixed:
     @property
     def numeric(self) -> bool:
         """Whether labels are numbers."""
-        return self.people.numeric
+        return self.people.scale in NUMERIC
 
     @property
     def ordered(self) -> bool:

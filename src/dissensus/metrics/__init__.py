@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..answers import KINDS
-from ..formats.coerce import as_answers
+from ..formats import as_answers
 from ..registry import by_kind
 from .agreement import (
     By,

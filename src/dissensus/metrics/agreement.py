@@ -16,9 +16,8 @@ from scipy.special import ndtri
 from ..answers.annotations import SCALES, Annotations, Scale
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats
-from ..base.names import as_names
 from ..errors import DataError, OptionError
-from ..formats import as_annotations
+from ..formats import as_answers
 from .agreement_result import (
     Agreement,
     AnnotatorAgreement,
@@ -110,8 +109,8 @@ def agree_on_labels(
     names = (measures,) if isinstance(measures, str) else tuple(measures or usual)
     coefficients = list({measure.name: measure for measure in map(find_measure, names)}.values())
     if isinstance(annotations, Numbers):
-        annotations = as_classes(annotations)
-    annotations = as_annotations(annotations)
+        annotations = annotations.as_classes()
+    annotations = as_answers(annotations, kind="classes")
     scale = check_scale(scale, annotations.scale)
     if not len(annotations):
         raise DataError("there are no labels, so nobody can agree")
@@ -194,20 +193,6 @@ def check_scale(scale: WeightsLike, detected: Scale) -> WeightsLike:
     if scale not in (*SCALES, "numeric", "circular", "bipolar"):
         raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}, circular, bipolar")
     return "interval" if scale == "numeric" else scale
-
-
-def as_classes(numbers: Numbers) -> Annotations:
-    """Return numbers as annotations whose classes are the different numbers, in order."""
-    values, label = np.unique(numbers.value, return_inverse=True)
-    return Annotations(
-        index=numbers.index,
-        annotator=numbers.annotator,
-        label=label.astype(np.min_scalar_type(max(len(values) - 1, 0))),
-        items=numbers.items,
-        annotators=numbers.annotators,
-        classes=as_names(values.tolist()),
-        scale="interval",
-    )
 
 
 def estimated(
@@ -343,7 +328,7 @@ def krippendorff_alpha(annotations: Annotations | Numbers, *, scale: WeightsLike
     0.9118
     """
     if isinstance(annotations, Numbers):
-        annotations = as_classes(annotations)
+        annotations = annotations.as_classes()
     scale = check_scale(scale, annotations.scale)
     alpha = JointMeasures(annotations, [find_measure("alpha")], scale=scale, by_item=True)
     return float(alpha.values[0])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..answers import KINDS
-from ..formats.coerce import as_answers
+from ..formats import as_answers
 from ..registry import by_kind
 from .answers import AnswerPlan, plan_on_answers
 from .curve import Curve, Point

@@ -19,7 +19,7 @@ from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain, as_rows
 from ..base.tables import Drawable
 from ..errors import DataError, OptionError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..formats.predictions import as_models
 from ..registry import policies
 from ..result import Table
@@ -204,7 +204,7 @@ def plan_labels(
     ['c', 'b']
     """
     method = policies.create(policy) if isinstance(policy, str) else policy
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     annotations.check_classes(
         "a plan", "of numbers, label the items next that `aggregate` gives the largest deviation"
     )
@@ -227,7 +227,7 @@ def plan_labels(
     room = amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64) * allowed
     keys = None
     if available is not None:
-        relation = available if isinstance(available, Relation) else as_annotations(available)
+        relation = as_answers(available)
         keys = keys_of(relation, annotations)
     constraints = Constraints(
         budget=float(budget),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..answers import KINDS
-from ..formats.coerce import as_answers
+from ..formats import as_answers
 from ..registry import by_kind
 from .annotators import AnnotatorScores, identify_on_labels
 from .answers import AnswerScores, identify_on_answers

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from ..aggregation.aggregation import ClassAggregation
-from ..answers.annotations import Annotations
+from ..answers.annotations import NUMERIC, Annotations
 from ..answers.gold import gold_codes, gold_values
 from ..answers.identifiability import identifiable_annotators
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.probability import Proportion, proportion
 from ..errors import DataError, OptionError
-from ..formats import as_annotations, as_numbers, as_truth
+from ..formats import as_answers, as_truth
 from ..registry import aggregators
 from .annotator_scores import AnnotatorScores
 from .copying import copies
@@ -33,7 +33,6 @@ from .verdicts import annotator_behaviour, class_evidence, judge, rating_evidenc
 __all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
-NUMERIC = ("interval", "ratio")
 SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
 
@@ -95,10 +94,10 @@ def identify_on_labels(
     gold = as_truth(gold)
     if isinstance(annotations, Numbers):
         return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     scale = _scale(annotations, scale)
     if scale in NUMERIC:
-        return _of_numbers(as_numbers(annotations), scale, gold, confidence)
+        return _of_numbers(as_answers(annotations, kind="numbers"), scale, gold, confidence)
     fit = partial(check_fitted, annotations, None, gold, seed)
     result = check_fitted(annotations, result, gold, seed)
     truth = gold_codes(annotations, gold)

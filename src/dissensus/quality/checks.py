@@ -23,8 +23,7 @@ from ..base.names import as_names
 from ..base.storage import as_plain
 from ..base.tables import Table, columns_of
 from ..errors import DataError, Note
-from ..formats import Reading, as_numbers, as_truth
-from ..formats.any_kind import AnswerReading, examine_any
+from ..formats import Reading, as_truth, examine
 from ..pages.sections import SERIOUS, Finding, Section
 from ..pages.sections import Table as SmallTable
 from ..registry import by_kind
@@ -228,19 +227,18 @@ def to_check(source: Any, scale: str = "auto") -> ToCheck:
         return ToCheck(source)
     gaps: list[Finding] = []
     reading, path = source, ""
-    if not isinstance(source, (Reading, AnswerReading)):
+    if not isinstance(source, Reading):
         reading, gaps = read_incomplete(
-            lambda missing: examine_any(source, missing=missing, scale=scale)
+            lambda missing: examine(source, missing=missing, scale=scale)
         )
         path = str(source) if isinstance(source, (str, Path)) else ""
     answers: Any = reading.answers
     of_file: Any = {"gaps": tuple(gaps), "path": path, "format": reading.format}
-    if isinstance(reading, AnswerReading):
+    if answers.kind in KINDS:
         notes = answers.left_out.sentences
         return ToCheck(answers, answers.summary, "nominal", notes=notes, **of_file)
-    data = as_numbers(answers) if answers.numeric else answers
     return ToCheck(
-        data, reading.reason, answers.scale, gold=reading.gold, notes=reading.notes, **of_file
+        answers, reading.reason, answers.scale, gold=reading.gold, notes=reading.notes, **of_file
     )
 
 

@@ -55,7 +55,7 @@ from ..base.names import Names, decode
 from ..base.probability import normalize
 from ..base.tables import Tabular
 from ..errors import OptionError
-from ..formats import as_annotations
+from ..formats import as_answers
 from ..formats.predictions import as_models
 from ..result import Table
 from .label_scores import (
@@ -238,7 +238,7 @@ def crowdlab(
     >>> scores.consensus_quality.round(2).tolist()
     [0.88, 0.81, 0.6]
     """
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     models = as_models(annotations, probabilities)
     methods = [consensus_method] if isinstance(consensus_method, str) else [*consensus_method]
     _check("consensus_method", methods, Consensus)
@@ -418,7 +418,7 @@ def activelab(
     >>> activelab(annotations, [[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]).round(2).tolist()
     [0.91, 0.88, 0.5]
     """
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     models = as_models(annotations, probabilities)
     labelled = annotations.labels_per_item > 0
     temperature = np.ones(len(models))

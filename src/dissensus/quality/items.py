@@ -53,7 +53,7 @@ from ..base.arrays import Array, Floats, FrozenArrays, Integers
 from ..base.names import Names, as_names
 from ..base.storage import as_plain
 from ..base.tables import Tabular
-from ..formats import as_annotations
+from ..formats import as_answers
 from ..registry import aggregators
 from ..result import Table
 from .annotators import check_fitted
@@ -181,7 +181,7 @@ def item_scores(
     >>> scores.cause.tolist()
     ['clear', 'clear', 'clear', 'ambiguous', 'hard']
     """
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     result = check_fitted(annotations, result, seed=seed)
     votes, size = annotations.votes(), annotations.labels_per_item
     causes, cause = item_causes(annotations, result)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import entr
 
 from ..aggregation.aggregation import ClassAggregation
-from ..answers.annotations import Annotations
+from ..answers.annotations import NUMERIC, Annotations
 from ..base.arrays import Array, Floats
 from ..base.names import Names, as_names
 from ..base.probability import normalize
@@ -65,7 +65,7 @@ class ScoreContext:
     def identified(self, **options: Any) -> AnnotatorScores:
         """Return scores of annotators, with options of `identify`."""
         context: Any = {"gold": self.gold, "communities": self.communities}
-        result = None if self.annotations.numeric else self.result
+        result = None if self.annotations.scale in NUMERIC else self.result
         return identify_on_labels(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property

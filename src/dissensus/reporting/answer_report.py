@@ -16,12 +16,13 @@ import numpy as np
 
 from ..aggregation import aggregate
 from ..aggregation.aggregation import AnswerAggregation
+from ..answers import KINDS
 from ..answers.marks import Marks, Spans
 from ..base.arrays import Floats, Integers
 from ..base.names import as_names
 from ..base.storage import as_plain, as_rows
 from ..errors import DataError
-from ..formats.any_kind import AnswerReading, examine_any
+from ..formats import Reading, examine
 from ..formats.side_tables import read_texts
 from ..metrics import Evaluation, evaluate_answers
 from ..metrics.answer_scores import joined
@@ -66,7 +67,7 @@ class AnswerReport(PageReport):
     """
 
     name: str
-    reading: AnswerReading
+    reading: Reading
     result: AnswerAggregation
     agreement: AnswerAgreement | None
     distance: Floats  # (item)
@@ -191,7 +192,7 @@ def report_answers(
     Parameters
     ----------
     source
-        Answers, what `readers.any_kind.examine_any` returned, or what `read` takes.
+        Answers, what `examine` returned, or what `read` takes.
     method
         How to find the consensus.
     name
@@ -218,8 +219,8 @@ def report_answers(
     >>> report_answers(spans).sentences[0]
     '2 annotators gave 4 answers to 2 items, 2.0 each on average.'
     """
-    reading = source if isinstance(source, AnswerReading) else examine_any(source)
-    if not isinstance(reading, AnswerReading):
+    reading = examine(source)
+    if reading.answers.kind not in KINDS:
         raise DataError("these are classes or numbers; `report` and `report_numbers` are for them")
     answers = reading.answers
     if len(answers) == 0:

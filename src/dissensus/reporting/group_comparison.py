@@ -27,7 +27,7 @@ from ..base.names import indices_of, union
 from ..base.probability import Proportion, proportion
 from ..base.storage import as_plain
 from ..errors import DataError, OptionError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..metrics import Agreement, Estimate, Evaluation, agree, cohen_kappa, evaluate, in_words
 from ..pages.page import PageReport
 from ..pages.sections import CONFIDENT
@@ -234,7 +234,7 @@ def report_groups(
     progress = progress or (lambda _completed, _total: None)
     if names[0] == names[1]:
         raise OptionError(f"both groups are called {names[0]}; give them different names")
-    parts = [as_annotations(first), as_annotations(second)]
+    parts = [as_answers(first, kind="classes"), as_answers(second, kind="classes")]
     for name, part in zip(names, parts, strict=True):
         if len(part) == 0:
             raise DataError(f"there are no labels in {name}")

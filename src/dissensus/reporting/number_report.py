@@ -20,7 +20,7 @@ from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain
 from ..errors import DataError
-from ..formats import Reading, as_numbers, as_truth, examine
+from ..formats import Reading, as_answers, as_truth, examine
 from ..formats.side_tables import read_texts
 from ..metrics import Agreement, Estimate, Evaluation, agree, evaluate
 from ..pages.wording import amount
@@ -242,10 +242,8 @@ def report_numbers(
     if isinstance(source, Numbers):
         reading = Reading(annotations, "annotations")
     else:
-        reading = source if isinstance(source, Reading) else examine(source, scale="numeric")
-        annotations = reading.annotations
-        if not isinstance(annotations, Numbers):
-            annotations = as_numbers(annotations, source)
+        reading = examine(source, kind="numbers")
+        annotations = as_answers(reading.answers, kind="numbers")
     if len(annotations) == 0:
         raise DataError("there are no numbers to report on")
     if texts is not None:

@@ -18,15 +18,13 @@ import numpy.typing as npt
 
 from ..aggregation import aggregate
 from ..aggregation.aggregation import ClassAggregation
-from ..answers import Answers
+from ..answers import KINDS, Answers
 from ..answers.annotations import Annotations
-from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.names import Names
 from ..base.storage import as_plain
 from ..errors import DataError, OptionError
 from ..formats import Reading, as_truth, examine
-from ..formats.any_kind import AnswerReading, examine_any
 from ..formats.side_tables import read_attributes, read_texts, read_waum
 from ..judging import Judging, judge
 from ..metrics import Agreement, Evaluation, Pairs, agree, evaluate, pairwise
@@ -313,7 +311,7 @@ def _within_one_step(result: ClassAggregation) -> Floats:
 
 
 @overload
-def report(source: Answers | AnswerReading, method: str = ..., **settings: Any) -> AnswerReport: ...
+def report(source: Answers, method: str = ..., **settings: Any) -> AnswerReport: ...
 
 
 @overload
@@ -333,9 +331,8 @@ def report(source: Any, method: str = "auto", **settings: Any) -> Report | Answe
     >>> report(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
-    is_read = isinstance(source, (Reading, Annotations, Numbers))
-    reading = source if is_read or isinstance(source, AnswerReading) else examine_any(source)
-    if isinstance(reading, AnswerReading):
+    reading = examine(source)
+    if reading.answers.kind in KINDS:
         return report_answers(reading, method, **settings)
     return report_labels(reading, method, **settings)
 
@@ -468,9 +465,7 @@ def report_labels(
 
 def _reading_of(source: Any, texts: str | Path | None, show: Sequence[str] | None) -> Reading:
     """Return what is read of a source, with the texts of a table."""
-    if isinstance(source, Numbers):
-        raise OptionError("these are numbers; `report_numbers` reports on them")
-    reading = source if isinstance(source, Reading) else examine(source)
+    reading = examine(source, kind="single")
     if reading.kind == "sets":
         reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
     if texts is not None:

@@ -17,7 +17,7 @@ from ..answers.annotations import Annotations
 from ..base.arrays import Integers
 from ..base.storage import as_plain
 from ..errors import DataError
-from ..formats import as_annotations, as_truth
+from ..formats import as_answers, as_truth
 from ..metrics import Evaluation, evaluate, in_words, krippendorff_alpha, percent_agreement
 from ..pages.sections import CONFIDENT
 
@@ -146,7 +146,7 @@ def summarise(
     >>> summary.disputed[0].votes
     {'cat': 2, 'dog': 1}
     """
-    annotations = as_annotations(annotations)
+    annotations = as_answers(annotations, kind="classes")
     for name, expected, actual in (
         ("items", annotations.items, result.answers.items),
         ("annotators", annotations.annotators, result.answers.annotators),

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from ..answers.annotations import NUMERIC
 from ..errors import DataError, DissensusError
 from ..formats import Reading
 from ..formats.writers_init import write
@@ -130,7 +131,7 @@ class WatchedProject(Watched):
         reading = self.project.reading(self.question, self.classes)
         if reading is None and self._first:
             self.say(f"no labels in project {self.project.number} yet")
-        if reading is not None and reading.annotations.numeric:
+        if reading is not None and reading.annotations.scale in NUMERIC:
             raise DataError("watch needs classes, but this question is answered by numbers")
         for sentence in () if reading is None else reading.notes:
             self.say_once(sentence)

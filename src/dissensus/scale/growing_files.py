@@ -25,7 +25,6 @@ import polars as pl
 from ..errors import DataError
 from ..formats.columns import NEEDED, find_columns
 from ..formats.frames import names_of
-from ..formats.line_faults import faults_of
 from ..formats.long_tables import as_texts, without_gaps
 from ..formats.sources import Source, with_format
 from ..formats.tables import column_names, read_columns
@@ -309,8 +308,8 @@ def _swallowed(source: Source, headers: Sequence[int]) -> tuple[list[int], str |
 
     `headers` are the rows before which a header was taken out of the text.
     """
-    faults = faults_of(source)
-    if not faults.swallowed or not isinstance(source.content, bytes):
+    faults = next(iter(source.faults), None)
+    if faults is None or not faults.swallowed or not isinstance(source.content, bytes):
         return [], None
     quotes = [line.count(b'"') for line in source.content.split(b"\n")]
     is_end = np.cumsum(quotes) % 2 == 0  # of a row

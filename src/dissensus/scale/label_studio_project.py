@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from ..aggregation.aggregation import ClassAggregation
 from ..base.storage import as_plain
 from ..errors import DataError
+from ..formats import Reading, ReadOptions, examine
 from ..formats.collecting import options_of_label
-from ..formats.reading import Reading, examine_export
 from ..formats.sources import Source
 from ..metrics import item_agreement
 from .label_studio_api import LabelStudioApi
@@ -109,7 +109,10 @@ class LabelStudioProject:
         ):
             return None
         source = Source(self.api.url, json.dumps(tasks).encode(), "json")
-        return examine_export(source, "label-studio", question=question, classes=classes)
+        options = ReadOptions(
+            format="label-studio", kind="single", question=question, classes=classes
+        )
+        return examine(source, options)
 
     def control(self, question: str) -> Control:
         """Return the control of a question."""
