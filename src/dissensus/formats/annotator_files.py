@@ -15,6 +15,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -176,6 +177,28 @@ def _in_zip(path: Path) -> Contents:
     except (*DAMAGED, struct.error) as problem:
         words = " ".join(str(problem).split())[:200]
         raise DataError(f"damaged zip ({words})", where=str(path)) from None
+
+
+def of_one_file(
+    read_all: Callable[[Sequence[AnnotatorFile]], Export],
+) -> Callable[[Source], Export]:
+    """Return what reads one file, whose name is the annotator's, as many are read."""
+
+    @wraps(read_all)
+    def read(source: Source) -> Export:
+        return read_all([AnnotatorFile(source.stem, "", source)])
+
+    return read
+
+
+def text_of(source: Source) -> str:
+    """Return the text of a file, its lines with the usual ends."""
+    with source.file() as file:
+        body = file.read()
+    try:
+        return body.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise source.fail("not UTF-8; save it again as UTF-8") from None
 
 
 @contextmanager

@@ -7,7 +7,8 @@ gave an empty answer; who did not submit it gave none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from .columns import NEEDED
 from .format import Export, Kind, Question
 from .questions import as_texts
 from .shapes import runs_of, union
+from .sources import Source
 
 MARKS: tuple[Kind, ...] = ("spans", "boxes", "points", "masks")
 _LONGEST_TEXT = 2**53  # characters, which numbers can count
@@ -129,6 +131,15 @@ def _mask(shapes: Any, label: str, size: tuple[int, int]) -> dict[str, Any]:
     """Return the union of an answer's shapes of one label as a mask."""
     ranges = union(shape for name, shape in shapes if name == label)
     return {"size": list(size), "counts": runs_of(ranges, size)}
+
+
+@contextmanager
+def located(source: Source, where: str) -> Iterator[None]:
+    """Say in errors about what a file holds which file it is, and where in it."""
+    try:
+        yield
+    except DataError as problem:
+        raise source.fail(f"{where}: {problem}") from None
 
 
 def span(start: Any, end: Any, label: Any = None, length: int | None = None) -> dict[str, Any]:

@@ -37,9 +37,7 @@ def read(source: Source) -> Export:
             raise file.fail("annotations should be {annotator: {item: label}}")
         for annotator, labels in answers.items():
             for item, label in labels.items():
-                add_score(
-                    collection, "label", scorer=Scorer(kind, annotator), item=item, value=label
-                )
+                add_score(collection, "label", item, label, by=Scorer(kind, annotator))
     return collection.export()
 
 

@@ -29,6 +29,7 @@ from ..collecting import (
     QuestionAnswers,
     describe,
     is_free_text,
+    located,
     model_name,
     options_of_label,
     span,
@@ -82,13 +83,14 @@ def read(source: Source) -> Export:
         fields = record.get("fields")
         if isinstance(fields, dict):
             item = collection.items.name(_plain(record.get("id")), describe(fields))
-            responses, suggestions = _nested(record, where, source)
+            answered = _nested(record, where, source)
         else:
             inputs = {n: v for n, v in record.items() if n not in _ABOUT and "." not in n}
             item = collection.items.name(_plain(record.get("id")), describe(inputs))
-            responses, suggestions = _flat(record, where, source)
+            answered = _flat(record, where, source)
         if item is None:
             raise source.fail(f"{where}: neither an id nor any field")
+        responses, suggestions = answered
         for question, value, by, status in responses:
             states.add(_plain(status))
             if status not in (None, "submitted"):
@@ -97,29 +99,14 @@ def read(source: Source) -> Export:
             elif by is None or by == "":
                 collection.leave_out("without a user", item, question=question)
             else:
-                answers.append(
-                    Answer(
-                        question=question,
-                        item=item,
-                        by=text(by),
-                        value=value,
-                        about=About(),
-                        where=where,
-                    )
-                )
+                answers.append(Answer(question, item, text(by), value=value, where=where))
         for question, value, agent, score in suggestions:
             about = About(confidence=score if isinstance(score, (int, float)) else None, model=True)
-            answers.append(
-                Answer(
-                    question=question, item=item, by=agent, value=value, about=about, where=where
-                )
-            )
+            answers.append(Answer(question, item, agent, value=value, where=where, about=about))
     kinds = _kinds(answers)
     for answer in answers:
-        try:
+        with located(source, answer.where):
             _add(collection, answer, kinds[answer.question])
-        except DataError as problem:
-            raise source.fail(f"{answer.where}: {problem}") from None
     if states == {None}:
         collection.notes.append("the export does not mark responses that are only drafts")
     return collection.export()
@@ -132,8 +119,8 @@ class Answer(NamedTuple):
     item: str
     by: Any
     value: Any
-    about: About
     where: str
+    about: About = About()
 
 
 def _kinds(answers: Sequence[Answer]) -> dict[str, Kind]:
@@ -162,7 +149,7 @@ def _kind(values: Sequence[Any]) -> Kind:
 
 def _add(collection: Collected, answer: Answer, kind: Kind) -> None:
     """Add one answer to its question; what cannot be one is counted."""
-    question, item, _, value, about, _ = answer
+    question, item, _, value, _, about = answer
     if value is None or value == "":
         person = None if about.model else answer.by
         collection.leave_out("without a value", item, person, question=question)

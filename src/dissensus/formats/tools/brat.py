@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...errors import DataError
-from ..annotator_files import AnnotatorFile
-from ..collecting import About, Collected, span
+from ..annotator_files import AnnotatorFile, of_one_file, text_of
+from ..collecting import About, Collected, located, span
 from ..format import Export, Format, Head
 from ..sources import Source
 
@@ -32,11 +31,6 @@ def recognises(head: Head) -> bool:
     )
 
 
-def read(source: Source) -> Export:
-    """Return the spans of one file, whose name is the annotator's."""
-    return read_files([AnnotatorFile(source.stem, source.stem, source)])
-
-
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the spans of all annotators."""
     collection = Collected()
@@ -52,7 +46,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
         by = folder if flat and len(marked) > 1 else file.annotator
         item = file.document or file.annotator
         written = texts.get((file.annotator, file.document))
-        body = None if written is None else _text(written)
+        body = None if written is None else text_of(written)
         item = collection.items.name(item, body) or item
         if item in collection.items.conflicts:
             raise file.source.fail(f"annotators have different texts of {item!r}")
@@ -64,7 +58,7 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
 
 def _add(collection: Collected, source: Source, item: str, by: str, body: str | None) -> None:
     length = None if body is None else len(body)
-    for number, line in enumerate(_text(source).splitlines(), 1):
+    for number, line in enumerate(text_of(source).splitlines(), 1):
         if not line.strip():
             continue
         match = _SPAN.match(line)
@@ -75,20 +69,15 @@ def _add(collection: Collected, source: Source, item: str, by: str, body: str | 
             raise source.fail(f"line {number}: not a span such as T1<tab>Person 0 5<tab>Marie")
         pieces = [tuple(map(int, piece.split())) for piece in match[2].split(";")]
         collection.left["gaps in spans, which are read as their hulls"] += len(pieces) - 1
-        try:
+        with located(source, f"line {number}"):
             mark = span(min(p[0] for p in pieces), max(p[1] for p in pieces), match[1], length)
-        except DataError as problem:
-            raise source.fail(f"line {number}: {problem}") from None
         collection.of_kind("spans", "spans").append(item, by, mark)
 
 
-def _text(source: Source) -> str:
-    with source.file() as file:
-        body = file.read()
-    try:
-        return body.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise source.fail("not UTF-8; save it again as UTF-8") from None
-
-
-FORMAT = Format("brat", recognises=recognises, read=read, read_files=read_files, kinds=("spans",))
+FORMAT = Format(
+    "brat",
+    recognises=recognises,
+    read=of_one_file(read_files),
+    read_files=read_files,
+    kinds=("spans",),
+)

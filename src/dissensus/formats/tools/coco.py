@@ -23,8 +23,8 @@ from msgspec import Struct
 from ...base.arrays import Integers
 from ...base.names import text
 from ...errors import DataError
-from ..annotator_files import AnnotatorFile
-from ..collecting import About, Collected, box
+from ..annotator_files import AnnotatorFile, of_one_file
+from ..collecting import About, Collected, box, located
 from ..content import AnswerContent
 from ..format import AnswerTarget, Export, Format, Head
 from ..json_records import records
@@ -81,11 +81,6 @@ def recognises(head: Head) -> bool:
     return any(map(_LIST.search, head.raw))
 
 
-def read(source: Source) -> Export:
-    """Return the boxes and masks of one file, whose name is the annotator's."""
-    return read_files([AnnotatorFile(source.stem, "", source)])
-
-
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the boxes and masks of all annotators."""
     collection = Collected()
@@ -116,15 +111,11 @@ def _add(collection: Collected, content: File, by: str, source: Source) -> None:
         item = items[image.id] = text(image.file_name or image.id)
         collection.submitted[item, by] = About()
         if image.width is not None and image.height is not None:
-            try:
+            with located(source, f"image {image.id!r}"):
                 collection.add_size(item, checked_size(image.height, image.width))
-            except DataError as problem:
-                raise source.fail(f"image {image.id!r}: {problem}") from None
     for number, annotation in enumerate(content.annotations, 1):
-        try:
+        with located(source, f"annotation {number}"):
             _add_object(collection, annotation, by=by, items=items, names=names)
-        except DataError as problem:
-            raise source.fail(f"annotation {number}: {problem}") from None
 
 
 def _add_object(
@@ -251,7 +242,7 @@ def _hull(mask: Any) -> list[int]:
 FORMAT = Format(
     "coco",
     recognises=recognises,
-    read=read,
+    read=of_one_file(read_files),
     read_files=read_files,
     kinds=("boxes", "masks"),
     answers=AnswerTarget(

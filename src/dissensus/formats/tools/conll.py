@@ -23,7 +23,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from ...errors import DataError
-from ..annotator_files import AnnotatorFile
+from ..annotator_files import AnnotatorFile, of_one_file, text_of
 from ..collecting import About, Collected, span
 from ..content import AnswerContent
 from ..format import AnswerTarget, Export, Format, Head
@@ -63,11 +63,6 @@ def recognises(head: Head) -> bool:
     return (fits[0] or none[0]) and any(fits) and sum(fits) + sum(none) >= _LEAST * len(rows)
 
 
-def read(source: Source) -> Export:
-    """Return the spans of one file, of as many annotators as it has columns of tags."""
-    return read_files([AnnotatorFile(source.stem, "", source)])
-
-
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the spans of all annotators."""
     collection = Collected()
@@ -96,13 +91,8 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
                 numbered = f"{document}:{at + 1}" if document else str(at + 1)
                 name = sentence.name or numbered
                 collection.items.name(name, " ".join(reference[at].tokens))
-                _add(
-                    collection,
-                    name,
-                    sentence=sentence,
-                    tokens=reference[at].tokens,
-                    by=file.annotator,
-                )
+                tokens = reference[at].tokens
+                _add(collection, name, sentence=sentence, tokens=tokens, by=file.annotator)
     return collection.export_of_files()
 
 
@@ -130,7 +120,7 @@ def _sentences(collection: Collected, source: Source) -> list[Sentence]:
     blocks: list[list[list[str]]] = [[]]
     names: dict[int, str] = {}  # block → name
     width = 0
-    for number, line in enumerate(_lines(source), 1):
+    for number, line in enumerate(text_of(source).split("\n"), 1):
         fields = _fields(line)
         if not fields or _COMMENT.match(line):
             if blocks[-1]:
@@ -242,15 +232,6 @@ def _fields(line: str) -> list[str]:
     return [field for field in re.split(r"[ \t]+", line) if field]
 
 
-def _lines(source: Source) -> list[str]:
-    with source.file() as file:
-        body = file.read()
-    try:
-        return body.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
-    except UnicodeDecodeError:
-        raise source.fail("not UTF-8; save it again as UTF-8") from None
-
-
 def write(content: AnswerContent, lost: list[str]) -> str:
     """Return one file with a column of tags for each annotator."""
     people = content.answers.annotators.tolist()
@@ -330,7 +311,7 @@ def _one_line(name: str) -> str:
 FORMAT = Format(
     "conll",
     recognises=recognises,
-    read=read,
+    read=of_one_file(read_files),
     read_files=read_files,
     kinds=("spans",),
     answers=AnswerTarget(

@@ -16,8 +16,8 @@ from xml.parsers import expat
 
 from ...base.names import text
 from ...errors import DataError
-from ..annotator_files import AnnotatorFile
-from ..collecting import About, Collected, box, point
+from ..annotator_files import AnnotatorFile, of_one_file
+from ..collecting import About, Collected, box, located, point
 from ..format import Export, Format, Head
 from ..shapes import checked_size, from_polygon, from_rows, rotated_hull
 from ..sources import Source
@@ -36,11 +36,6 @@ def recognises(head: Head) -> bool:
     )
 
 
-def read(source: Source) -> Export:
-    """Return the shapes of one file, whose name is the annotator's."""
-    return read_files([AnnotatorFile(source.stem, "", source)])
-
-
 def read_files(files: Sequence[AnnotatorFile]) -> Export:
     """Return the shapes of all annotators."""
     collection = Collected()
@@ -51,10 +46,8 @@ def read_files(files: Sequence[AnnotatorFile]) -> Export:
             name = image.get("name") or image.get("id")
             if not name:
                 raise file.source.fail("an image without a name")
-            try:
+            with located(file.source, f"image {name!r}"):
                 _add(collection, image, name, file.annotator)
-            except DataError as problem:
-                raise file.source.fail(f"image {name!r}: {problem}") from None
     if not any(collection["tags"].options):
         del collection.questions["tags"]
     if not (collection.others or collection.questions):
@@ -203,7 +196,7 @@ def _images(source: Source, collection: Collected) -> Iterator[ET.Element]:
 FORMAT = Format(
     "cvat",
     recognises=recognises,
-    read=read,
+    read=of_one_file(read_files),
     read_files=read_files,
     kinds=("sets", "boxes", "points", "masks"),
 )

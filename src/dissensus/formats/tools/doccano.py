@@ -22,7 +22,7 @@ from typing import Any
 from ...base.names import text
 from ...errors import DataError
 from ..annotator_files import AnnotatorFile
-from ..collecting import About, Collected, box, describe, length_of, span
+from ..collecting import About, Collected, box, describe, length_of, located, span
 from ..format import Export, Format, Head
 from ..json_records import decode, records
 from ..sources import DAMAGED, Source, check_growth
@@ -116,11 +116,9 @@ def _add(
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
     if annotator is None and isinstance(annotations, list):
-        try:
+        with located(source, f"record {number}"):
             for annotation in annotations:
                 _add_old(collection, annotation, item)
-        except DataError as problem:
-            raise source.fail(f"record {number}: {problem}") from None
         return
     by = annotator or next(
         (record[n] for n in _ANNOTATOR if _scalar(record.get(n)) is not None), None
@@ -130,10 +128,8 @@ def _add(
             "an export of a shared doccano project has no annotators; "
             "zip one file for each annotator, named after them"
         )
-    try:
+    with located(source, f"record {number}"):
         _add_marks(collection, record, item=item, by=text(by), body=body)
-    except DataError as problem:
-        raise source.fail(f"record {number}: {problem}") from None
     for name in _LABELS:
         value = record.get(name)
         if value is None or value == "" or value == []:

@@ -44,9 +44,10 @@ class Scorer(NamedTuple):
 def add_score(
     collection: Collected,
     question: str,
-    scorer: Scorer,
     item: str,
     value: Any,
+    *,
+    by: Scorer,
     time: Any = None,
     **further: Any,
 ) -> bool:
@@ -61,25 +62,18 @@ def add_score(
                 collection.leave_out(_PARTS, item, question=f"{question}.{name}")
                 whole = False
             else:
-                whole &= add_score(
-                    collection,
-                    f"{question}.{name}",
-                    scorer=scorer,
-                    item=item,
-                    value=part,
-                    time=time,
-                    **further,
-                )
+                named = f"{question}.{name}"
+                whole &= add_score(collection, named, item, part, by=by, time=time, **further)
         return whole
     options = options_of(value)
     if options is None:
         reason = _PARTS if isinstance(value, list) else _UNSCORED
-        person = scorer.name if scorer.kind == "person" else None
+        person = by.name if by.kind == "person" else None
         collection.leave_out(reason, item, person, question=question)
         return False
     answers = collection[question]
     answers.several |= isinstance(value, list)
-    answers.add_by(scorer.kind, scorer.name, item=item, options=options, time=time, **further)
+    answers.add_by(by.kind, by.name, item=item, options=options, time=time, **further)
     return True
 
 
@@ -218,9 +212,7 @@ def _add(
             when = sample.completed_at if time is None else time
             about: Any = {"epoch": sample.epoch, "system": system}
             for question, part in _questions(value, name if added else None):
-                add_score(
-                    collection, question, scorer=scorer, item=item, value=part, time=when, **about
-                )
+                add_score(collection, question, item, part, by=scorer, time=when, **about)
 
 
 def _answers(

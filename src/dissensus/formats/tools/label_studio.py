@@ -26,6 +26,7 @@ from ..collecting import (
     box,
     describe,
     length_of,
+    located,
     model_name,
     point,
     span,
@@ -173,14 +174,12 @@ def read(source: Source) -> Export:
         item = collection.items.name(task.id, describe(task.data))
         if item is None:
             raise source.fail(f"task {number}: neither an id nor any data")
-        try:
+        with located(source, f"task {number}"):
             for annotation in task.annotations or task.completions or ():
                 _add(collection, item, task.data, annotation)
             for prediction in task.predictions or ():
                 if isinstance(prediction, Prediction):  # some exports have only its number
                     _add_prediction(collection, item, task.data, prediction)
-        except DataError as problem:
-            raise source.fail(f"task {number}: {problem}") from None
     if not (collection.questions or collection.others) and collection.left_out[None, _NOBODY]:
         raise source.fail("no annotation has an annotator; export it with completed_by")
     return collection.export()

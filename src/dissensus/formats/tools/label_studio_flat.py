@@ -136,13 +136,8 @@ def _add(
         elif answer.number is not None:
             collection[name].kind = "numeric"
     collection[name].several |= len(options) != 1
-    collection[name].add(
-        item,
-        by,
-        options,
-        time=columns["created_at"][row],
-        duration=_seconds(columns["lead_time"][row]),
-    )
+    time, duration = columns["created_at"][row], _seconds(columns["lead_time"][row])
+    collection[name].add(item, by, options, time=time, duration=duration)
 
 
 def _texts(values: list[Any]) -> list[str]:

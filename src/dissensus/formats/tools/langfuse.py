@@ -99,15 +99,12 @@ def _add(collection: Collected, score: Score, source: Source, number: int) -> bo
     question = text(score.name)
     trace = score.trace_id or subject.trace_id or (subject.id if subject.kind == "trace" else None)
     about: Any = {"trace": text(trace) if trace else None, "environment": score.environment}
-    scorer = _scorer(score, question)
-    value = _value(score)
-    if not add_score(
-        collection, question, scorer=scorer, item=item, value=value, time=score.timestamp, **about
-    ):
+    by, time = _scorer(score, question), score.timestamp
+    if not add_score(collection, question, item, _value(score), by=by, time=time, **about):
         return False
     if score.data_type == "NUMERIC" and question in collection.questions:
         collection[question].kind = "numeric"
-    return scorer.kind is None
+    return by.kind is None
 
 
 def _scorer(score: Score, question: str) -> Scorer:

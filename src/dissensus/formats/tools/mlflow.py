@@ -123,11 +123,8 @@ def _assessments_of(record: dict[str, Any]) -> list[Any] | None:
         assessments = info.get("assessments") or []
     else:
         assessments = record.get("assessments") if "trace_id" in record else None
-    return (
-        assessments
-        if isinstance(assessments, list) and all(map(_is_assessment, assessments))
-        else None
-    )
+    is_ours = isinstance(assessments, list) and all(map(_is_assessment, assessments))
+    return assessments if is_ours else None
 
 
 def _has_assessments(record: dict[str, Any]) -> bool:
@@ -140,21 +137,9 @@ def read(source: Source) -> Export:
     gold: Gold = []
     for _, record in records(source, Record):
         for trace in record.traces or ():
-            _add_trace(
-                collection,
-                trace.info,
-                trace_id=trace.trace_id,
-                assessments=trace.assessments,
-                gold=gold,
-            )
+            _add_trace(collection, trace, gold)
         if record.info is not None or record.assessments is not None:
-            _add_trace(
-                collection,
-                record.info,
-                trace_id=record.trace_id,
-                assessments=record.assessments,
-                gold=gold,
-            )
+            _add_trace(collection, record, gold)
         elif record.feedback is not None or record.expectation is not None:
             _add(collection, record, None, gold)
     for question, item, options in gold:
@@ -165,19 +150,11 @@ def read(source: Source) -> Export:
     return collection.export(texts=True)
 
 
-def _add_trace(
-    collection: Collected,
-    info: Info | None,
-    trace_id: Name,
-    assessments: list[Assessment] | None,
-    gold: Gold,
-) -> None:
+def _add_trace(collection: Collected, trace: Trace | Record, gold: Gold) -> None:
     """Add the assessments of one trace."""
-    info = info or Info()
-    name = next(
-        (candidate for candidate in (info.trace_id, info.request_id, trace_id) if candidate), None
-    )
-    entries = info.assessments or assessments or ()
+    info = trace.info or Info()
+    name = info.trace_id or info.request_id or trace.trace_id or None
+    entries = info.assessments or trace.assessments or ()
     if name is not None and entries:
         previews = {"request": info.request_preview, "response": info.response_preview}
         collection.items.name(name, describe(previews))
@@ -219,16 +196,8 @@ def _add(collection: Collected, assessment: Assessment, trace_id: Name, gold: Go
         when: Any = assessment.create_time
         if assessment.create_time_ms is not None:
             when = assessment.create_time_ms / 1000
-        scorer = Scorer(kind, name)
-        add_score(
-            collection,
-            question,
-            scorer=scorer,
-            item=item,
-            value=assessment.feedback.value,
-            time=when,
-            trace=trace,
-        )
+        by, value = Scorer(kind, name), assessment.feedback.value
+        add_score(collection, question, item, value, by=by, time=when, trace=trace)
 
 
 FORMAT = Format("mlflow", recognises=recognises, read=read, kinds=("sets",))

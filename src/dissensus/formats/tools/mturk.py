@@ -17,7 +17,7 @@ import polars as pl
 
 from ...errors import DataError
 from ..cells import as_texts_of_times
-from ..collecting import box, point, span
+from ..collecting import box, located, point, span
 from ..format import Export, Format, Head, Kind, Question
 from ..platforms import (
     accepted,
@@ -219,10 +219,8 @@ def _marks(
         size = _size_of(value)
         if size is not None and rows["item"][row] is not None:
             sizes[rows["item"][row]] = size
-        try:
+        with located(source, f"row {row + 1}"):
             values[row] = _as_marks(value.get(shape) or [], shape, size)
-        except DataError as problem:
-            raise source.fail(f"row {row + 1}: {problem}") from None
     return kind_question(rows, values, _MARKED[shape], sizes, was_asked)
 
 

@@ -89,15 +89,8 @@ def _add(collection: Collected, event: Event, data: dict[str, Any], spec: Spec) 
         if value == _INVALID:
             collection.leave_out("with an invalid choice", item, question=question)
         else:
-            add_score(
-                collection,
-                question,
-                scorer=scorer,
-                item=item,
-                value=value,
-                time=event.created_at,
-                system=system,
-            )
+            time = event.created_at
+            add_score(collection, question, item, value, by=scorer, time=time, system=system)
 
 
 FORMAT = Format("openai-evals", recognises=recognises, read=read, kinds=("sets",))

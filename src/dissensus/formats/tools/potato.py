@@ -45,11 +45,11 @@ class Answer(NamedTuple):
     """What one user answered about one item: scheme → option → value."""
 
     user: str
-    is_model: bool
     item: str
     text: str | None
     schemes: Mapping[str, Mapping[str, Any]]
-    seconds: float | None
+    is_model: bool
+    seconds: float | None = None
 
 
 def recognises(head: Head) -> bool:
@@ -207,14 +207,8 @@ def _of_state(source: Source, folder: str | None, texts: Mapping[str, str]) -> I
     for item, labels in state.get(_LABELS, {}).items():
         seconds = _seconds(behaviour.get(item))
         schemes = _schemes(labels, source, item)
-        yield Answer(
-            user=text(user),
-            is_model=_is_model(kind),
-            item=item,
-            text=texts.get(item),
-            schemes=schemes,
-            seconds=seconds,
-        )
+        about: Any = {"is_model": _is_model(kind), "seconds": seconds}
+        yield Answer(text(user), item, texts.get(item), schemes, **about)
 
 
 def _schemes(labels: Any, source: Source, item: str) -> dict[str, dict[str, Any]]:
@@ -250,14 +244,8 @@ def _of_records(source: Source, folder: str | None) -> Iterator[Answer]:
         )
         seconds = _seconds(record.get("behavioral_data"))
         body = displayed if isinstance(displayed, str) else None
-        yield Answer(
-            user=text(user),
-            is_model=_is_model(kind),
-            item=text(item),
-            text=body,
-            schemes=schemes,
-            seconds=seconds,
-        )
+        about: Any = {"is_model": _is_model(kind), "seconds": seconds}
+        yield Answer(text(user), text(item), body, schemes, **about)
 
 
 def _of_table(source: Source) -> Iterator[Answer]:
@@ -282,15 +270,8 @@ def _of_table(source: Source) -> Iterator[Answer]:
             if row[name] is not None:
                 schemes.setdefault(scheme, {})[option] = row[name]
         body = row.get("displayed_text")
-        model = _is_model(row.get(_ORIGIN))
-        yield Answer(
-            user=text(row[user_column]),
-            is_model=model,
-            item=text(row["instance_id"]),
-            text=body,
-            schemes=schemes,
-            seconds=None,
-        )
+        user, item = text(row[user_column]), text(row["instance_id"])
+        yield Answer(user, item, body, schemes, is_model=_is_model(row.get(_ORIGIN)))
 
 
 def _is_model(kind: Any) -> bool:

@@ -24,6 +24,7 @@ from ..sources import Source
 
 _MARKS = ("_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id")
 _BINARY = ("accept", "reject")
+_INPUTS = ("text", "html", "image", "audio", "video")
 _NOBODY = "without an annotator"
 
 
@@ -77,15 +78,8 @@ def read(source: Source) -> Export:
     """Return every question of an export."""
     collection = Collected()
     for number, answered in records(source, Answered):
-        inputs = {
-            "text": answered.text,
-            "html": answered.html,
-            "image": answered.image,
-            "audio": answered.audio,
-        }
-        item = collection.items.name(
-            answered.input_hash, describe({**inputs, "video": answered.video})
-        )
+        inputs = {name: getattr(answered, name) for name in _INPUTS}
+        item = collection.items.name(answered.input_hash, describe(inputs))
         if item is None:
             raise source.fail(f"line {number}: neither an _input_hash nor a text")
         by = answered.annotator if answered.annotator not in (None, "") else answered.session

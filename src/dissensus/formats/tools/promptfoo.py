@@ -35,6 +35,7 @@ _ALSO_MODELS = ("model-graded-", "promptfoo:redteam:")
 _ERROR = 2  # the reason of a failure that no assertion found
 
 Name = str | int | float | None
+Scored = tuple[Scorer, str, float | int, dict[str, Any]]  # scorer, item, score, columns
 
 
 class Assertion(Struct, gc=False):
@@ -119,25 +120,19 @@ def recognises(head: Head) -> bool:
 def read(source: Source) -> Export:
     """Return the outcome of every assertion."""
     collection = Collected()
-    scores: list[tuple[Scorer, str, float | int, dict[str, Any]]] = []
+    scores: list[Scored] = []
     for _, output in records(source, Output):
         results = output.results
-        for number, result in enumerate(
-            (results.results or ()) if isinstance(results, Results) else results or (), 1
-        ):
+        outputs = results.results if isinstance(results, Results) else results
+        for number, result in enumerate(outputs or (), 1):
             _add(collection, result, number, scores)
     if any(score not in (0, 1) for _, _, score, _ in scores):
         for scorer, item, score, about in scores:
-            add_score(collection, "score", scorer=scorer, item=item, value=score, **about)
+            add_score(collection, "score", item, score, by=scorer, **about)
     return collection.export()
 
 
-def _add(
-    collection: Collected,
-    result: Result,
-    number: int,
-    scores: list[tuple[Scorer, str, float | int, dict[str, Any]]],
-) -> None:
+def _add(collection: Collected, result: Result, number: int, scores: list[Scored]) -> None:
     """Add the outcome of every assertion about one output, and collect the scores."""
     provider = result.provider
     if isinstance(provider, Provider):
@@ -159,7 +154,7 @@ def _add(
             collection.leave_out("whose grader failed", item)
             continue
         outcome = None if component.passed is None else "pass" if component.passed else "fail"
-        add_score(collection, "pass", scorer=scorer, item=item, value=outcome, **about)
+        add_score(collection, "pass", item, outcome, by=scorer, **about)
         if component.score is not None:
             scores.append((scorer, item, component.score, about))
 

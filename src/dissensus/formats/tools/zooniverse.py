@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from ...errors import DataError
-from ..collecting import box, point
+from ..collecting import box, located, point
 from ..format import Export, Format, Head, Kind, Question
 from ..platforms import (
     as_label,
@@ -250,10 +250,8 @@ def _marks_of_task(
     for row, drawings in by_row.items():
         size = sizes.get(items[row])
         for drawing in drawings:
-            try:
+            with located(source, f"row {row + 1}"):
                 kind, mark = _mark(drawing, size)
-            except DataError as problem:
-                raise source.fail(f"row {row + 1}: {problem}") from None
             if kind is None:
                 unread += 1
             else:
