@@ -63,13 +63,12 @@ def written(data, folder, **more):
 # Function → what it gives for some annotations, to be compared.
 TAKING_ANNOTATIONS = {
     "activelab": lambda data, _: ds.activelab(data, PROBABILITIES).tolist(),
-    "aggregate": lambda data, _: ds.aggregate(data).posterior.tolist(),
+    "aggregate": lambda data, _: ds.aggregate(data).as_dict(),
     "agree": lambda data, _: ds.agree(data, resamples=20).as_dict(),
     "bootstrap": lambda data, _: ds.bootstrap(data, resamples=3).quality.tolist(),
     "check": lambda data, _: ds.check(data).findings,
     "compare": lambda data, _: ds.compare(data, folds=2).as_dict()["contested"],
     "crowdlab": lambda data, _: ds.crowdlab(data, PROBABILITIES).as_dict(),
-    "estimate": lambda data, _: ds.aggregate(data).value.tolist(),
     "identify": lambda data, _: ds.identify(data).as_dict(),
     "judge": lambda data, _: ds.judge(data, models=["4"], resamples=5).as_dict(),
     "item_scores": lambda data, _: ds.item_scores(data).as_dict(),
@@ -144,14 +143,9 @@ def test_it_takes_truth_of_every_kind(name, tmp_path):
         assert repr(call(make(tmp_path), tmp_path)) == repr(expected), kind
 
 
-@pytest.mark.parametrize("name", ["agree", "check", "estimate", "identify", "report_numbers"])
+@pytest.mark.parametrize("name", ["aggregate", "agree", "check", "identify", "report_numbers"])
 def test_functions_for_numbers_take_numbers(name):
     assert TAKING_ANNOTATIONS[name](NUMBERS, None) is not None
-
-
-def test_numbers_are_refused_where_classes_are_needed():
-    with pytest.raises(ds.DataError, match="the labels are numbers; `estimate` takes numbers"):
-        ds.aggregate(NUMBERS)
 
 
 def test_two_columns_of_unknown_role_are_not_guessed():
@@ -212,7 +206,7 @@ def test_one_method_can_be_compared_by_its_name():
             "row 1: no label; missing='drop' leaves such rows out",
         ),
         (lambda: ds.read(TABLE, format="exel"), "table: no format 'exel'"),
-        (lambda: ds.aggregate(TABLE, None), "a method is a name or an Aggregator, not None"),
+        (lambda: ds.aggregate(TABLE, None), "a method is a name or a Method, not None"),
         (lambda: ds.identify(TABLE, "wawa"), "a result is what `aggregate` returns, not str"),
     ],
 )

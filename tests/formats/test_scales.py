@@ -275,7 +275,7 @@ def test_distance_counts_steps_between_all_classes_of_labels_and_truth(tmp_path)
 def test_functions_of_classes_refuse_numbers():
     annotations = read(ratings(n_classes=25))
     assert annotations.scale == "interval"
-    for use in (aggregate, compare, lambda one: plan(one, budget=1)):
+    for use in (compare, lambda one: plan(one, budget=1)):
         with pytest.raises(
             DataError, match=r"needs classes, but the labels are numbers; .*scale='ordinal' or"
         ):

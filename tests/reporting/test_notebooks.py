@@ -82,7 +82,8 @@ def test_every_result_with_a_table_is_here(results):
         below = left.pop().__subclasses__()
         left += below
         kinds |= {kind for kind in below if not kind.__subclasses__()}
-    assert kinds == {type(result) for result in results}
+    ours = {kind for kind in kinds if ".judging" not in kind.__module__}  # tests/judging has those
+    assert ours == {type(result) for result in results}
 
 
 def test_dataframes_of_both_libraries_hold_the_same(results, tmp_path):

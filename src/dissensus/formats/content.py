@@ -143,6 +143,11 @@ def is_aggregation(source: Any) -> bool:
     return isinstance(source, Result) and hasattr(source, "predictions")
 
 
+def holds_labels(source: Any) -> bool:
+    """Return whether these are classes or numbers, or a result that says what is true of items."""
+    return is_aggregation(source) or isinstance(source, (Annotations, Numbers))
+
+
 def content_of(
     source: Writable | Reading | Any,
     gold: Any = None,
@@ -150,7 +155,7 @@ def content_of(
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
-    if not (is_aggregation(source) or isinstance(source, (Annotations, Numbers, Reading))):
+    if not (holds_labels(source) or isinstance(source, Reading)):
         source = examine(source, kind="single")
     gold = as_truth(gold)
     if texts is None and isinstance(source, Reading):

@@ -269,16 +269,19 @@ def numbers_from(annotations: Annotations, source: Any = None) -> Numbers:
         message = f"{line}label {label!r} is not a number" + (f"; {n_more} more" if n_more else "")
         raise DataError(message, where=where)
     value = np.array([float(name) for name in names])
-    numbers = Numbers.from_codes(
-        annotations.item,
-        annotations.annotator,
-        value[annotations.label],
-        items=annotations.items,
-        annotators=annotations.annotators,
-        scale=annotations.scale,
-        annotator_kinds=annotations.annotator_kinds,
-        **annotations.columns,
-    )
+    try:
+        numbers = Numbers.from_codes(
+            annotations.item,
+            annotations.annotator,
+            value[annotations.label],
+            items=annotations.items,
+            annotators=annotations.annotators,
+            scale=annotations.scale,
+            annotator_kinds=annotations.annotator_kinds,
+            **annotations.columns,
+        )
+    except DataError as problem:
+        raise problem.at(str(source)) if isinstance(source, (str, Path)) else problem from None
     return replace(numbers, left_out=annotations.left_out)
 
 

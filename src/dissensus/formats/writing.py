@@ -22,7 +22,7 @@ from ..base.files import atomic_file, atomic_folder, write_stdout
 from ..base.panics import without_panics
 from ..base.tables import Tabular, frame_of_table
 from ..errors import DataError, OptionError
-from .content import Card, ConsensusLike, Writable, answer_content_of, content_of
+from .content import Card, ConsensusLike, Writable, answer_content_of, content_of, holds_labels
 from .format import ANSWER_TARGETS, TARGETS
 from .reading import Reading
 from .sources import FORMATS, format_for
@@ -65,7 +65,7 @@ def write(
     if isinstance(answers, Answers):
         _write_answers(answers, path, format)
         return
-    if isinstance(what, Tabular) and not isinstance(what, Writable):
+    if isinstance(what, Tabular) and not holds_labels(what):
         write_columns(what._table(), path, format)
         return
     content = content_of(what, gold, texts, reading)
