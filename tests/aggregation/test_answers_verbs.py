@@ -12,7 +12,7 @@ from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans
 from dissensus.errors import DataError, OptionError
 from dissensus.formats.any_kind import AnswerReading, examine_any, read_known
 from dissensus.metrics import agree, evaluate_answers
-from dissensus.metrics.distances import agree_on_answers, disorder
+from dissensus.metrics.distances import disorder
 
 from ..support import run as run_command
 from ..support import shared_path
@@ -330,10 +330,10 @@ def test_alpha_of_classes_as_sets_of_one_is_krippendorffs():
     item, who = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30)
     sets = Sets.from_values(item, who, [[str(v)] for v in matrix.ravel()])
     annotations = ds.Annotations.from_columns(item, who, matrix.ravel())
-    found = agree_on_answers(sets, resamples=0)["observed"].value
+    found = agree(sets, resamples=0)["observed"].value
     percent = agree(annotations, "percent", resamples=0)["percent"].value
     assert found == pytest.approx(1 - percent)
-    option = agree_on_answers(sets, resamples=0)["option_alpha"].value
+    option = agree(sets, resamples=0)["option_alpha"].value
     per_class = [
         agree(ds.Annotations.from_columns(item, who, matrix.ravel() == k), "alpha", resamples=0)
         for k in range(3)
@@ -353,7 +353,7 @@ def test_token_alpha_is_that_of_tokens_one_by_one():
             label = [m["label"] for m in row["spans"] if m["start"] <= token < m["end"]]
             rows.append((f"{row['item']} {token}", row["annotator"], label[0] if label else "O"))
     expected = agree(ds.Annotations.from_columns(*zip(*rows, strict=True)), "alpha", resamples=0)
-    found = agree_on_answers(spans, resamples=0)["token_alpha"].value
+    found = agree(spans, resamples=0)["token_alpha"].value
     assert found == pytest.approx(expected["alpha"].value)
 
 
@@ -370,7 +370,7 @@ def test_equal_answers_agree_fully():
         same = kind_class(kind).from_values(
             items, ["x", "y"] * 3, [v for v in values for _ in "xy"]
         )
-        found = agree_on_answers(same, resamples=10)
+        found = agree(same, resamples=10)
         assert found["alpha"].value == 1.0, kind
         assert found["observed"].value == 0.0, kind
 
@@ -458,12 +458,12 @@ def test_sets_are_known_by_their_options(tmp_path):
 
 
 def test_the_agreement_of_the_specification_is_reached():
-    boxes = agree_on_answers(ds.read(shared_path("boxes_people") / "answers.csv.gz"), resamples=0)
+    boxes = agree(ds.read(shared_path("boxes_people") / "answers.csv.gz"), resamples=0)
     assert boxes["f1_50"].value == pytest.approx(0.646, abs=5e-4)
     assert boxes["alpha"].value == pytest.approx(0.498, abs=5e-3)
-    spans = agree_on_answers(ds.read(shared_path("ner_conll") / "answers.csv.gz"), resamples=0)
+    spans = agree(ds.read(shared_path("ner_conll") / "answers.csv.gz"), resamples=0)
     assert spans["span_f1"].value == pytest.approx(0.460, abs=5e-4)
-    sets = agree_on_answers(ds.read(shared_path("relations_sets") / "answers.csv.gz"), resamples=0)
+    sets = agree(ds.read(shared_path("relations_sets") / "answers.csv.gz"), resamples=0)
     assert sets["alpha"].value == pytest.approx(0.413, abs=5e-3)
     assert sets["option_alpha"].value == pytest.approx(0.478, abs=5e-4)
 

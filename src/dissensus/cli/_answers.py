@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..answers import KINDS
 from ..base.progress import iterations, progress_bar
 from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
 from ..pages.terminal import (
-    interval,
     note,
     number,
     print_scores,
@@ -19,13 +19,12 @@ from ..pages.terminal import (
     show_json,
     with_flags,
 )
-from .files import read_known_answers
+from .files import class_options, examine_answers, read_annotations, read_known_answers
 
 if TYPE_CHECKING:
     from ..aggregation.aggregation import AnswerAggregation
     from ..answers import Answers
     from ..method import Method
-    from ..metrics.distances import AnswerAgreement
 
 SCORES = {
     "f1": "F1",
@@ -40,18 +39,6 @@ SCORES = {
     "jaccard": "Jaccard index",
     "exact": "exactly equal",
 }
-_MEASURES = {
-    "alpha": "alpha",
-    "observed": "observed distance",
-    "expected": "expected distance",
-    "token_alpha": "alpha of tokens",
-    "span_f1": "F1 of pairs of annotators",
-    "gamma": "pairwise gamma",
-    "f1_50": "F1 at .5, mean over pairs",
-    "iou": "intersection over union, mean over pairs",
-    "jaccard_alpha": "alpha, Jaccard",
-    "option_alpha": "alpha of options, mean",
-}
 _MOST = 20  # rows on a screen
 _SHOWN = (
     *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
@@ -59,11 +46,19 @@ _SHOWN = (
 )
 
 
-def refuse(for_classes: Mapping[str, Any], kind: str) -> None:
-    """Refuse options that are for classes."""
-    for name, value in for_classes.items():
-        if value:
-            raise OptionError(f"{name} is for classes, and these are {kind}")
+def read_any(path: str, reading: Mapping[str, Any], *, as_classes: bool = False) -> Any:
+    """Return the answers of a file, of any kind, or read as classes."""
+    other = None if as_classes else examine_answers(path, **reading)
+    if other is not None:
+        return other.answers
+    return read_annotations(path, **class_options(path, dict(reading)))
+
+
+def refuse(for_labels: Mapping[str, Any], answers: Any) -> None:
+    """Refuse options that are for classes and numbers."""
+    for name, value in for_labels.items():
+        if value and answers.kind in KINDS:
+            raise OptionError(f"{name} is for classes, and these are {answers.kind}")
 
 
 def method_of(
@@ -133,46 +128,6 @@ def aggregate(
         counts |= {"n_answers": len(answers), "n_empty": int(answers.empty.sum())}
         tables = {"items": as_rows(result.items), "annotators": as_rows(result.annotators)}
         show_json(as_plain(content | counts | {"notes": result.notes} | tables))
-
-
-def agree(
-    answers: Answers, *, per: str | None, output: str | None, as_json: bool, **settings: Any
-) -> list[dict[str, Any]]:
-    """Print how much annotators agree; return the rows to write."""
-    from ..metrics import agree as measure
-
-    if per == "class":
-        raise OptionError(f"--per class is for classes, and these are {answers.kind}")
-    with progress_bar("resampling") as progress:
-        agreement = measure(answers, progress=progress, **settings)
-    if as_json:
-        show_json(agreement.as_dict())
-    elif output != "-":
-        _print_agreement(agreement, per)
-    return agreement.rows(per)
-
-
-def _print_agreement(agreement: AnswerAgreement, per: str | None) -> None:
-    rows = [
-        (
-            _MEASURES[estimate.measure],
-            number(estimate.value),
-            interval(estimate.low, estimate.high, 3) or "–",
-            number(estimate.error),
-        )
-        for estimate in agreement.estimates
-    ]
-    title = f"{agreement.kind}: {agreement.n_paired} items have two answers or more"
-    columns = ("measure", ">value", f">{100 * agreement.confidence:g} % interval", ">error")
-    print_table(columns, rows, title)
-    if per:
-        parts: Any = agreement.items if per == "item" else agreement.annotators
-        cells = [(part.name, str(part.n_answers), number(part.distance)) for part in parts[:_MOST]]
-        print_table((per, ">answers", ">distance"), cells, "Mean distance, the largest first")
-        if len(parts) > _MOST:
-            print_text(f"{len(parts) - _MOST} more; -o writes all.")
-    for sentence in agreement.notes:
-        print_text(f"Note: {sentence}.")
 
 
 def evaluate(

@@ -103,7 +103,7 @@ def aggregate(
         from . import _answers
 
         for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-        _answers.refuse(for_classes, answer_reading.answers.kind)
+        _answers.refuse(for_classes, answer_reading.answers)
         settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
         settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
         _answers.aggregate(answer_reading.answers, as_json=as_json, seed=seed, **settings)

@@ -58,7 +58,7 @@ def compare(
     if answer_reading is not None:
         from . import _answers
 
-        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, answer_reading.answers.kind)
+        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, answer_reading.answers)
         settings: dict[str, Any] = {
             "truth": truth,
             "gold": gold,

@@ -83,7 +83,7 @@ def next(  # noqa: A001
 
         unused = {"--limit": limit, "--batch": batch, "--truth": truth, "--min-gain": min_gain}
         unused |= {"--among": among, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(unused | {"--cost": cost}, answer_reading.answers.kind)
+        _answers.refuse(unused | {"--cost": cost}, answer_reading.answers)
         most = {"budget": budget, "per_item": per_item}
         _answers.plan(answer_reading.answers, most, output=output, as_json=as_json)
         return

@@ -14,10 +14,14 @@ _NAMED = 3  # names in one sentence
 # What measures are called in a family: on a page, and on a terminal where that has less room.
 _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
     "agreement": {  # of labels
-        "percent": "pairs that agree",
+        "percent": ("pairs that agree", "percent"),
         "alpha": "Krippendorff's alpha",
         "fleiss": "Fleiss' kappa",
         "ac1": "Gwet's AC1",
+        "ac2": "Gwet's AC2",
+        "brennan-prediger": "Brennan–Prediger",
+        "randolph": "Randolph's kappa",
+        "conger": "Conger's kappa",
         "cohen": "Cohen's kappa",
         "scott": "Scott's pi",
     },

@@ -23,9 +23,9 @@ from ..base.storage import as_plain, as_rows
 from ..errors import DataError
 from ..formats.any_kind import AnswerReading, examine_any
 from ..formats.side_tables import read_texts
-from ..metrics import Evaluation, evaluate_answers
+from ..metrics import Agreement, Evaluation, agree, evaluate_answers
 from ..metrics.answer_scores import joined
-from ..metrics.distances import AnswerAgreement, Distances, agree_on_answers
+from ..metrics.distances import Distances
 from ..pages.page import PageReport
 from ..pages.sections import CONFIDENT
 from ..planning.label_errors import LabelErrors, label_errors
@@ -68,7 +68,7 @@ class AnswerReport(PageReport):
     name: str
     reading: AnswerReading
     result: AnswerAggregation
-    agreement: AnswerAgreement | None
+    agreement: Agreement | None
     distance: Floats  # (item)
     scores: AnswerScores
     evaluation: Evaluation | None
@@ -234,7 +234,7 @@ def report_answers(
     scores = identify_on_answers(answers, result)
     progress(2, _STEPS)
     has_pairs = bool((answers.labels_per_item > 1).any())
-    agreement = agree_on_answers(answers, seed=seed) if has_pairs else None
+    agreement = agree(answers, seed=seed) if has_pairs else None
     progress(3, _STEPS)
     evaluation = None if truth is None else _scored(result, truth, seed)
     progress(4, _STEPS)
