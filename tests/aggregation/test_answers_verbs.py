@@ -11,7 +11,7 @@ import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans, Texts, kind_class
 from dissensus.errors import DataError, OptionError
 from dissensus.formats.any_kind import AnswerReading, examine_any, read_known
-from dissensus.metrics import agree, evaluate_answers
+from dissensus.metrics import agree, evaluate
 from dissensus.metrics.distances import disorder
 
 from ..support import run as run_command
@@ -303,7 +303,7 @@ def test_sides_and_sizes_come_from_a_side_table(tmp_path):
 def test_scores_of_a_perfect_consensus_are_perfect():
     for kind in KINDS:
         one = first_answers(small(kind))
-        scores = evaluate_answers(one, one, resamples=20).scores
+        scores = evaluate(one, one, resamples=20).scores
         for name, score in scores.items():
             assert score.value == pytest.approx(0.0 if name == "wer" else 1.0), (kind, name)
 
@@ -311,7 +311,7 @@ def test_scores_of_a_perfect_consensus_are_perfect():
 def test_spans_are_scored_by_hand():
     truth = Spans.from_columns("aab", "ttt", [0, 5, None], [2, 7, None], label=["P", "L", None])
     given = Spans.from_columns("aab", "ccc", [0, 5, 1], [2, 8, 2], label=["P", "L", "P"])
-    scores = evaluate_answers(given, truth, resamples=0).scores
+    scores = evaluate(given, truth, resamples=0).scores
     assert scores["f1"].value == pytest.approx(2 / 5)
     assert scores["precision"].value == pytest.approx(1 / 3)
     assert scores["recall"].value == pytest.approx(1 / 2)
@@ -321,7 +321,7 @@ def test_spans_are_scored_by_hand():
 def test_word_errors_are_counted_by_hand():
     truth = {"a": "the cat sat", "b": "on the mat"}
     given = Texts.from_values("ab", "cc", ["the cat", "on a big mat"])
-    assert evaluate_answers(given, truth, resamples=0).scores["wer"].value == pytest.approx(3 / 6)
+    assert evaluate(given, truth, resamples=0).scores["wer"].value == pytest.approx(3 / 6)
 
 
 def test_alpha_of_classes_as_sets_of_one_is_krippendorffs():

@@ -20,7 +20,7 @@ from ..base.arrays import Floats
 from ..base.names import indices_of
 from ..base.storage import as_plain
 from ..errors import DataError, Note, OptionError
-from ..metrics import Evaluation, evaluate_answers
+from ..metrics import Evaluation, evaluate
 from ..metrics.answer_scores import joined
 from ..registry import methods as methods_of_kind
 from . import aggregate
@@ -124,14 +124,16 @@ def compare_on_answers(
     if not out.any():
         raise DataError("no item has two answers, so none can be left out")
     train, test = answers.keep(~out), answers.keep(out)
-    sums, evaluations, seconds = [], [], []
+    sums, seconds = [], []
+    evaluations: dict[str, Evaluation] = {}
     for position, name in enumerate(names):
         trained = aggregate(train, name, gold=gold, seed=seed)
         sums.append(_distance_by_item(trained.truth, test))
         start = time.perf_counter()
         whole = aggregate(answers, name, gold=gold, seed=seed)
         seconds.append(time.perf_counter() - start)
-        evaluations.append(None if truth is None else _evaluation(whole, truth, seed))
+        if truth is not None:
+            evaluations[name] = evaluate(whole, truth, resamples=200, seed=seed)
         if progress is not None:
             progress(position + 1, len(names))
     total, count = (np.stack(columns) for columns in zip(*sums, strict=True))
@@ -150,19 +152,11 @@ def compare_on_answers(
                 error=error,
                 tied=tied,
                 seconds=seconds[code],
-                evaluation=evaluations[code],
+                evaluation=evaluations.get(name),
             )
         )
     rows.sort(key=lambda row: row.distance)
     return AnswerComparison(answers.kind, tuple(rows), int(out.sum()), 1 / folds)
-
-
-def _evaluation(result: Any, truth: Any, seed: int) -> Evaluation:
-    predictions: Any = result.truth
-    if isinstance(truth, dict) and result.kind == "rankings" and "thing" in result.items:
-        names = result.items["thing"].tolist()
-        predictions = dict(zip(names, result.items["score"].tolist(), strict=True))
-    return evaluate_answers(predictions, truth, resamples=200, seed=seed)
 
 
 def _left_out(answers: Answers, folds: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

@@ -10,15 +10,8 @@ from ..answers import KINDS
 from ..base.progress import iterations, progress_bar
 from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
-from ..pages.terminal import (
-    note,
-    number,
-    print_scores,
-    print_table,
-    print_text,
-    show_json,
-    with_flags,
-)
+from ..pages.terminal import note, number, print_table, print_text, show_json, with_flags
+from ..pages.wording import titles
 from .files import class_options, examine_answers, read_annotations, read_known_answers
 
 if TYPE_CHECKING:
@@ -26,19 +19,7 @@ if TYPE_CHECKING:
     from ..answers import Answers
     from ..method import Method
 
-SCORES = {
-    "f1": "F1",
-    "f1_50": "F1 at IoU .5",
-    "precision": "precision",
-    "recall": "recall",
-    "overlap_f1": "F1 at IoU .5",
-    "f1_75": "F1 at IoU .75",
-    "iou": "intersection over union",
-    "wer": "word error rate",
-    "tau": "Kendall's tau",
-    "jaccard": "Jaccard index",
-    "exact": "exactly equal",
-}
+SCORES = titles("scores", short=True)
 _MOST = 20  # rows on a screen
 _SHOWN = (
     *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
@@ -128,40 +109,6 @@ def aggregate(
         counts |= {"n_answers": len(answers), "n_empty": int(answers.empty.sum())}
         tables = {"items": as_rows(result.items), "annotators": as_rows(result.annotators)}
         show_json(as_plain(content | counts | {"notes": result.notes} | tables))
-
-
-def evaluate(
-    pred: str, truth: str, kind: str, *, inputs: str | None, as_json: bool, **resampling: Any
-) -> None:
-    """Score a consensus in a file against known answers."""
-    from ..formats.any_kind import read_known
-    from ..metrics import evaluate_answers
-
-    predicted, truth_answers = (read_known(path, kind, inputs) for path in (pred, truth))
-    if isinstance(predicted, dict) and not isinstance(truth_answers, dict):
-        predicted = _rankings_by_score(predicted, truth_answers)
-    scores = evaluate_answers(predicted, truth_answers, **resampling)
-    if as_json:
-        show_json({"kind": kind} | scores.as_dict())
-        return
-    note(f"{kind}: {scores.n_scored} items")
-    scored_things = "things" if isinstance(predicted, dict) else "items"
-    print_scores(scores.scores, SCORES, f"{scores.n_scored} {scored_things} scored")
-    for count, words in (
-        (scores.n_without_truth, "predicted items have no known answer"),
-        (scores.n_without_prediction, "known answers have no prediction"),
-    ):
-        if count:
-            print_text(f"{count} {words}")
-
-
-def _rankings_by_score(scores: dict[str, float], truth: Any) -> Any:
-    """Return the order that scores give on every item of the truth."""
-    import numpy as np
-
-    names = [name for name in scores if name in set(truth.things.tolist())]
-    table = {"thing": np.array(names, dtype=object), "score": np.array([scores[n] for n in names])}
-    return truth.as_answers(table)
 
 
 def compare(

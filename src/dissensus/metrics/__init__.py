@@ -34,9 +34,10 @@ from .agreement_result import (
     item_agreement,
     split_options,
 )
+from .answer_scores import Things
 from .coefficients import Measure, find_measure, measures
 from .distances import Distances
-from .evaluation import Evaluation, Score, evaluate, evaluate_answers
+from .evaluation import Evaluation, Score, evaluate
 from .pairs import KindAgreement, Pairs, agreement_by_kind, cohen_kappa, pairwise, scott_pi
 from .scores import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
 
@@ -53,6 +54,7 @@ __all__ = [
     "Measure",
     "Pairs",
     "Score",
+    "Things",
     "agree",
     "agreement_by_kind",
     "annotator_errors",
@@ -60,7 +62,6 @@ __all__ = [
     "cohen_kappa",
     "conger_kappa",
     "evaluate",
-    "evaluate_answers",
     "find_measure",
     "fleiss_kappa",
     "gwet_ac",

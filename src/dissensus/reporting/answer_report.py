@@ -23,7 +23,7 @@ from ..base.storage import as_plain, as_rows
 from ..errors import DataError
 from ..formats.any_kind import AnswerReading, examine_any
 from ..formats.side_tables import read_texts
-from ..metrics import Agreement, Evaluation, agree, evaluate_answers
+from ..metrics import Agreement, Evaluation, agree, evaluate
 from ..metrics.answer_scores import joined
 from ..metrics.distances import Distances
 from ..pages.page import PageReport
@@ -236,7 +236,7 @@ def report_answers(
     has_pairs = bool((answers.labels_per_item > 1).any())
     agreement = agree(answers, seed=seed) if has_pairs else None
     progress(3, _STEPS)
-    evaluation = None if truth is None else _scored(result, truth, seed)
+    evaluation = None if truth is None else evaluate(result, truth, seed=seed)
     progress(4, _STEPS)
     judged, n_changed = ~np.isin(scores.verdict, as_names([FEW, LIKE_OTHERS])), None
     if judged.any() and not judged.all():
@@ -256,15 +256,6 @@ def report_answers(
         seed=seed,
         folder=folder,
     )
-
-
-def _scored(result: AnswerAggregation, truth: Any, seed: int) -> Evaluation:
-    """Return scores against known answers, or against known scores of things."""
-    predicted: Any = result.truth
-    if isinstance(truth, Mapping) and result.kind == "rankings":
-        names, score = (result.items[name].tolist() for name in ("thing", "score"))
-        predicted = dict(zip(names, score, strict=True))
-    return evaluate_answers(predicted, truth, seed=seed)
 
 
 def _n_changed(before: AnswerAggregation, after: AnswerAggregation) -> int:
