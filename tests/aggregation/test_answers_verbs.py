@@ -78,7 +78,6 @@ CLASS_KINDS = {
 VERBS = ("aggregate", "agree", "identify", "compare", "next", "check", "convert", "evaluate")
 # Pairs that do not exist, and why.
 MISSING = {
-    ("compare", "numeric"): "a comparison of methods needs classes",
     ("next", "numeric"): "needs classes",
     ("watch", "spans"): "its state counts labels; a consensus is fitted to all answers at once",
 }

@@ -85,6 +85,7 @@ __all__ = [
     "NumberAggregation",
     "Progress",
     "aggregate",
+    "answers_of",
     "as_method",
     "check_size",
     "no_progress",
@@ -107,6 +108,12 @@ def as_method(method: str | Method[Any, Any], kind: str = "classes") -> Any:
     if created.side_tables:
         return read_side_tables(created, created.side_tables)
     return created
+
+
+def answers_of(source: Any) -> Any:
+    """Return answers of any kind from what holds them; those on a scale of numbers as numbers."""
+    answers = as_answers(source)
+    return as_numbers(answers, source) if getattr(answers, "numeric", False) else answers
 
 
 class _Settings(TypedDict, total=False):
@@ -192,9 +199,7 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
-    source, answers = answers, as_answers(answers)
-    if getattr(answers, "numeric", False):
-        answers = as_numbers(answers, source)
+    answers = answers_of(answers)
     if authors is not None and answers.kind == "numbers" and method == "auto":
         method = "peer-grading"
     fitted_by: Method[Any, Any] = as_method(method, answers.kind)

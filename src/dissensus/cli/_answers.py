@@ -10,16 +10,14 @@ from ..answers import KINDS
 from ..base.progress import iterations, progress_bar
 from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
-from ..pages.terminal import note, number, print_table, print_text, show_json, with_flags
-from ..pages.wording import titles
-from .files import class_options, examine_answers, read_annotations, read_known_answers
+from ..pages.terminal import note, number, print_table, print_text, show_json
+from .files import class_options, examine_answers, read_annotations, read_known, read_known_answers
 
 if TYPE_CHECKING:
     from ..aggregation.aggregation import AnswerAggregation
     from ..answers import Answers
     from ..method import Method
 
-SCORES = titles("scores", short=True)
 _MOST = 20  # rows on a screen
 _SHOWN = (
     *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
@@ -33,6 +31,13 @@ def read_any(path: str, reading: Mapping[str, Any], *, as_classes: bool = False)
     if other is not None:
         return other.answers
     return read_annotations(path, **class_options(path, dict(reading)))
+
+
+def read_any_known(path: str | None, answers: Any, inputs: str | None = None) -> Any:
+    """Return what is known of answers, of their kind, if a file is given."""
+    if answers.kind in KINDS:
+        return read_known_answers(path, answers, inputs)
+    return read_known(path, answers)
 
 
 def refuse(for_labels: Mapping[str, Any], answers: Any) -> None:
@@ -109,61 +114,6 @@ def aggregate(
         counts |= {"n_answers": len(answers), "n_empty": int(answers.empty.sum())}
         tables = {"items": as_rows(result.items), "annotators": as_rows(result.annotators)}
         show_json(as_plain(content | counts | {"notes": result.notes} | tables))
-
-
-def compare(
-    answers: Answers,
-    strategies: tuple[str, ...],
-    *,
-    truth: str | None,
-    gold: str | None,
-    inputs: str | None,
-    folds: int,
-    as_json: bool,
-    seed: int,
-) -> None:
-    """Compare methods by answers left out, and by known ones."""
-    from ..aggregation.comparison import compare as compare_methods
-
-    truth_answers, gold_answers = (
-        read_known_answers(path, answers, inputs) for path in (truth, gold)
-    )
-    with progress_bar("comparing") as progress:
-        comparison = compare_methods(
-            answers,
-            strategies or None,
-            truth=truth_answers,
-            gold=gold_answers,
-            folds=folds,
-            seed=seed,
-            progress=progress,
-        )
-    if as_json:
-        show_json(comparison.as_dict() | {"caution": with_flags(comparison.caution)})
-        return
-    scored = comparison.methods[0].evaluation
-    names = [name for name in SCORES if scored is not None and name in scored.scores]
-    rows = []
-    for method in comparison.methods:
-        row = [method.method, number(method.distance, 4)]
-        row += [f"{number(method.gap, 4)}±{number(method.error, 4)}", f"{method.seconds:.2f}"]
-        for name in names:
-            score = method.evaluation.scores[name] if method.evaluation else None
-            is_main = name == names[0]
-            row.append(
-                "–" if score is None else _with_interval(score) if is_main else number(score[0])
-            )
-        rows.append(row)
-    columns = ("method", ">distance", ">behind\nbest", ">s", *(f">{SCORES[n]}" for n in names))
-    title = f"{comparison.kind}: distance to {comparison.n_left_out} answers left out"
-    print_table(columns, rows, title)
-    print_text(comparison.verdict)
-    if comparison.caution:
-        print_text(f"Caution: {with_flags(comparison.caution)}")
-
-
-def _with_interval(score: Any) -> str:
-    return f"{number(score.value)} ({number(score.low)}–{number(score.high)})"
 
 
 def identify(

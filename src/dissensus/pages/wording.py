@@ -61,6 +61,11 @@ _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
         "jaccard": "Jaccard index",
         "exact": "exactly equal",
     },
+    "compared": {  # scores of methods side by side, where there is less room
+        "accuracy": "accuracy %",
+        "distance": "steps\noff",
+        "mae": "mean absolute error",
+    },
     "soft scores": {  # of distributions of labels
         "manhattan": "Manhattan distance",
         "jensen_shannon": "Jensen-Shannon divergence (bits)",
@@ -100,7 +105,7 @@ _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
 def titles(family: str, *, short: bool = False) -> dict[str, str]:
     """Return what the measures of a family are called, in the order in which they are shown.
 
-    Families are `agreement`, `distances`, `scores`, `soft scores` and `annotators`.
+    Families are `agreement`, `distances`, `scores`, `compared`, `soft scores`, `annotators`.
 
     >>> titles("scores")["f1_50"], titles("scores", short=True)["f1_50"]
     ('F1 at an overlap of one half', 'F1 at IoU .5')
