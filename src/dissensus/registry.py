@@ -51,6 +51,7 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Behaviour = TypeVar("Behaviour", bound=Callable[..., Any])
 
+_FOR_ALL = ("progress", "seed")  # arguments of a verb that a behaviour may do without
 _COMMA = re.compile(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _SPEC = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 
@@ -233,7 +234,8 @@ class Verb(Generic[Given, Returned]):
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
         """Read the first argument, and do what the verb does with its kind.
 
-        An argument that this behaviour does not take, other than the default, is an error.
+        An argument that this behaviour does not take, other than the default, is an error; a seed
+        where nothing is drawn is not.
         """
         bound = self._signature.bind(*args, **kwargs)
         name, *others = self._signature.parameters
@@ -245,7 +247,7 @@ class Verb(Generic[Given, Returned]):
         bound.apply_defaults()
         accepted = signature(behaviour).parameters
         settings = {word: bound.arguments[word] for word in others if word in accepted}
-        used = {*accepted, *self._of_reading}
+        used = {*accepted, *self._of_reading, *_FOR_ALL}
         for word, make in self._together.items():
             if word in accepted:
                 parts = signature(make).parameters

@@ -78,8 +78,7 @@ CLASS_KINDS = {
 VERBS = ("aggregate", "agree", "identify", "compare", "next", "check", "convert", "evaluate")
 # Pairs that do not exist, and why.
 MISSING = {
-    ("next", "numeric"): "needs classes",
-    ("watch", "spans"): "its state counts labels; a consensus is fitted to all answers at once",
+    ("watch", "spans"): "its state counts labels; a consensus is fitted to all answers at once"
 }
 
 

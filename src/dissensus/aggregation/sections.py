@@ -27,13 +27,11 @@ from ..pages.wording import formatted, percent, titles
 from .aggregation import ClassAggregation
 
 if TYPE_CHECKING:
-    from ..planning import Plan
     from ..quality import AnnotatorScores
     from .comparison import Comparison
 
 _LIKELIHOOD = "log-likelihood of held-out labels"
 _MAX_CONTESTED = 5  # items of a comparison
-_SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
 _BOUNDS = ("value", "low", "high")
 _MAX_NAMED = 60  # annotators, above which they are counted
 _BINS = 20
@@ -136,47 +134,6 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
         else f"Mean {compared} less that of the best, ± 2 standard errors."
     )
     return Figure("Comparison of methods", words, spec)
-
-
-def curve_figure(plan: Plan) -> Figure | None:
-    """Return expected accuracy against cost, with the advice in words."""
-    if plan.curve is None:
-        return None
-    spec = curve_chart(plan)
-    title = spec.pop("title")
-    return Figure(title["text"], f"{plan.reason} The band is a 90% prediction interval.", spec)
-
-
-def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
-    """Return expected accuracy against `cost` or `labels`; the target is a dashed line."""
-    x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})
-    axis = {"format": ".1~%", "tickCount": 6}
-    y = number("accuracy", "expected accuracy", axis=axis, scale={"zero": False})
-    hover = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
-    layers: list[dict[str, Any]] = [
-        {
-            "mark": {"type": "area", "opacity": 0.2, "color": BLUE},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "line", "point": {"color": BLUE}, "color": BLUE},
-            "encoding": {"x": x, "y": y, "tooltip": hover},
-        },
-    ]
-    layers.append(
-        {
-            "data": {"values": [{"target": plan.target}]},
-            "mark": {"type": "rule", "strokeDash": [6, 4]},
-            "encoding": {"y": {**y, "field": "target"}},
-        }
-    )
-    subtitle = [f"policy {plan.policy}; band: 90% prediction interval", plan.reason]
-    return chart(
-        [] if plan.curve is None else plan.curve.as_dict(),
-        height=240,
-        title={"text": "Expected accuracy", "subtitle": subtitle, "anchor": "start"},
-        layer=layers,
-    )
 
 
 def confidence_figure(result: ClassAggregation) -> Figure | None:

@@ -195,34 +195,3 @@ def _bounded(table: Mapping[str, Any], name: str, code: int) -> str:
 def _print_rest(rows: int, top: int) -> None:
     if rows > top:
         print_text(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
-
-
-def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json: bool) -> None:
-    """Print which items to show again."""
-    from ..planning import plan as make_plan
-    from .files import write_table
-
-    proposal = make_plan(answers, **most)
-    write_table(proposal.table, output)
-    if as_json:
-        show_json(proposal.as_dict())
-        return
-    if output == "-":
-        return
-    columns = [values[:_MOST].tolist() for values in proposal.table.values()]
-    rows = [
-        (str(item), str(n), number(distance), number(expected), str(n_more), number(gain, 4))
-        for item, n, distance, expected, n_more, gain in zip(*columns, strict=True)
-    ]
-    heads = ("item", ">answers", ">distance", ">expected", ">more", ">gain")
-    print_table(
-        heads, rows, f"{int(proposal.table['more'].sum())} answers on {len(proposal)} items"
-    )
-    if len(proposal) > _MOST:
-        print_text(f"{len(proposal) - _MOST} more items; -o FILE writes them.")
-    print_text(
-        f"Items are chosen by the expected distance of their answers, {proposal.distance:.3f} on "
-        "average, over the number of answers; annotators are not chosen."
-    )
-    if output:
-        print_text(f"Plan written to {output}.")

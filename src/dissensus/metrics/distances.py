@@ -37,14 +37,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers import KINDS, Answers
+from ..answers.base import Relation
 from ..answers.marks import Marks, Spans
 from ..answers.matching import best_match
+from ..answers.numbers import Numbers
 from ..answers.sets import Sets
 from ..base.arrays import Floats, Integers, count_up
 from ..errors import DataError, OptionError
 from .agreement import By, agree
 from .agreement_result import Agreement, Estimate, MeanDistance
 from .joint import Resampling, draws, interval_of
+from .pairs import label_pairs
 
 _SHUFFLES = 30
 _PAIRS_OF_UNITS = 20_000  # of all shuffles together
@@ -138,8 +141,10 @@ class Distances(NamedTuple):
     distance: Floats  # (pair)
 
     @classmethod
-    def of(cls, answers: Answers) -> Distances:
-        """Return the distances within items."""
+    def of(cls, answers: Any) -> Distances:
+        """Return the distances within items; of numbers, the absolute differences."""
+        if answers.kind in _PAIRS_OF:
+            return cls(*_PAIRS_OF[answers.kind](answers))
         first, second = answers.within_item_pairs()
         return cls(first, second, answers.distance(first, second))
 
@@ -150,10 +155,21 @@ class Distances(NamedTuple):
         count = np.bincount(ends, minlength=n_answers)
         return np.divide(total, count, out=np.full(n_answers, np.nan), where=count > 0)
 
-    def by_item(self, answers: Answers) -> Floats:
+    def by_item(self, answers: Relation) -> Floats:
         """Return the mean distance within every item, NaN with fewer than two answers: (item)."""
         item = answers.item.astype(np.int64)[self.first]
         return _mean_by(self.distance, item, answers.n_items)
+
+
+def _number_pairs(numbers: Numbers) -> tuple[Integers, Integers, Floats]:
+    """Return every two numbers on an item, and their absolute difference."""
+    nothing = np.zeros(0, dtype=np.int64)
+    pairs = [(nothing, nothing), *label_pairs(numbers.labels_per_item, _CELLS)]
+    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    return first, second, np.abs(numbers.value[first] - numbers.value[second])
+
+
+_PAIRS_OF = {"numbers": _number_pairs}
 
 
 @agree.for_kind(*KINDS)
