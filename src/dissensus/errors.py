@@ -93,6 +93,14 @@ class Note(str):
         note.message = message
         return note
 
+    @classmethod
+    def after(cls, words: str, sentence: str) -> str:
+        """Return a sentence after some words; if it is a note, it stays one."""
+        if not isinstance(sentence, cls):
+            return words + sentence
+        (what,), instead = sentence.__getnewargs_ex__()
+        return cls(words + what, **instead)
+
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         """Return what makes it again, for pickle."""
         for remedy in self.message.remedies:

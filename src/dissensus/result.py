@@ -83,6 +83,11 @@ class Predictions(FrozenArrays):
     posterior: Floats | None = None  # (item, class)
     ordered: bool = False  # whether classes are in order
 
+    @property
+    def kind(self) -> str:
+        """The kind of answers that these are."""
+        return "classes"
+
 
 @dataclass(frozen=True, eq=False)
 class Values(FrozenArrays):
@@ -90,3 +95,8 @@ class Values(FrozenArrays):
 
     items: Names
     value: Floats  # (item): NaN where there is none
+
+    @property
+    def kind(self) -> str:
+        """The kind of answers that these are."""
+        return "numbers"

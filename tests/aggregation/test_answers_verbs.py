@@ -11,8 +11,8 @@ import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Masks, Points, Rankings, Sets, Spans, Texts, kind_class
 from dissensus.errors import DataError, OptionError
 from dissensus.formats import examine, read_truth
-from dissensus.metrics import agree, evaluate_answers
-from dissensus.metrics.distances import agree_on_answers, disorder
+from dissensus.metrics import agree, evaluate
+from dissensus.metrics.distances import disorder
 
 from ..support import run as run_command
 from ..support import shared_path
@@ -78,9 +78,7 @@ CLASS_KINDS = {
 VERBS = ("aggregate", "agree", "identify", "compare", "next", "check", "convert", "evaluate")
 # Pairs that do not exist, and why.
 MISSING = {
-    ("compare", "numeric"): "a comparison of methods needs classes",
-    ("next", "numeric"): "needs classes",
-    ("watch", "spans"): "its state counts labels; a consensus is fitted to all answers at once",
+    ("watch", "spans"): "its state counts labels; a consensus is fitted to all answers at once"
 }
 
 
@@ -303,7 +301,7 @@ def test_sides_and_sizes_come_from_a_side_table(tmp_path):
 def test_scores_of_a_perfect_consensus_are_perfect():
     for kind in KINDS:
         one = first_answers(small(kind))
-        scores = evaluate_answers(one, one, resamples=20).scores
+        scores = evaluate(one, one, resamples=20).scores
         for name, score in scores.items():
             assert score.value == pytest.approx(0.0 if name == "wer" else 1.0), (kind, name)
 
@@ -311,7 +309,7 @@ def test_scores_of_a_perfect_consensus_are_perfect():
 def test_spans_are_scored_by_hand():
     truth = Spans.from_columns("aab", "ttt", [0, 5, None], [2, 7, None], label=["P", "L", None])
     given = Spans.from_columns("aab", "ccc", [0, 5, 1], [2, 8, 2], label=["P", "L", "P"])
-    scores = evaluate_answers(given, truth, resamples=0).scores
+    scores = evaluate(given, truth, resamples=0).scores
     assert scores["f1"].value == pytest.approx(2 / 5)
     assert scores["precision"].value == pytest.approx(1 / 3)
     assert scores["recall"].value == pytest.approx(1 / 2)
@@ -321,7 +319,7 @@ def test_spans_are_scored_by_hand():
 def test_word_errors_are_counted_by_hand():
     truth = {"a": "the cat sat", "b": "on the mat"}
     given = Texts.from_values("ab", "cc", ["the cat", "on a big mat"])
-    assert evaluate_answers(given, truth, resamples=0).scores["wer"].value == pytest.approx(3 / 6)
+    assert evaluate(given, truth, resamples=0).scores["wer"].value == pytest.approx(3 / 6)
 
 
 def test_alpha_of_classes_as_sets_of_one_is_krippendorffs():
@@ -330,10 +328,10 @@ def test_alpha_of_classes_as_sets_of_one_is_krippendorffs():
     item, who = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30)
     sets = Sets.from_values(item, who, [[str(v)] for v in matrix.ravel()])
     annotations = ds.Annotations.from_columns(item, who, matrix.ravel())
-    found = agree_on_answers(sets, resamples=0)["observed"].value
+    found = agree(sets, resamples=0)["observed"].value
     percent = agree(annotations, "percent", resamples=0)["percent"].value
     assert found == pytest.approx(1 - percent)
-    option = agree_on_answers(sets, resamples=0)["option_alpha"].value
+    option = agree(sets, resamples=0)["option_alpha"].value
     per_class = [
         agree(ds.Annotations.from_columns(item, who, matrix.ravel() == k), "alpha", resamples=0)
         for k in range(3)
@@ -353,7 +351,7 @@ def test_token_alpha_is_that_of_tokens_one_by_one():
             label = [m["label"] for m in row["spans"] if m["start"] <= token < m["end"]]
             rows.append((f"{row['item']} {token}", row["annotator"], label[0] if label else "O"))
     expected = agree(ds.Annotations.from_columns(*zip(*rows, strict=True)), "alpha", resamples=0)
-    found = agree_on_answers(spans, resamples=0)["token_alpha"].value
+    found = agree(spans, resamples=0)["token_alpha"].value
     assert found == pytest.approx(expected["alpha"].value)
 
 
@@ -370,7 +368,7 @@ def test_equal_answers_agree_fully():
         same = kind_class(kind).from_values(
             items, ["x", "y"] * 3, [v for v in values for _ in "xy"]
         )
-        found = agree_on_answers(same, resamples=10)
+        found = agree(same, resamples=10)
         assert found["alpha"].value == 1.0, kind
         assert found["observed"].value == 0.0, kind
 
@@ -458,12 +456,12 @@ def test_sets_are_known_by_their_options(tmp_path):
 
 
 def test_the_agreement_of_the_specification_is_reached():
-    boxes = agree_on_answers(ds.read(shared_path("boxes_people") / "answers.csv.gz"), resamples=0)
+    boxes = agree(ds.read(shared_path("boxes_people") / "answers.csv.gz"), resamples=0)
     assert boxes["f1_50"].value == pytest.approx(0.646, abs=5e-4)
     assert boxes["alpha"].value == pytest.approx(0.498, abs=5e-3)
-    spans = agree_on_answers(ds.read(shared_path("ner_conll") / "answers.csv.gz"), resamples=0)
+    spans = agree(ds.read(shared_path("ner_conll") / "answers.csv.gz"), resamples=0)
     assert spans["span_f1"].value == pytest.approx(0.460, abs=5e-4)
-    sets = agree_on_answers(ds.read(shared_path("relations_sets") / "answers.csv.gz"), resamples=0)
+    sets = agree(ds.read(shared_path("relations_sets") / "answers.csv.gz"), resamples=0)
     assert sets["alpha"].value == pytest.approx(0.413, abs=5e-3)
     assert sets["option_alpha"].value == pytest.approx(0.478, abs=5e-4)
 

@@ -134,7 +134,9 @@ def test_a_comparison_does_not_depend_on_the_order_of_rows():
     shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
     again = relation(shuffled, classes=annotations.classes)
     there, back = compare(annotations, PAIR), compare(again, PAIR)
-    assert [row[:6] for row in there.methods] == [row[:6] for row in back.methods]
+    costs = {"seconds": 0, "megabytes": 0}
+    first, second = ([row._replace(**costs) for row in part.methods] for part in (there, back))
+    assert first == second
 
 
 def test_signs_of_caution():
@@ -222,8 +224,6 @@ def test_the_table_fits_a_terminal_of_80_columns_with_its_intervals(tmp_path, mo
     assert len(re.findall(r"\d\d\.\d \(\d\d\.\d–\d\d\.\d\)", summary)) == len(chosen)
     assert "hierarchical" in "".join(row.split("│")[1].strip() for row in rows)
     assert " MB " not in summary
-    monkeypatch.setenv("COLUMNS", "100")
-    assert " MB " in run("compare", *given_files, *options, cwd=tmp_path).stdout.decode()
 
 
 def test_the_command_compares(tmp_path):

@@ -63,8 +63,6 @@ VERBS: dict[str, Callable[[str, Path], Any]] = {
 _NO_TABLE = "and classes are needed here"
 _ELEMENTS = ("sets", "rankings", "texts", "spans", "boxes", "points", "masks")
 LACKS: dict[tuple[str, str], Lack] = {
-    ("compare", "numbers"): Lack("notimpl", "a comparison of methods needs classes"),
-    ("plan", "numbers"): Lack("notimpl", "a plan needs classes"),
     ("report", "numbers"): Lack("notimpl", "`report_numbers` reports on numbers"),
     **{("bootstrap", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
     **{

@@ -19,7 +19,6 @@ from dissensus import (
     policies,
     simulate,
 )
-from dissensus.aggregation.sections import curve_chart
 from dissensus.planning import Curve, Point
 from dissensus.planning.choosing import Constraints, choose
 from dissensus.planning.information import (
@@ -34,6 +33,7 @@ from dissensus.planning.information import (
 )
 from dissensus.planning.label_errors import label_errors
 from dissensus.planning.policies import NoiseModel, noise_model_of
+from dissensus.planning.sections import curve_chart
 
 from ..support import annotation_rows, relation, run, shared, shared_truth
 

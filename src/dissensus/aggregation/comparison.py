@@ -14,46 +14,56 @@ import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..answers import Answers
+from ..answers import KINDS
 from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain
-from ..base.tables import Drawable, Table, columns_of
-from ..errors import OptionError
+from ..base.tables import Table, columns_of
+from ..errors import Note, OptionError
 from ..formats import as_answers, as_truth
 from ..metrics import Evaluation, evaluate
-from ..registry import aggregators
-from . import as_method
+from ..registry import by_kind
+from ..registry import methods as methods_of_kind
+from ..result import Result
+from . import Method, as_method
 from .aggregation import ClassAggregation
-from .answer_comparison import AnswerComparison, compare_on_answers
+from .answer_comparison import ComparedMethod, compared_by_distance
 from .classes import ClassMethod
 from .held_out import HeldOut, held_out
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure
-
+    from ..pages.sections import Section
 
 _SPARSE = 0.3  # parameters per label above which confusion matrices are mostly prior
 _SINGLE = 0.1  # fraction of items with one label above which there is a warning
 # The methods that are compared by default.
-DEFAULT_METHODS = (
-    "majority",
-    "wawa",
-    "dawid-skene",
-    "dawid-skene-map",
-    "bcc",
-    "hierarchical",
-    "mace",
-)
+_USUAL = {
+    "classes": (
+        *("majority", "wawa", "dawid-skene", "dawid-skene-map", "bcc", "hierarchical", "mace"),
+    )
+}
 _ORDINAL = ("ordinal-distance", "ordinal-latent")  # and these on an ordinal scale
+_SLOW = ("sequence",)
+_REDUCIBLE = {  # kinds that reduce to classes → methods for classes
+    "spans": ("dawid-skene", "majority"),
+    "boxes": ("dawid-skene", "majority"),
+    "points": ("majority",),
+    "sets": ("majority",),
+}
 _SIGNIFICANT = 2.0  # standard errors
+_MISSED = Note(
+    "answers left out miss what annotators miss, so a method that finds more than they do "
+    "looks farther away",
+    remedy="choose by known answers ({}) where there are any.",
+    truth=...,
+)
 
 
 def data_warnings(annotations: Annotations) -> list[str]:
@@ -116,20 +126,6 @@ def groups(annotations: Annotations) -> Integers:
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-class ComparedMethod(NamedTuple):
-    """One method of a comparison."""
-
-    method: str
-    held_out: float  # mean log-likelihood of held-out annotations
-    gap: float  # to the best method
-    error: float  # standard error of the gap
-    tied: bool  # whether the gap is not significant
-    agreement: float  # fraction of items on which it agrees with most methods
-    seconds: float
-    megabytes: float
-    evaluation: Evaluation | None
-
-
 class ContestedItem(NamedTuple):
     """An item on which methods disagree."""
 
@@ -137,59 +133,80 @@ class ContestedItem(NamedTuple):
     labels: dict[str, list[str]]  # label → the methods that give it
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Drawable):
-    """A comparison of methods, by held-out likelihood.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Comparison(Result):
+    """A comparison of methods: by held-out likelihood, or by the distance to answers left out.
 
     Attributes
     ----------
+    kind
+        The kind of the answers.
     methods
-        One row for every method.
+        One row for every method, the best first.
+    n_scored
+        Number of scored annotations, or of answers left out.
+    warnings
+        What to know before choosing, a sentence each.
+    results
+        The fits to all answers, by method.
     contested
-        Items on which the methods disagree, those with the most even split first.
+        Items on which methods for classes disagree, those with the most even split first.
     n_contested
         Number of such items.
-    n_scored
-        Number of scored held-out annotations.
-    warnings
-        Warnings about the data, a sentence each.
-    results
-        The fits to all annotations, by method.
+    share
+        The share of the answers that is left out; `None` for classes, all of which are held out.
     """
 
+    kind: str
     methods: tuple[ComparedMethod, ...]
-    contested: tuple[ContestedItem, ...]
-    n_contested: int
     n_items: int
     n_scored: int
     warnings: tuple[str, ...]
-    results: Mapping[str, ClassAggregation]
+    results: Mapping[str, Any]
+    contested: tuple[ContestedItem, ...] = ()
+    n_contested: int = 0
+    share: float | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(row.method for row in self.methods)
-        return f"<Comparison of {names}: they differ on {self.n_contested} of {self.n_items} items>"
+        return f"<Comparison of {names}: {self.verdict.removesuffix('.')}>"
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether methods are compared by the distance to answers left out."""
+        return self.share is not None
 
     def _chart(self) -> tuple[Figure | None, str]:
+        return self.figures.get("methods"), "there is nothing to draw: no item has two labels"
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """Methods as dots with intervals."""
         from .sections import methods_figure
 
-        return methods_figure(self), "there is nothing to draw: no item has two labels"
+        figure = methods_figure(self)
+        return {} if figure is None else {"methods": figure}
 
-    def _table(self) -> Table:
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The methods, with the first of their scores where a truth is known."""
         rows = []
         for method in self.methods:
-            row = method._asdict()
+            row = _row(method)
             evaluation: Evaluation | None = row.pop("evaluation")
-            score = None if evaluation is None else evaluation.scores.get("accuracy")
-            if score is not None:
-                row |= {"accuracy": score.value}
-                row |= {"accuracy_low": score.low, "accuracy_high": score.high}
+            for name, score in list(evaluation.available.items())[:1] if evaluation else ():
+                row |= {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}
             rows.append(row)
-        return columns_of(rows)
+        return {"methods": columns_of(rows)}
 
     @property
     def verdict(self) -> str:
         """The conclusion, in a sentence."""
         tied = [row.method for row in self.methods if row.tied]
+        if self.by_distance:
+            if len(tied) == 1:
+                return f"{tied[0]} is closest to the answers left out."
+            return f"{', '.join(tied)} cannot be distinguished by the answers left out."
         fraction = self.n_contested / self.n_items if self.n_items else 0.0
         differ = f"The methods differ on {self.n_contested} items ({fraction:.1%})"
         if self.n_scored == 0:
@@ -199,50 +216,54 @@ class Comparison(Drawable):
         methods = f"{', '.join(tied[:-1])} and {tied[-1]}"
         return f"{differ}; {methods} are tied in predicting held-out labels."
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The conclusion, and what to know before choosing."""
+        return (self.verdict, *(Note.after("Caution: ", warning) for warning in self.warnings))
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the methods, the conclusion, and the items on which they disagree most."""
+        from .sections import comparison_sections
+
+        return comparison_sections(self)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        return as_plain(
-            {
-                "methods": self.methods,
-                "contested": self.contested,
-                "n_contested": self.n_contested,
-                "n_items": self.n_items,
-                "n_scored": self.n_scored,
-                "signs": self.warnings,
-                "verdict": self.verdict,
-            }
-        )
+        content: dict[str, Any] = {
+            "kind": self.kind,
+            "methods": [_row(method) for method in self.methods],
+            "n_items": self.n_items,
+            "n_scored": self.n_scored,
+            "verdict": self.verdict,
+        }
+        if self.by_distance:
+            caution = self.warnings[0] if self.warnings else ""
+            content |= {"n_left_out": self.n_scored, "share": self.share, "caution": caution}
+        else:
+            content |= {"contested": self.contested, "n_contested": self.n_contested}
+            content |= {"signs": self.warnings}
+        return as_plain(content)
 
 
-def default_methods(annotations: Annotations) -> tuple[str, ...]:
-    """Return the methods that are compared by default."""
-    return (*DEFAULT_METHODS, *(_ORDINAL if annotations.scale == "ordinal" else ()))
+def _row(method: ComparedMethod) -> dict[str, Any]:
+    """Return what a method has, without what does not belong to its kind of answers."""
+    optional = ("held_out", "agreement", "megabytes", "distance")
+    row = method._asdict()
+    return {name: value for name, value in row.items() if value is not None or name not in optional}
 
 
-@overload
-def compare(annotations: Answers, methods: Any = ..., **settings: Any) -> AnswerComparison: ...
+def default_methods(answers: Any) -> tuple[str, ...]:
+    """Return the methods that are compared where none is named on the command line."""
+    if answers.kind in _USUAL:
+        return (*_USUAL[answers.kind], *(_ORDINAL if answers.scale == "ordinal" else ()))
+    own = [name for name in methods_of_kind[answers.kind] if name not in _SLOW]
+    return (*own, *_REDUCIBLE.get(answers.kind, ()))
 
 
-@overload
-def compare(annotations: Any, methods: Any = ..., **settings: Any) -> Comparison: ...
-
-
+@by_kind(read=as_answers)
 def compare(
-    annotations: Any, methods: Any = None, **settings: Any
-) -> Comparison | AnswerComparison:
-    """Fit methods to the same annotations and compare them.
-
-    Answers of other kinds than classes and numbers go to `compare_on_answers`, everything else to
-    `compare_on_labels`; both take `truth`, `gold`, `folds`, `seed` and `progress`.
-    """
-    if isinstance(annotations, Answers):
-        return compare_on_answers(annotations, methods, **settings)
-    return compare_on_labels(annotations, methods or ("majority", "dawid-skene"), **settings)
-
-
-def compare_on_labels(
-    annotations: Annotations | str | Path | Any,
-    methods: str | ClassMethod | Sequence[str | ClassMethod] = ("majority", "dawid-skene"),
+    answers: Any,
+    methods: str | Method[Any, Any] | Sequence[str | Method[Any, Any]] | None = None,
     *,
     truth: Any = None,
     gold: Any = None,
@@ -252,21 +273,26 @@ def compare_on_labels(
     most: int = 10,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Fit methods to the same annotations and compare them.
+    """Fit methods to the same answers and compare them.
+
+    Methods for classes are compared by the likelihood of held-out labels, others by the distance of
+    their consensus to answers left out; of numbers, by the absolute difference.
 
     Parameters
     ----------
-    annotations
-        Annotations, or anything that `formats.as_answers` takes: a path, a table.
+    answers
+        Answers of any kind, or anything that `read` takes: a path, a table.
     methods
-        Methods, or their specifications; one alone is scored, too.
+        Methods, or their specifications; one alone is scored, too. By default majority and
+        dawid-skene, for other kinds the methods of the kind.
     truth
-        Known classes to evaluate with, as `{item: class}`, a pandas Series, a table or a file. No
-        method sees them.
+        What is known, to evaluate with: `{item: answer}`, a pandas Series, a table or a file. No
+        method sees it.
     gold
-        Known classes that methods may use, given likewise.
+        What is known and methods may use, given likewise.
     folds
-        Number of folds of the held-out likelihood.
+        Number of folds of the held-out likelihood; of other kinds, one answer in so many is left
+        out.
     seeds
         Number of random splits into folds.
     seed
@@ -279,23 +305,32 @@ def compare_on_labels(
     Examples
     --------
     >>> from dissensus import demo
-    >>> comparison = compare_on_labels(demo()[0], ["majority", "dawid-skene"])
+    >>> comparison = compare(demo()[0], ["majority", "dawid-skene"])
     >>> sorted(row.method for row in comparison.methods)
     ['dawid-skene', 'majority']
     """
-    for name, value, least in (("folds", folds, 2), ("seeds", seeds, 1)):
-        if value < least:
-            raise OptionError(f"{name} = {value}, but it must be at least {least}")
-    annotations = as_answers(annotations, kind="classes")
-    annotations.check_classes(
-        "a comparison of methods", "`evaluate` scores what `aggregate` makes of numbers"
-    )
+    raise NotImplementedError
+
+
+@compare.for_kind("classes")
+def compare_classes(
+    annotations: Annotations,
+    methods: Any,
+    *,
+    truth: Any,
+    gold: Any,
+    folds: int,
+    seeds: int,
+    seed: int,
+    most: int,
+    progress: Callable[[int, int], None] | None,
+) -> Comparison:
+    """Compare methods for classes by the likelihood of held-out labels."""
+    if seeds < 1:
+        raise OptionError(f"seeds = {seeds}, but it must be at least 1")
+    named = _named(annotations.kind, methods or ("majority", "dawid-skene"), folds)
+    names, instances = list(named), list(named.values())
     truth, gold = as_truth(truth), as_truth(gold)
-    specs = [methods] if isinstance(methods, (str, ClassMethod)) else methods
-    instances = [as_method(method) for method in specs]
-    names = [aggregators.describe(method) for method in instances]
-    if len(set(names)) < len(names):
-        raise OptionError("a method is named twice; name every method once")
     fits = [_timed(method, annotations, gold, seed) for method in instances]
     results = [result for result, _, _ in fits]
     held = _repeated(
@@ -325,6 +360,7 @@ def compare_on_labels(
     contested = np.flatnonzero((labels != labels[0]).any(axis=0))
     unidentifiable = results[0].unidentifiable
     return Comparison(
+        kind=annotations.kind,
         methods=tuple(sorted(rows, key=lambda row: row.gap)),
         contested=_contested(annotations, names, labels, items=contested, most=most),
         n_contested=len(contested),
@@ -336,6 +372,47 @@ def compare_on_labels(
         ),
         results=dict(zip(names, results, strict=True)),
     )
+
+
+@compare.for_kind("numbers", *KINDS)
+def compare_answers(
+    answers: Any,
+    methods: Any,
+    *,
+    truth: Any,
+    gold: Any,
+    folds: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> Comparison:
+    """Compare methods for other kinds by the distance to answers left out."""
+    names = list(_named(answers.kind, methods or default_methods(answers), folds))
+    rows, n_left_out, results = compared_by_distance(
+        answers, names, truth=truth, gold=gold, folds=folds, seed=seed, progress=progress
+    )
+    return Comparison(
+        kind=answers.kind,
+        methods=tuple(rows),
+        n_items=answers.n_items,
+        n_scored=n_left_out,
+        share=1 / folds,
+        warnings=(_MISSED,) if answers.kind in _REDUCIBLE else (),
+        results=results,
+    )
+
+
+def _named(kind: str, methods: Any, folds: int) -> dict[str, Any]:
+    """Return methods by their specifications, each once."""
+    if folds < 2:
+        raise OptionError(f"folds = {folds}, but it must be at least 2")
+    listed = (
+        methods if isinstance(methods, Sequence) and not isinstance(methods, str) else [methods]
+    )
+    instances = [as_method(method, kind) for method in listed]
+    named = {method.spec_for(kind): method for method in instances}
+    if len(named) < len(instances):
+        raise OptionError("a method is named twice; name every method once")
+    return named
 
 
 def _repeated(

@@ -1,4 +1,4 @@
-"""Figures: methods side by side, expected accuracy of further labels, confidences, annotators."""
+"""Figures and tables: methods side by side, expected accuracy, confidences, annotators."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ..pages.charts import (
     number,
     tooltip,
 )
-from ..pages.sections import CONFIDENT
-from ..pages.wording import percent
+from ..pages.sections import CONFIDENT, Section, Table
+from ..pages.wording import formatted, percent, titles
 from .aggregation import ClassAggregation
 
 if TYPE_CHECKING:
-    from ..planning import Plan
     from ..quality import AnnotatorScores
     from .comparison import Comparison
 
-_SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
+_LIKELIHOOD = "log-likelihood of held-out labels"
+_MAX_CONTESTED = 5  # items of a comparison
 _BOUNDS = ("value", "low", "high")
 _MAX_NAMED = 60  # annotators, above which they are counted
 _BINS = 20
@@ -41,11 +41,72 @@ _REVIEW = "less certain"
 _CONFIDENT = "certain"
 
 
+def comparison_sections(comparison: Comparison) -> tuple[Section, ...]:
+    """Return the methods, the conclusion, and the items on which they disagree most."""
+    methods = comparison.methods
+    names = [name for row in methods[:1] if row.evaluation for name in row.evaluation.available]
+    words = titles("compared")
+    if any(name in words for name in names):
+        names = [name for name in names if name in words]
+    else:
+        words = titles("scores", short=True)
+    rows = []
+    for row in methods:
+        reach = f"±{row.error:.4f}" if math.isfinite(row.error) else ""
+        gap = f"{row.gap:.4f}{reach}" if reach else "–"
+        cost = f"{1000 * row.seconds:.0f}"
+        scores = row.evaluation.available if row.evaluation else {}
+        cells = [_scored(name, scores.get(name), full=name == names[0]) for name in names]
+        if row.held_out is None or row.agreement is None:
+            rows.append((row.method, f"{row.distance:.4f}", gap, cost, *cells))
+            continue
+        measured = formatted(row.held_out, ".4f"), gap, formatted(100 * row.agreement, ".1f")
+        memory = [] if names else [f"{row.megabytes:.1f}"]
+        rows.append((row.method, *measured, cost, *memory, *cells))
+    if comparison.by_distance:
+        caption = f"{comparison.kind}: distance to {comparison.n_scored} answers left out"
+        heads = ["method", "distance", "behind\nbest", "ms"]
+    else:
+        caption = f"{comparison.n_scored} held-out labels predicted by {len(methods)} methods"
+        heads = [
+            "method",
+            "log\nlik.",
+            "behind\nbest",
+            "with\nmost %",
+            "ms",
+            *([] if names else ["MB"]),
+        ]
+    table = Table(caption, [*heads, *(words[name] for name in names)], rows)
+    disagree = [
+        (entry.item, "; ".join(f"{label}: {len(by)}" for label, by in entry.labels.items()))
+        for entry in comparison.contested[:_MAX_CONTESTED]
+    ]
+    sections = [
+        Section("methods", "Methods", panels=[[table]]),
+        Section("verdict", "Verdict", text=comparison.sentences),
+    ]
+    if disagree:
+        caption = "Items on which they disagree most"
+        heads = ["item", "methods by label"]
+        items = Table(caption, heads, disagree, n_texts=2, framed=False)
+        sections.append(Section("contested", "Contested items", panels=[[items]]))
+    return tuple(sections)
+
+
+def _scored(name: str, score: Any, *, full: bool) -> str:
+    """Return a score as a cell, perhaps with its interval; accuracies in percent."""
+    if score is None:
+        return "–"
+    scale, form = (100, ".1f") if name == "accuracy" else (1, ".3f")
+    value, low, high = (formatted(scale * bound, form) for bound in score)
+    return f"{value} ({low}–{high})" if full and "–" not in (low, high) else value
+
+
 def methods_figure(comparison: Comparison | None) -> Figure | None:
     """Return methods as dots with intervals: accuracy if known, else distance to the best."""
     if comparison is None:
         return None
-    has_truth = all(method.evaluation is not None for method in comparison.methods)
+    has_truth = not comparison.by_distance and all(row.evaluation for row in comparison.methods)
     if not has_truth and not comparison.n_scored:
         return None
     rows = []
@@ -53,12 +114,13 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
         score = row.evaluation.scores.get("accuracy") if has_truth and row.evaluation else None
         reach = 2 * row.error if math.isfinite(row.error) else 0.0
         bounds = (-row.gap, -row.gap - reach, -row.gap + reach)
+        if comparison.by_distance:
+            bounds = (row.gap, row.gap - reach, row.gap + reach)
         if score is not None:
             bounds = (score.value, score.low, score.high)
         rows.append({"method": row.method, **dict(zip(_BOUNDS, bounds, strict=True))})
-    title = (
-        "items labelled right" if has_truth else "log-likelihood of held-out labels, to the best"
-    )
+    compared = "distance to answers left out" if comparison.by_distance else _LIKELIHOOD
+    title = "items labelled right" if has_truth else f"{compared}, to the best"
     axis = {**(PERCENT if has_truth else {"tickCount": 6}), "labelFlush": False}
     x = number("value", title, scale={"zero": False}, axis=axis)
     order = [point["method"] for point in rows]
@@ -69,50 +131,9 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
     words = (
         "Share of items labelled right, with 95% intervals."
         if has_truth
-        else "Mean log-likelihood of held-out labels less that of the best, ± 2 standard errors."
+        else f"Mean {compared} less that of the best, ± 2 standard errors."
     )
     return Figure("Comparison of methods", words, spec)
-
-
-def curve_figure(plan: Plan) -> Figure | None:
-    """Return expected accuracy against cost, with the advice in words."""
-    if plan.curve is None:
-        return None
-    spec = curve_chart(plan)
-    title = spec.pop("title")
-    return Figure(title["text"], f"{plan.reason} The band is a 90% prediction interval.", spec)
-
-
-def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
-    """Return expected accuracy against `cost` or `labels`; the target is a dashed line."""
-    x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})
-    axis = {"format": ".1~%", "tickCount": 6}
-    y = number("accuracy", "expected accuracy", axis=axis, scale={"zero": False})
-    hover = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
-    layers: list[dict[str, Any]] = [
-        {
-            "mark": {"type": "area", "opacity": 0.2, "color": BLUE},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "line", "point": {"color": BLUE}, "color": BLUE},
-            "encoding": {"x": x, "y": y, "tooltip": hover},
-        },
-    ]
-    layers.append(
-        {
-            "data": {"values": [{"target": plan.target}]},
-            "mark": {"type": "rule", "strokeDash": [6, 4]},
-            "encoding": {"y": {**y, "field": "target"}},
-        }
-    )
-    subtitle = [f"policy {plan.policy}; band: 90% prediction interval", plan.reason]
-    return chart(
-        [] if plan.curve is None else plan.curve.as_dict(),
-        height=240,
-        title={"text": "Expected accuracy", "subtitle": subtitle, "anchor": "start"},
-        layer=layers,
-    )
 
 
 def confidence_figure(result: ClassAggregation) -> Figure | None:

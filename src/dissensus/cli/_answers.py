@@ -6,52 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..answers import KINDS
 from ..base.progress import iterations, progress_bar
 from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
-from ..pages.terminal import (
-    interval,
-    note,
-    number,
-    print_scores,
-    print_table,
-    print_text,
-    show_json,
-    with_flags,
-)
-from .files import read_known_answers
+from ..pages.terminal import note, number, print_table, print_text, show_json
+from .files import examine_path, read_known, read_known_answers
 
 if TYPE_CHECKING:
     from ..aggregation.aggregation import AnswerAggregation
     from ..answers import Answers
     from ..method import Method
-    from ..metrics.distances import AnswerAgreement
 
-SCORES = {
-    "f1": "F1",
-    "f1_50": "F1 at IoU .5",
-    "precision": "precision",
-    "recall": "recall",
-    "overlap_f1": "F1 at IoU .5",
-    "f1_75": "F1 at IoU .75",
-    "iou": "intersection over union",
-    "wer": "word error rate",
-    "tau": "Kendall's tau",
-    "jaccard": "Jaccard index",
-    "exact": "exactly equal",
-}
-_MEASURES = {
-    "alpha": "alpha",
-    "observed": "observed distance",
-    "expected": "expected distance",
-    "token_alpha": "alpha of tokens",
-    "span_f1": "F1 of pairs of annotators",
-    "gamma": "pairwise gamma",
-    "f1_50": "F1 at .5, mean over pairs",
-    "iou": "intersection over union, mean over pairs",
-    "jaccard_alpha": "alpha, Jaccard",
-    "option_alpha": "alpha of options, mean",
-}
 _MOST = 20  # rows on a screen
 _SHOWN = (
     *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
@@ -59,11 +25,24 @@ _SHOWN = (
 )
 
 
-def refuse(for_classes: Mapping[str, Any], kind: str) -> None:
-    """Refuse options that are for classes."""
-    for name, value in for_classes.items():
-        if value:
-            raise OptionError(f"{name} is for classes, and these are {kind}")
+def read_any(path: str, reading: Mapping[str, Any], *, as_classes: bool = False) -> Any:
+    """Return the answers of a file, of any kind, or read as classes."""
+    kind = {"kind": "single"} if as_classes else {}
+    return examine_path(path, **dict(reading) | kind).answers
+
+
+def read_any_known(path: str | None, answers: Any, inputs: str | None = None) -> Any:
+    """Return what is known of answers, of their kind, if a file is given."""
+    if answers.kind in KINDS:
+        return read_known_answers(path, answers, inputs)
+    return read_known(path, answers)
+
+
+def refuse(for_labels: Mapping[str, Any], answers: Any) -> None:
+    """Refuse options that are for classes and numbers."""
+    for name, value in for_labels.items():
+        if value and answers.kind in KINDS:
+            raise OptionError(f"{name} is for classes, and these are {answers.kind}")
 
 
 def method_of(
@@ -133,137 +112,6 @@ def aggregate(
         counts |= {"n_answers": len(answers), "n_empty": int(answers.empty.sum())}
         tables = {"items": as_rows(result.items), "annotators": as_rows(result.annotators)}
         show_json(as_plain(content | counts | {"notes": result.notes} | tables))
-
-
-def agree(
-    answers: Answers, *, per: str | None, output: str | None, as_json: bool, **settings: Any
-) -> list[dict[str, Any]]:
-    """Print how much annotators agree; return the rows to write."""
-    from ..metrics import agree as measure
-
-    if per == "class":
-        raise OptionError(f"--per class is for classes, and these are {answers.kind}")
-    with progress_bar("resampling") as progress:
-        agreement = measure(answers, progress=progress, **settings)
-    if as_json:
-        show_json(agreement.as_dict())
-    elif output != "-":
-        _print_agreement(agreement, per)
-    return agreement.rows(per)
-
-
-def _print_agreement(agreement: AnswerAgreement, per: str | None) -> None:
-    rows = [
-        (
-            _MEASURES[estimate.measure],
-            number(estimate.value),
-            interval(estimate.low, estimate.high, 3) or "–",
-            number(estimate.error),
-        )
-        for estimate in agreement.estimates
-    ]
-    title = f"{agreement.kind}: {agreement.n_paired} items have two answers or more"
-    columns = ("measure", ">value", f">{100 * agreement.confidence:g} % interval", ">error")
-    print_table(columns, rows, title)
-    if per:
-        parts: Any = agreement.items if per == "item" else agreement.annotators
-        cells = [(part.name, str(part.n_answers), number(part.distance)) for part in parts[:_MOST]]
-        print_table((per, ">answers", ">distance"), cells, "Mean distance, the largest first")
-        if len(parts) > _MOST:
-            print_text(f"{len(parts) - _MOST} more; -o writes all.")
-    for sentence in agreement.notes:
-        print_text(f"Note: {sentence}.")
-
-
-def evaluate(
-    pred: str, truth: str, kind: str, *, inputs: str | None, as_json: bool, **resampling: Any
-) -> None:
-    """Score a consensus in a file against known answers."""
-    from ..formats import read_truth
-    from ..metrics import evaluate_answers
-
-    predicted, truth_answers = (
-        read_truth(path, kind=kind, inputs=inputs) for path in (pred, truth)
-    )
-    if isinstance(predicted, dict) and not isinstance(truth_answers, dict):
-        predicted = _rankings_by_score(predicted, truth_answers)
-    scores = evaluate_answers(predicted, truth_answers, **resampling)
-    if as_json:
-        show_json({"kind": kind} | scores.as_dict())
-        return
-    note(f"{kind}: {scores.n_scored} items")
-    scored_things = "things" if isinstance(predicted, dict) else "items"
-    print_scores(scores.scores, SCORES, f"{scores.n_scored} {scored_things} scored")
-    for count, words in (
-        (scores.n_without_truth, "predicted items have no known answer"),
-        (scores.n_without_prediction, "known answers have no prediction"),
-    ):
-        if count:
-            print_text(f"{count} {words}")
-
-
-def _rankings_by_score(scores: dict[str, float], truth: Any) -> Any:
-    """Return the order that scores give on every item of the truth."""
-    import numpy as np
-
-    names = [name for name in scores if name in set(truth.things.tolist())]
-    table = {"thing": np.array(names, dtype=object), "score": np.array([scores[n] for n in names])}
-    return truth.as_answers(table)
-
-
-def compare(
-    answers: Answers,
-    strategies: tuple[str, ...],
-    *,
-    truth: str | None,
-    gold: str | None,
-    inputs: str | None,
-    folds: int,
-    as_json: bool,
-    seed: int,
-) -> None:
-    """Compare methods by answers left out, and by known ones."""
-    from ..aggregation.comparison import compare as compare_methods
-
-    truth_answers, gold_answers = (
-        read_known_answers(path, answers, inputs) for path in (truth, gold)
-    )
-    with progress_bar("comparing") as progress:
-        comparison = compare_methods(
-            answers,
-            strategies or None,
-            truth=truth_answers,
-            gold=gold_answers,
-            folds=folds,
-            seed=seed,
-            progress=progress,
-        )
-    if as_json:
-        show_json(comparison.as_dict() | {"caution": with_flags(comparison.caution)})
-        return
-    scored = comparison.methods[0].evaluation
-    names = [name for name in SCORES if scored is not None and name in scored.scores]
-    rows = []
-    for method in comparison.methods:
-        row = [method.method, number(method.distance, 4)]
-        row += [f"{number(method.gap, 4)}±{number(method.error, 4)}", f"{method.seconds:.2f}"]
-        for name in names:
-            score = method.evaluation.scores[name] if method.evaluation else None
-            is_main = name == names[0]
-            row.append(
-                "–" if score is None else _with_interval(score) if is_main else number(score[0])
-            )
-        rows.append(row)
-    columns = ("method", ">distance", ">behind\nbest", ">s", *(f">{SCORES[n]}" for n in names))
-    title = f"{comparison.kind}: distance to {comparison.n_left_out} answers left out"
-    print_table(columns, rows, title)
-    print_text(comparison.verdict)
-    if comparison.caution:
-        print_text(f"Caution: {with_flags(comparison.caution)}")
-
-
-def _with_interval(score: Any) -> str:
-    return f"{number(score.value)} ({number(score.low)}–{number(score.high)})"
 
 
 def identify(
@@ -345,34 +193,3 @@ def _bounded(table: Mapping[str, Any], name: str, code: int) -> str:
 def _print_rest(rows: int, top: int) -> None:
     if rows > top:
         print_text(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
-
-
-def plan(answers: Answers, most: dict[str, Any], *, output: str | None, as_json: bool) -> None:
-    """Print which items to show again."""
-    from ..planning import plan as make_plan
-    from .files import write_table
-
-    proposal = make_plan(answers, **most)
-    write_table(proposal.table, output)
-    if as_json:
-        show_json(proposal.as_dict())
-        return
-    if output == "-":
-        return
-    columns = [values[:_MOST].tolist() for values in proposal.table.values()]
-    rows = [
-        (str(item), str(n), number(distance), number(expected), str(n_more), number(gain, 4))
-        for item, n, distance, expected, n_more, gain in zip(*columns, strict=True)
-    ]
-    heads = ("item", ">answers", ">distance", ">expected", ">more", ">gain")
-    print_table(
-        heads, rows, f"{int(proposal.table['more'].sum())} answers on {len(proposal)} items"
-    )
-    if len(proposal) > _MOST:
-        print_text(f"{len(proposal) - _MOST} more items; -o FILE writes them.")
-    print_text(
-        f"Items are chosen by the expected distance of their answers, {proposal.distance:.3f} on "
-        "average, over the number of answers; annotators are not chosen."
-    )
-    if output:
-        print_text(f"Plan written to {output}.")

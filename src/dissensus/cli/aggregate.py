@@ -118,7 +118,7 @@ def aggregate(
         from . import _answers
 
         for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-        _answers.refuse(for_classes, data.answers.kind)
+        _answers.refuse(for_classes, data.answers)
         settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
         settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
         _answers.aggregate(data.answers, as_json=as_json, seed=seed, **settings)

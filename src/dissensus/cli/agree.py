@@ -7,24 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..base.progress import progress_bar
-from ..base.storage import as_plain
 from ..errors import OptionError
-from ..pages.terminal import echo, interval, note, number, print_table, print_text, show_json
-from .files import examine_path, holds_marks
+from ..pages.terminal import echo, note, show_json
 from .verb import ANSWERS, KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..metrics import Agreement, KindAgreement, Pairs
-    from ..quality import Camps
-
-_MOST = 15  # rows on a screen
-_WIDE = 8  # annotators whose matrix fits a screen
-_TITLES = {
-    "item": "Items, those with least agreement first",
-    "annotator": "Agreement with others, and measures without this annotator",
-    "class": "Every class against the rest",
-    "option": "Every option, chosen or not",
-}
+    from ..result import Result
 
 
 @click.command()
@@ -71,10 +59,11 @@ def agree(
     Example:
       dissensus agree answers.csv --measure alpha --per annotator
     """
-    from .. import metrics as agreement
+    from ..metrics import agree, pairwise
     from ..metrics.sections import pairs_chart
     from ..pages.charts import check_chart, save_chart
     from ..quality import camps
+    from ._answers import read_any, refuse
 
     if chart:
         check_chart(chart)
@@ -83,21 +72,11 @@ def agree(
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
-    examined = examine_path(path, **reading | ({"kind": "single"} if multiple else {}))
-    if holds_marks(examined):
-        from . import _answers
-
-        refused = {"--measure": measures, "--weights": weights, "--pairs": pairs, "--chart": chart}
-        _answers.refuse(refused, examined.answers.kind)
-        settings = {"resamples": repeats, "confidence": confidence, "seed": seed}
-        rows = _answers.agree(examined.answers, per=per, output=output, as_json=as_json, **settings)
-        if output:
-            _write(rows, output)
-        return
-    annotations = examined.annotations
+    answers: Any = read_any(path, reading, as_classes=multiple)
+    refuse({"--pairs": pairs, "--chart": chart}, answers)
     with progress_bar("resampling") as progress:
-        measured = agreement.agree(
-            annotations,
+        agreement = agree(
+            answers,
             measures or None,
             weights=weights,
             by=per,
@@ -109,29 +88,25 @@ def agree(
             seed=seed,
             progress=progress,
         )
-    rows = measured.rows()
-    two: Pairs | None = None
+    rows, content = agreement.rows(), agreement.as_dict()
+    results: list[Result] = [agreement]
     if pairs or chart:
-        weighting = weights or annotations.scale
-        two = agreement.pairwise(annotations, "cohen", weights=weighting, min_overlap=min_overlap)
-        rows = two.rows() if pairs else rows
+        weighting = weights or answers.scale
+        two = pairwise(answers, "cohen", weights=weighting, min_overlap=min_overlap)
         if chart:
             save_chart(pairs_chart(two), chart)
             note(f"drawn to {chart}")
+    if pairs:
+        camps_found = camps(answers, ordered=answers.scale != "nominal", seed=seed)
+        rows, results = two.rows(), [agreement, two, camps_found]
+        content |= {"pairs": rows, "camps": camps_found.as_dict()}
     if output:
         _write(rows, output)
-    ordered = annotations.scale != "nominal"
-    camps_found = camps(annotations, ordered=ordered, seed=seed) if pairs else None
-    kinds = () if multiple else agreement.agreement_by_kind(annotations, weights)
     if as_json:
-        paired: dict[str, Any] = {"kinds": [kind._asdict() for kind in kinds]} if kinds else {}
-        paired |= {} if camps_found is None else {"pairs": rows, "camps": camps_found.as_dict()}
-        show_json(measured.as_dict() | as_plain(paired))
+        show_json(content)
     elif output != "-":
-        _print(measured)
-        _print_kinds(kinds)
-        if two is not None and camps_found is not None:
-            _print_pairs(two, camps_found)
+        for result in results:
+            result.show()
 
 
 def _check_output(output: str | None) -> None:
@@ -160,85 +135,3 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
     with atomic_file(output) as draft:
         draft.write_text(body, encoding="utf-8")
     note(f"{len(rows)} rows written to {output}")
-
-
-def _print(agreement: Agreement) -> None:
-    from ..metrics import measures
-
-    rows = []
-    for estimate in agreement.estimates:
-        title = measures[estimate.measure].title
-        if estimate.measure == "ac1":
-            nominal = agreement.scale == "nominal" and agreement.weights in (None, "identity")
-            title += "1" if nominal else "2"
-        between = interval(estimate.low, estimate.high, 3) or "–"
-        rows.append((title, number(estimate.value), between, number(estimate.error)))
-    head = "measure" if agreement.by != "option" else "mean over options"
-    print_table(
-        (head, ">value", f">{100 * agreement.confidence:g} % interval", ">error"),
-        rows,
-        f"{agreement.n_labels} labels by {agreement.n_annotators} annotators; "
-        f"{agreement.n_paired} items have two or more",
-    )
-    _print_parts(agreement)
-    names = [estimate.measure for estimate in agreement.estimates if estimate.measure != "percent"]
-    if agreement.word and names:
-        name = "alpha" if "alpha" in names else names[0]
-        print_text(f"In the usual words, {name} is {agreement.word}.")
-    for sentence in agreement.notes:
-        print_text(f"Note: {sentence}.")
-
-
-def _print_kinds(kinds: tuple[KindAgreement, ...]) -> None:
-    rows = [(row.between, str(row.pairs), number(row.percent), number(row.kappa)) for row in kinds]
-    if rows:
-        columns = ("between", ">pairs", ">percent", ">Cohen's kappa")
-        print_table(columns, rows, "People and models, means over pairs of annotators")
-
-
-def _print_parts(agreement: Agreement) -> None:
-    from ..metrics import ClassAgreement
-
-    if not agreement.parts:
-        return
-    records = agreement.rows()
-    if isinstance(agreement.parts[0], ClassAgreement):
-        records = [
-            {"name": part.name, "labels": part.n_labels}
-            | {estimate.measure: estimate.value for estimate in part.estimates}
-            for part in agreement.parts
-            if isinstance(part, ClassAgreement)
-        ]
-    names = [name.removeprefix("without:").replace("_", " ") for name in records[0]][2:]
-    rows = [
-        (name, str(n_labels), *map(number, values))
-        for name, n_labels, *values in (record.values() for record in records[:_MOST])
-    ]
-    columns = (agreement.by or "", ">labels", *(f">{name}" for name in names))
-    print_table(columns, rows, _TITLES[agreement.by or ""])
-    if len(agreement.parts) > _MOST:
-        print_text(f"{len(agreement.parts) - _MOST} more; -o writes all.")
-
-
-def _print_pairs(two: Pairs, camps_found: Camps) -> None:
-    least = f"at least {two.min_overlap} common items"
-    order = two.order().tolist()
-    if len(order) <= _WIDE:
-        names, full = [str(two.annotators[code]) for code in order], two.matrix()
-        rows = [
-            (name, *(number(full[code, column]) for column in order))
-            for name, code in zip(names, order, strict=True)
-        ]
-        print_table(("", *(f">{name}" for name in names)), rows, f"Cohen's kappa, {least}")
-    else:
-        cells = [
-            (str(row["one"]), str(row["other"]), f"{row['items']:.0f}", number(row["value"]))
-            for row in two.rows()[:_MOST]
-        ]
-        columns = ("one", "other", ">items", ">kappa")
-        print_table(columns, cells, f"Pairs who agree least, {least}")
-    n_known = int(two.known.sum())
-    print_text(
-        f"{n_known} of {len(two)} pairs with common items have {least}; mean {number(two.mean)}."
-    )
-    print_text(camps_found.sentence)

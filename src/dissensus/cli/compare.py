@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..base.progress import progress_bar
-from ..pages.terminal import note, number, print_table, print_text, show_json
-from .files import examine_path, holds_marks, read_known
+from ..pages.terminal import note, show_json
 from .verb import ANSWERS, READING, Computed, options
-
-if TYPE_CHECKING:
-    from ..aggregation.comparison import Comparison
-
-_WIDE = 100  # columns of a terminal with room for everything
 
 
 @click.command()
@@ -48,32 +41,19 @@ def compare(
     Example:
       dissensus compare answers.csv -s majority -s dawid-skene --truth truth.csv
     """
-    from ..aggregation import comparison
-    from ..aggregation.sections import methods_figure
+    from ..aggregation.comparison import compare, default_methods
     from ..pages.charts import check_chart
+    from ._answers import read_any, read_any_known
 
     if chart:
         check_chart(chart)
-    examined = examine_path(path, **reading)
-    if holds_marks(examined):
-        from . import _answers
-
-        _answers.refuse({"--chart": chart, "--repeats": repeats > 1}, examined.answers.kind)
-        settings: dict[str, Any] = {
-            "truth": truth,
-            "gold": gold,
-            "inputs": reading["inputs"],
-            "folds": folds,
-        }
-        _answers.compare(examined.answers, strategies, as_json=as_json, seed=seed, **settings)
-        return
-    annotations = examined.annotations
+    answers = read_any(path, reading)
     with progress_bar("comparing") as progress:
-        compared = comparison.compare(
-            annotations,
-            strategies or comparison.default_methods(annotations),
-            truth=read_known(truth, annotations),
-            gold=read_known(gold, annotations),
+        compared = compare(
+            answers,
+            strategies or default_methods(answers),
+            truth=read_any_known(truth, answers, reading["inputs"]),
+            gold=read_any_known(gold, answers, reading["inputs"]),
             folds=folds,
             seeds=repeats,
             seed=seed,
@@ -82,49 +62,7 @@ def compare(
     if as_json:
         show_json(compared.as_dict())
     else:
-        _print(compared, with_truth=truth is not None)
-    if chart and (drawn := methods_figure(compared)) is not None:
-        drawn.save(chart)
+        compared.show()
+    if chart and "methods" in compared.figures:
+        compared.figures["methods"].save(chart)
         note(f"drawn to {chart}")
-
-
-def _print(comparison: Comparison, *, with_truth: bool) -> None:
-    from shutil import get_terminal_size
-
-    from rich.text import Text
-
-    with_memory = not with_truth or get_terminal_size().columns >= _WIDE
-    columns = ["method", ">log\nlik.", ">behind\nbest", ">with\nmost %", ">ms"]
-    ordered = any(
-        "distance" in method.evaluation.scores for method in comparison.methods if method.evaluation
-    )
-    rows = []
-    for method in comparison.methods:
-        row: list[Any] = [
-            Text(method.method, "bold" if method.tied else ""),
-            number(method.held_out, 4),
-            f"{number(method.gap, 4)}±{number(method.error, 4)}" if isfinite(method.error) else "–",
-            number(100 * method.agreement, 1),
-            number(1000 * method.seconds, 0),
-        ]
-        if with_memory:
-            row.append(f"{method.megabytes:.1f}")
-        if with_truth and method.evaluation is not None:
-            value, low, high = (
-                100 * number for number in method.evaluation.scores["accuracy"] or ()
-            )
-            row.append(f"{number(value, 1)} ({number(low, 1)}–{number(high, 1)})")
-            if distance := method.evaluation.scores.get("distance"):
-                row.append(f"{distance.value:.2f}")
-        rows.append(row)
-    columns += [">MB"] * with_memory + [">accuracy %"] * with_truth + [">steps\noff"] * ordered
-    title = f"{comparison.n_scored} held-out labels predicted by {len(comparison.methods)} methods"
-    print_table(columns, rows, title)
-    print_text(comparison.verdict)
-    for sign in comparison.warnings:
-        print_text(f"Caution: {sign}")
-    if comparison.contested:
-        print_text("\nItems on which they disagree most:")
-        for contested in comparison.contested[:5]:
-            votes = (f"{label}: {len(methods)}" for label, methods in contested.labels.items())
-            print_text(f"  {contested.item}  {'; '.join(votes)}")

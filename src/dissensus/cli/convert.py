@@ -40,7 +40,7 @@ def card_for(reading: Reading, license_: str | None, *, pseudonyms: bool) -> Car
         between = interval(estimate.low, estimate.high, 3)
         with_interval = f", 95 % interval {between}" if between else ""
         scale = f" ({agreed.scale})" if estimate.measure == "alpha" else ""
-        title = agreement.measures[estimate.measure].title.replace("percent", "Percent agreement")
+        title = agreed.title_of(estimate.measure).replace("percent", "Percent agreement")
         sentences.append(f"{title}{scale}: {number(estimate.value)}{with_interval}.")
     return Card(license_ or "", tuple(sentences), pseudonyms)
 

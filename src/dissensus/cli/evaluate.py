@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..answers import KINDS
 from ..base.progress import progress_bar
 from ..base.storage import as_plain
 from ..errors import DataError, OptionError
@@ -19,6 +20,7 @@ from ..pages.terminal import (
     print_text,
     show_json,
 )
+from ..pages.wording import titles
 from .files import read_annotations, read_known
 from .verb import options
 
@@ -26,52 +28,6 @@ if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..deep.recovery.evaluation import SoftEvaluation
 
-_SCORES = {
-    "accuracy": "accuracy (expected over ties)",
-    "accuracy_as_labelled": "accuracy of the labels as given",
-    "macro_f1": "macro F1",
-    "log_loss": "log loss",
-    "brier": "Brier score",
-    "ece": "calibration error (ECE)",
-    "distance": "mean distance in steps",
-    "mae": "mean absolute error",
-    "rmse": "root mean squared error",
-    "pearson": "correlation (Pearson)",
-    "spearman": "correlation of ranks (Spearman)",
-}
-_SOFT_SCORES = {
-    "manhattan": "Manhattan distance",
-    "jensen_shannon": "Jensen-Shannon divergence (bits)",
-    "unbiased_squared": "squared distance, unbiased",
-    "cross_entropy": "cross-entropy (nats)",
-    "kl": "Kullback-Leibler (nats)",
-    "wasserstein": "Wasserstein distance (steps)",
-    "entropy_gap": "distance of entropies (bits)",
-    "entropy_pearson": "correlation of entropies",
-    "entropy_spearman": "… of their ranks",
-    "calibration_error": "calibration error",
-    "expected_distance": "expected distance",
-    "energy_distance": "energy distance",
-    "perspectivist_error": "error against everybody",
-    "accuracy": "accuracy against the majority",
-    "macro_f1": "macro F1 against the majority",
-}
-_ANNOTATOR_SCORES = {
-    "log_loss": "log loss",
-    "accuracy": "accuracy, mean over annotators",
-    "accuracy_median": "accuracy, median annotator",
-    "accuracy_worst_decile": "accuracy, worst tenth of annotators",
-    "macro_f1": "macro F1, mean over annotators",
-    "ece": "calibration error (ECE)",
-    "dic": "DIC",
-    "dic_rms": "DIC rms",
-    "kappa_correlation": "correlation of kappas",
-    "dic_floor": "DIC by noise alone",
-    "dic_rms_floor": "DIC rms by noise alone",
-    "consensus_accuracy": "accuracy of their vote",
-    "error_rate": "error rate, mean over items",
-    "anad": "normalized distance (ANAD)",
-}
 _NEED_PROBABILITIES = {"log_loss", "ece"}
 
 
@@ -138,31 +94,38 @@ def evaluate(
         raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
     elif truth is None:
         raise OptionError("score against what? --truth FILE, or --annotations FILE")
-    elif (answer_kind := _other_kind(pred, truth, kind)) is not None:
-        from . import _answers
-
-        _answers.evaluate(pred, truth, answer_kind, inputs=inputs, as_json=as_json, **resampling)
     else:
         from .. import metrics
-        from ..formats import read_predictions
-        from ..formats.spellings import truth_spelled
-        from ..result import Predictions
 
-        predicted, known_labels = read_predictions(pred, scale=scale), read_known(truth) or {}
-        if isinstance(predicted, Predictions):
-            known_labels, notes = truth_spelled(
-                known_labels, predicted.items, predicted.classes, spelling
-            )
-            for sentence in notes:
-                note(sentence)
+        predicted, known = _read(pred, truth, kind, inputs, scale=scale, spelling=spelling)
         with progress_bar("resampling"):
-            scores = metrics.evaluate(predicted, known_labels, **resampling)
+            evaluation = metrics.evaluate(predicted, known, **resampling)
         if as_json:
-            show_json(scores.as_dict())
-            return
-        print_scores(scores.scores, _SCORES, f"{scores.n_scored} items scored")
-        _print_count(scores.n_without_truth, "labelled items have no known label")
-        _print_count(scores.n_without_prediction, "known labels have no prediction")
+            show_json(evaluation.as_dict())
+        else:
+            if evaluation.kind in KINDS:
+                note(f"{evaluation.kind}: {evaluation.n_scored} items")
+            evaluation.show()
+
+
+def _read(
+    pred: str, truth: str, kind: str | None, inputs: str | None, *, scale: str, spelling: str
+) -> tuple[Any, Any]:
+    """Return predictions and what is known, of the kind of the predictions."""
+    from ..formats import read_predictions, read_truth
+    from ..formats.spellings import truth_spelled
+    from ..metrics import Things
+
+    other = _other_kind(pred, truth, kind)
+    if other is not None:
+        predicted, known = (read_truth(path, kind=other, inputs=inputs) for path in (pred, truth))
+        return (predicted if hasattr(predicted, "kind") else Things(predicted)), known
+    labels, known_labels = read_predictions(pred, scale=scale), read_known(truth) or {}
+    if hasattr(labels, "classes"):
+        known_labels, notes = truth_spelled(known_labels, labels.items, labels.classes, spelling)
+        for sentence in notes:
+            note(sentence)
+    return labels, known_labels
 
 
 def _other_kind(pred: str, truth: str, kind: str | None) -> str | None:
@@ -192,7 +155,7 @@ def show_soft(evaluation: SoftEvaluation, as_json: bool) -> None:
             number(evaluation.floor[name], 4),
             number(evaluation.ceiling[name], 4),
         )
-        for name, words in _SOFT_SCORES.items()
+        for name, words in titles("soft scores").items()
         if (score := evaluation.scores.get(name))
     ]
     title = f"{evaluation.n_items} items scored, {evaluation.votes_per_item:.1f} votes each"
@@ -248,7 +211,7 @@ def _evaluate_annotators(
         name: span._replace(value=summary[name]) for name, span in spans.items() if name in summary
     }
     title = f"{len(crowd)} labels on {crowd.n_items} items"
-    print_scores(without | spans, _ANNOTATOR_SCORES, title)
+    print_scores(without | spans, titles("annotators"), title)
     print_text(f"{int(summary['n_pairs_used'])} pairs of annotators with enough common items")
     if not is_predicted.all():
         note(f"{int((~is_predicted).sum())} labels were not predicted, and are left out")

@@ -324,7 +324,7 @@ def identify(
         from . import _answers
 
         for_classes = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(for_classes, examined.answers.kind)
+        _answers.refuse(for_classes, examined.answers)
         settings: Any = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
         settings |= {"output": output, "top": top, "as_json": as_json, "seed": seed}
         _answers.identify(examined.answers, **settings)

@@ -13,15 +13,8 @@ fewer than two do not count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from ..answers import KINDS
-from ..formats import as_answers
-from ..registry import by_kind
 from .agreement import (
-    By,
-    agree_on_labels,
+    agree,
     brennan_prediger,
     conger_kappa,
     fleiss_kappa,
@@ -36,40 +29,39 @@ from .agreement_result import (
     ClassAgreement,
     Estimate,
     ItemAgreement,
+    MeanDistance,
     in_words,
     item_agreement,
     split_options,
 )
+from .answer_scores import Things
 from .coefficients import Measure, find_measure, measures
-from .distances import AnswerAgreement, agree_on_answers
-from .evaluation import Evaluation, Score, evaluate, evaluate_answers
-from .joint import IntervalKind
+from .distances import Distances
+from .evaluation import Evaluation, Score, evaluate
 from .pairs import KindAgreement, Pairs, agreement_by_kind, cohen_kappa, pairwise, scott_pi
 from .scores import annotator_errors, multilabel_error_rate, multilabel_manhattan, ranks
-from .statistics import WeightsLike
 
 __all__ = [
     "Agreement",
     "AnnotatorAgreement",
-    "AnswerAgreement",
     "ClassAgreement",
+    "Distances",
     "Estimate",
     "Evaluation",
     "ItemAgreement",
     "KindAgreement",
+    "MeanDistance",
     "Measure",
     "Pairs",
     "Score",
+    "Things",
     "agree",
-    "agree_on_answers",
-    "agree_on_labels",
     "agreement_by_kind",
     "annotator_errors",
     "brennan_prediger",
     "cohen_kappa",
     "conger_kappa",
     "evaluate",
-    "evaluate_answers",
     "find_measure",
     "fleiss_kappa",
     "gwet_ac",
@@ -86,39 +78,3 @@ __all__ = [
     "scott_pi",
     "split_options",
 ]
-
-
-@by_kind(read=as_answers)
-def agree(
-    answers: Any,
-    measures: Sequence[str] | str | None = None,
-    *,
-    scale: WeightsLike = "auto",
-    weights: WeightsLike | None = None,
-    by: By | None = None,
-    multiple: bool = False,
-    mark: str = "|",
-    min_overlap: int = 1,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    interval: IntervalKind = "percentile",
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Any:
-    """Return how much annotators agree.
-
-    Settings are those of `agree_on_labels`. Answers of other kinds than classes and numbers have
-    the measures of their kind; they take `resamples`, `confidence`, `seed` and `progress`.
-
-    Examples
-    --------
-    >>> from dissensus import Annotations
-    >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 2, 2]])
-    >>> round(agree(annotations, "alpha", resamples=0)["alpha"].value, 3)
-    0.371
-    """
-    raise NotImplementedError
-
-
-agree.for_kind("classes", "numbers")(agree_on_labels)
-agree.for_kind(*KINDS)(agree_on_answers)

@@ -1,7 +1,7 @@
 """Agreement in several measures, with confidence intervals, and each measure as a function.
 
-`agree_on_labels` estimates them together, from the same bootstrap samples of items, and breaks them
-down; `krippendorff_alpha` and its like return one number.
+`agree` estimates them together, from the same bootstrap samples of items, and breaks them down;
+`krippendorff_alpha` and its like return one number.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..answers.numbers import Numbers
 from ..base.arrays import Floats
 from ..errors import DataError, OptionError
 from ..formats import as_answers
+from ..registry import by_kind
 from .agreement_result import (
     Agreement,
-    AnnotatorAgreement,
     ClassAgreement,
     Estimate,
-    ItemAgreement,
+    Part,
     annotator_breakdown,
     in_words,
     item_breakdown,
@@ -32,7 +32,8 @@ from .agreement_result import (
     split_options,
 )
 from .coefficients import Measure, find_measure
-from .joint import IntervalKind, JointMeasures, blocks, check_interval, draws, interval_of
+from .joint import IntervalKind, JointMeasures, Resampling, blocks, draws, interval_of
+from .pairs import agreement_by_kind
 from .statistics import WeightsLike
 
 USUAL = ("percent", "alpha", "fleiss", "ac1")
@@ -40,18 +41,9 @@ USUAL = ("percent", "alpha", "fleiss", "ac1")
 By = Literal["item", "annotator", "class"]
 
 
-class Resampling(NamedTuple):
-    """Settings of confidence intervals."""
-
-    resamples: int
-    confidence: float
-    interval: str
-    seed: int
-    progress: Callable[[int, int], None]
-
-
-def agree_on_labels(
-    annotations: Annotations | Numbers | Any,
+@by_kind(read=as_answers, resampling=Resampling)
+def agree(
+    answers: Any,
     measures: Sequence[str] | str | None = None,
     *,
     scale: WeightsLike = "auto",
@@ -70,8 +62,9 @@ def agree_on_labels(
 
     Parameters
     ----------
-    annotations
-        Annotations, numbers, a table, or a path that `read` takes.
+    answers
+        Answers of any kind, a table, or a path that `read` takes. Classes and numbers have the
+        measures below, other kinds those of their distances, see `distances`.
     measures
         Names of measures; by default percent, alpha, Fleiss' kappa and AC1, for numbers alpha.
     scale
@@ -81,7 +74,7 @@ def agree_on_labels(
         Weights of measures other than alpha, by name or as a matrix; by default those of the scale.
     by
         Also break down: every `class` against the rest, every `annotator` (with the measures
-        without them), every `item`.
+        without them), every `item`. Of other kinds, annotators and items by their mean distances.
     multiple
         Labels name several options with `mark` between them: each is a yes-or-no question.
     min_overlap
@@ -96,31 +89,39 @@ def agree_on_labels(
     Examples
     --------
     >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 2, 2]])
-    >>> agreement = agree_on_labels(annotations, ["percent", "alpha"], resamples=0)
+    >>> agreement = agree(annotations, ["percent", "alpha"], resamples=0)
     >>> [(one.measure, round(one.value, 3)) for one in agreement.estimates], agreement.word
     ([('percent', 0.667), ('alpha', 0.371)], 'fair')
     """
-    check_interval(resamples, confidence, interval)
+    raise NotImplementedError
+
+
+@agree.for_kind("classes", "numbers")
+def agree_on_labels(
+    answers: Annotations | Numbers,
+    measures: Sequence[str] | str | None,
+    *,
+    scale: WeightsLike,
+    weights: WeightsLike | None,
+    by: By | None,
+    multiple: bool,
+    mark: str,
+    min_overlap: int,
+    resampling: Resampling,
+) -> Agreement:
+    """Return how much annotators agree on classes, or on numbers as classes on a scale."""
+    resampling.check()
     if by not in (None, "item", "annotator", "class"):
         raise OptionError(f"by = {by!r}, but it must be item, annotator or class")
     if by is not None and multiple:
         raise OptionError("several options are already broken down: leave out `by`")
-    usual = ("alpha",) if isinstance(annotations, Numbers) else USUAL
+    usual, as_labels = _OF_KIND[answers.kind]
     names = (measures,) if isinstance(measures, str) else tuple(measures or usual)
     coefficients = list({measure.name: measure for measure in map(find_measure, names)}.values())
-    if isinstance(annotations, Numbers):
-        annotations = annotations.as_classes()
-    annotations = as_answers(annotations, kind="classes")
+    annotations = as_labels(answers)
     scale = check_scale(scale, annotations.scale)
     if not len(annotations):
         raise DataError("there are no labels, so nobody can agree")
-    settings = Resampling(
-        resamples=resamples,
-        confidence=confidence,
-        interval=interval,
-        seed=seed,
-        progress=progress or (lambda _n_done, _all: None),
-    )
     options = split_options(annotations, mark) if multiple else {}
     if multiple and not options:
         raise DataError("no label names an option")
@@ -132,16 +133,17 @@ def agree_on_labels(
             annotations, coefficients, scale=scale, weights=weights, min_overlap=min_overlap
         )
     ]
-    estimates, by_relation = estimated(joints, settings)
-    parts: Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement] = [
+    estimates, by_relation = estimated(joints, resampling)
+    parts: Sequence[Part] = [
         ClassAgreement(name, int((binary.label == 1).sum()), part)
         for (name, binary), part in zip(options.items(), by_relation, strict=False)
     ]
     if by is not None:
-        parts = _breakdown(annotations, by, joints[0], settings)
+        parts = _breakdown(annotations, by, joints[0], resampling)
     value = {estimate.measure: estimate.value for estimate in estimates}
     corrected = [value[name] for name in ("alpha", *value) if name in value and name != "percent"]
     return Agreement(
+        kind=answers.kind,
         estimates=estimates,
         by="option" if multiple else by,
         parts=tuple(parts),
@@ -151,10 +153,11 @@ def agree_on_labels(
         n_annotators=annotations.n_annotators,
         n_labels=len(annotations),
         n_paired=int((annotations.labels_per_item > 1).sum()),
-        resamples=resamples,
-        confidence=confidence,
-        interval=interval,
+        resamples=resampling.resamples,
+        confidence=resampling.confidence,
+        interval=resampling.interval,
         word=in_words(corrected[0]) if corrected else "",
+        kinds=() if multiple else agreement_by_kind(annotations, weights),
         notes=notes_on(
             annotations,
             estimates,
@@ -168,7 +171,7 @@ def agree_on_labels(
 
 def _breakdown(
     annotations: Annotations, by: By, joint: JointMeasures, settings: Resampling
-) -> Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement]:
+) -> Sequence[Part]:
     """Return the agreement by item, by annotator, or on every class against the rest."""
     if by == "item":
         return item_breakdown(annotations, joint)
@@ -195,6 +198,19 @@ def check_scale(scale: WeightsLike, detected: Scale) -> WeightsLike:
     return "interval" if scale == "numeric" else scale
 
 
+class _OfKind(NamedTuple):
+    """The measures that a kind usually has, and its answers as classes."""
+
+    usual: tuple[str, ...]
+    as_labels: Callable[[Any], Annotations]
+
+
+_OF_KIND = {
+    "classes": _OfKind(USUAL, lambda annotations: annotations),
+    "numbers": _OfKind(("alpha",), Numbers.as_classes),
+}
+
+
 def estimated(
     joints: Sequence[JointMeasures], settings: Resampling
 ) -> tuple[tuple[Estimate, ...], list[tuple[Estimate, ...]]]:
@@ -208,7 +224,7 @@ def estimated(
     for weights in draws(times, settings.resamples, settings.seed):
         pieces.append(np.stack([joint.weighted(weights, pairs=pairs) for joint in joints]))
         n_done += len(weights)
-        settings.progress(n_done, settings.resamples)
+        settings.advance(n_done)
     drawn = np.concatenate(pieces, axis=2) if pieces else np.empty((*value.shape, 0))
     error = np.stack([joint.errors() for joint in joints])
     cheap = [not measure.by_pairs for measure in coefficients]
@@ -327,8 +343,7 @@ def krippendorff_alpha(annotations: Annotations | Numbers, *, scale: WeightsLike
     >>> round(krippendorff_alpha(numbers), 4)
     0.9118
     """
-    if isinstance(annotations, Numbers):
-        annotations = annotations.as_classes()
+    annotations = _OF_KIND[annotations.kind].as_labels(annotations)
     scale = check_scale(scale, annotations.scale)
     alpha = JointMeasures(annotations, [find_measure("alpha")], scale=scale, by_item=True)
     return float(alpha.values[0])

@@ -9,7 +9,7 @@ Agreement is broken down by item, by annotator, by class, and by option of multi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,10 +18,13 @@ import numpy as np
 from ..answers.annotations import Annotations
 from ..base.arrays import Floats
 from ..base.storage import as_plain
-from ..base.tables import Drawable, Table, columns_of
+from ..base.tables import Table, columns_of
 from ..errors import OptionError
+from ..pages.wording import titles
+from ..result import Result
 from .coefficients import find_measure
 from .joint import JointMeasures
+from .pairs import KindAgreement
 from .statistics import (
     Difference,
     Votes,
@@ -34,6 +37,7 @@ from .statistics import (
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure
+    from ..pages.sections import Section
 
 
 _HIGH, _LOW = 0.8, 0.4  # much agreement, but little beyond chance
@@ -68,6 +72,15 @@ class ClassAgreement(NamedTuple):
     n_labels: int
     estimates: tuple[Estimate, ...]
 
+    @property
+    def values(self) -> dict[str, float]:
+        """What a row about it shows, by the title of its column."""
+        return {estimate.measure: estimate.value for estimate in self.estimates}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what a table of all parts has about it, a row for each measure."""
+        return [as_plain(estimate) for estimate in self.estimates]
+
 
 class AnnotatorAgreement(NamedTuple):
     """An annotator: agreement with others on common items, and that of the others alone."""
@@ -77,6 +90,16 @@ class AnnotatorAgreement(NamedTuple):
     with_others: float
     without: dict[str, float]  # measure → value without this annotator
 
+    @property
+    def values(self) -> dict[str, float]:
+        """What a row about it shows, by the title of its column."""
+        return {"with others": self.with_others, **self.without}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what a table of all parts has about it."""
+        without = {f"without:{name}": value for name, value in self.without.items()}
+        return [as_plain({"with_others": self.with_others, **without})]
+
 
 class ItemAgreement(NamedTuple):
     """An item, and the share of its pairs of labels that agree."""
@@ -85,39 +108,90 @@ class ItemAgreement(NamedTuple):
     n_labels: int
     agreement: float
 
+    @property
+    def values(self) -> dict[str, float]:
+        """What a row about it shows, by the title of its column."""
+        return {"agreement": self.agreement}
 
-@dataclass(frozen=True, repr=False)
-class Agreement(Drawable):
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what a table of all parts has about it."""
+        return [as_plain(self.values)]
+
+
+class MeanDistance(NamedTuple):
+    """An item or annotator, and the mean distance of its answers to those of others."""
+
+    name: str
+    n_answers: int
+    distance: float
+
+    @property
+    def n_labels(self) -> int:
+        """Number of answers."""
+        return self.n_answers
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What a row about it shows, by the title of its column."""
+        return {"distance": self.distance}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what a table of all parts has about it."""
+        return [as_plain(self.values)]
+
+
+Part = ClassAgreement | AnnotatorAgreement | ItemAgreement | MeanDistance
+_OF_LABELS = ("scale", "weights", "word", "kinds")  # attributes that other answers do not have
+_OF_ANSWERS = ("summary", "annotators", "items")  # and those that labels do not have
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Agreement(Result):
     """How much annotators agree.
 
     Attributes
     ----------
+    kind
+        The kind of the answers.
     estimates
-        The measures in the order of the request; with several options, means over them.
+        The measures in the order of the request; with several options, means over them. Of answers
+        with a distance, `observed` is D_o and `expected` is D_e.
     by, parts
         The breakdown: `item`, `annotator`, `class` or `option`, and its parts.
+    n_labels
+        Number of answers.
     n_paired
-        Items with two labels or more, on which all measures rest.
-    word
-        The usual word for alpha, or for the first chance-corrected measure.
+        Items with two answers or more, on which all measures rest.
+    scale, weights, word
+        The scale of labels, the weights of measures, and the usual word for alpha, or for the first
+        chance-corrected measure; empty for answers with a distance.
+    kinds
+        Agreement among people, among models and across, where both gave labels.
+    summary, annotators, items
+        Of answers with a distance: how many there are, in words, and the mean distances by
+        annotator and by item, the largest first.
     notes
         Remarks for the reader, a sentence each.
     """
 
+    kind: str
     estimates: tuple[Estimate, ...]
-    by: str | None
-    parts: tuple[ClassAgreement | AnnotatorAgreement | ItemAgreement, ...]
-    scale: str
-    weights: str | None
+    by: str | None = None
+    parts: tuple[Part, ...] = ()
     n_items: int
     n_annotators: int
     n_labels: int
     n_paired: int
     resamples: int
     confidence: float
-    interval: str
-    word: str
-    notes: tuple[str, ...]
+    interval: str = "percentile"
+    scale: str = ""
+    weights: str | None = None
+    word: str = ""
+    kinds: tuple[KindAgreement, ...] = ()
+    summary: str = ""
+    annotators: tuple[MeanDistance, ...] = ()
+    items: tuple[MeanDistance, ...] = ()
 
     def __repr__(self) -> str:
         values = ", ".join(
@@ -125,41 +199,68 @@ class Agreement(Drawable):
         )
         return f"<Agreement of {self.n_annotators} annotators on {self.n_paired} items: {values}>"
 
-    def _chart(self) -> tuple[Figure | None, str]:
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The breakdown, if there is one, and the measures."""
+        parts = {self.by or "": columns_of(self.rows())} if self.parts else {}
+        return parts | {"measures": columns_of(as_plain(self.estimates))}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The usual word for the agreement beyond chance."""
+        names = [estimate.measure for estimate in self.estimates]
+        corrected = [name for name in names if name != "percent"]
+        if not (self.word and corrected):
+            return ()
+        name = "alpha" if "alpha" in corrected else corrected[0]
+        return (f"In the usual words, {name} is {self.word}.",)
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The measures as dots with their intervals."""
         from .sections import agreement_figure
 
-        return agreement_figure(self), "there is nothing to draw: no measure has a value"
+        figure = agreement_figure(self)
+        return {} if figure is None else {"agreement": figure}
 
-    def _table(self) -> Table:
-        return columns_of(self.rows())
+    def sections(self) -> tuple[Section, ...]:
+        """Return the measures with the breakdown, what they are called, and people and models."""
+        from .sections import agreement_sections
+
+        return agreement_sections(self)
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        return self.figures.get("agreement"), "there is nothing to draw: no measure has a value"
 
     def __getitem__(self, measure: str) -> Estimate:
         """Return one of the estimates by name."""
-        name = find_measure(measure).name
-        for estimate in self.estimates:
-            if estimate.measure == name:
-                return estimate
-        raise KeyError(measure)
+        names = [estimate.measure for estimate in self.estimates]
+        if measure not in names and self.scale:
+            measure = find_measure(measure).name
+        if measure not in names:
+            raise KeyError(f"no {measure!r}; there are {', '.join(names)}")
+        return self.estimates[names.index(measure)]
+
+    def title_of(self, measure: str) -> str:
+        """Return what a measure is called."""
+        if measure == "ac1" and (self.scale != "nominal" or self.weights not in (None, "identity")):
+            return titles("agreement", short=True)["ac2"]
+        return titles("agreement" if self.scale else "distances", short=True)[measure]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        return as_plain(self)
+        others = _OF_ANSWERS if self.scale else _OF_LABELS
+        return {name: value for name, value in as_plain(self).items() if name not in others}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the breakdown as a table, or the measures where there is none."""
         if not self.parts:
             return as_plain(self.estimates)
-        out: list[dict[str, Any]] = []
-        for part in self.parts:
-            row = {self.by or "class": part.name, "n_labels": part.n_labels}
-            if isinstance(part, ClassAgreement):
-                out += [{**row, **as_plain(estimate)} for estimate in part.estimates]
-            elif isinstance(part, AnnotatorAgreement):
-                without = {f"without:{name}": value for name, value in part.without.items()}
-                out.append(as_plain({**row, "with_others": part.with_others, **without}))
-            else:
-                out.append(as_plain({**row, "agreement": part.agreement}))
-        return out
+        return [
+            {self.by or "class": part.name, "n_labels": part.n_labels, **row}
+            for part in self.parts
+            for row in part.rows()
+        ]
 
 
 def in_words(alpha: float) -> str:

@@ -14,7 +14,7 @@ Every score is a ratio of sums over items, so that intervals can resample items.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -143,21 +143,22 @@ def answer_scores(predicted: Answers, truth: Answers) -> tuple[dict[str, Ratio],
         (indices_of(predicted.items[has_prediction], truth.items[has_truth]) < 0).sum()
     )
     missing = indices_of(truth.items[has_truth], predicted.items[has_prediction]) < 0
-    without = 0 if isinstance(truth, Marks) else int(missing.sum())
-    if (not isinstance(truth, Marks) and missing.all()) or not has_truth.any():
+    scores, lists_all = _SCORES[truth.kind]
+    without = int(missing.sum()) if lists_all else 0
+    if (lists_all and missing.all()) or not has_truth.any():
         raise DataError(
             f"nothing to score: none of the {int(has_truth.sum())} items with a known answer is "
             f"among the {int(has_prediction.sum())} predicted; are they named alike?"
         )
     truth = truth.subset(items=has_truth)
-    if not isinstance(truth, Marks):
+    if lists_all:
         truth = truth.subset(items=~missing)
     predicted = truth.align(predicted)
     for answers, subject in ((truth, "the truth has"), (predicted, "there are")):
-        if not isinstance(answers, Marks) and answers.labels_per_item.max(initial=0) > 1:
+        if lists_all and answers.labels_per_item.max(initial=0) > 1:
             item = answers.items[answers.labels_per_item.argmax()]
             raise DataError(f"{subject} several answers to item {item!r}; keep one of them")
-    return _SCORES[truth.kind](predicted, truth), without_truth, without
+    return scores(predicted, truth), without_truth, without
 
 
 def _f1(counts: Found) -> Ratio:
@@ -254,15 +255,50 @@ def _set_scores(sets: Sets, gold: Sets) -> dict[str, Ratio]:
     }
 
 
-_SCORES: Mapping[str, Any] = {
-    "spans": _span_scores,
-    "boxes": _box_scores,
-    "points": _point_scores,
-    "masks": _mask_scores,
-    "texts": _text_scores,
-    "rankings": _ranking_scores,
-    "sets": _set_scores,
+class _Scoring(NamedTuple):
+    """The scores of a kind, and whether a consensus lists every item, not only those with marks."""
+
+    scores: Callable[[Any, Any], dict[str, Ratio]]
+    lists_all: bool = True
+
+
+_SCORES: Mapping[str, _Scoring] = {
+    "spans": _Scoring(_span_scores, lists_all=False),
+    "boxes": _Scoring(_box_scores, lists_all=False),
+    "points": _Scoring(_point_scores, lists_all=False),
+    "masks": _Scoring(_mask_scores),
+    "texts": _Scoring(_text_scores),
+    "rankings": _Scoring(_ranking_scores),
+    "sets": _Scoring(_set_scores),
 }
+
+
+class Things(NamedTuple):
+    """Things that were ranked, with their scores."""
+
+    scores: Mapping[str, float]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the answers that scored them."""
+        return "rankings"
+
+
+def scores_of_things(predicted: Any) -> Mapping[str, float] | None:
+    """Return the scores of things that a result, or `Things`, has; nothing for rankings."""
+    if not hasattr(predicted, "truth"):
+        return getattr(predicted, "scores", None)
+    if "thing" not in predicted.items:
+        return None
+    names, scores = (predicted.items[name].tolist() for name in ("thing", "score"))
+    return dict(zip(names, scores, strict=True))
+
+
+def ranked_by(scores: Mapping[str, float], truth: Rankings) -> Rankings:
+    """Return how scores order what the truth has on every item."""
+    ranked = set(truth.things.tolist())
+    kept = {name: score for name, score in scores.items() if name in ranked}
+    return truth.as_answers({"thing": as_names(list(kept)), "score": np.array([*kept.values()])})
 
 
 class Tau(NamedTuple):

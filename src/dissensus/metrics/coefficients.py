@@ -21,8 +21,8 @@ without variation.
     agreement. Brit. J. Math. Stat. Psychology 61, 2008. doi:10.1348/000711006X126600
     K. Krippendorff. Computing Krippendorff's alpha-reliability. 2011.
 
->>> find_measure("KrippendorffAlpha").name, find_measure("gwet").title
-('alpha', "Gwet's AC")
+>>> find_measure("KrippendorffAlpha").name, find_measure("gwet").name
+('alpha', 'ac1')
 >>> find_measure("kapa")
 Traceback (most recent call last):
 dissensus.errors.MethodError: no measure 'kapa'; did you mean kappa?
@@ -164,7 +164,6 @@ class Measure(NamedTuple):
     """
 
     name: str
-    title: str
     summary: str
     aliases: tuple[str, ...] = ()
     expected: Expected | None = None
@@ -176,14 +175,12 @@ class Measure(NamedTuple):
 _TABLE = (
     Measure(
         "percent",
-        "percent",
         "Mean share of the label pairs of an item that agree; not chance-corrected.",
         ("agreement", "percent-agreement", "observed"),
         formula=percent,
     ),
     Measure(
         "alpha",
-        "Krippendorff's alpha",
         "Chance agreement from all labels; every label of an item with a pair counts once.",
         ("krippendorff", "krippendorff-alpha"),
         formula=alpha,
@@ -191,28 +188,24 @@ _TABLE = (
     ),
     Measure(
         "fleiss",
-        "Fleiss' kappa",
         "Chance agreement from mean class proportions; items may have any number of labels.",
         aliases=("fleiss-kappa",),
         expected=fleiss_expected,
     ),
     Measure(
         "ac1",
-        "Gwet's AC",
         "Chance agreement only on items that are hard; robust where one class is very common.",
         aliases=("ac2", "gwet", "gwet-ac1", "gwet-ac2"),
         expected=gwet_expected,
     ),
     Measure(
         "brennan-prediger",
-        "Brennan–Prediger",
         "Chance agreement of uniform labels, weighted where classes differ by degrees.",
         aliases=("bp", "s-score", "bennett"),
         expected=even_expected,
     ),
     Measure(
         "randolph",
-        "Randolph's kappa",
         "Chance agreement of uniform labels; classes are equal or not.",
         aliases=("free-marginal", "randolph-kappa"),
         expected=even_expected,
@@ -220,20 +213,17 @@ _TABLE = (
     ),
     Measure(
         "conger",
-        "Conger's kappa",
         "Chance agreement from the label marginals of annotators, averaged over their pairs.",
         ("conger-kappa",),
     ),
     Measure(
         "cohen",
-        "Cohen's kappa",
         "Two annotators on common items; of more than two, the mean over co-annotating pairs.",
         ("kappa", "cohen-kappa", "light"),
         by_pairs=True,
     ),
     Measure(
         "scott",
-        "Scott's pi",
         "As Cohen's, with chance agreement from the labels of both annotators together.",
         ("pi", "scott-pi"),
         by_pairs=True,

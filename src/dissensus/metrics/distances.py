@@ -31,21 +31,23 @@ positions and rotated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import Answers
+from ..answers import KINDS, Answers
+from ..answers.base import Relation
 from ..answers.marks import Marks, Spans
 from ..answers.matching import best_match
+from ..answers.numbers import Numbers
 from ..answers.sets import Sets
 from ..base.arrays import Floats, Integers, count_up
-from ..base.storage import as_plain
-from ..errors import DataError
-from .agreement_result import Estimate
-from .joint import check_interval, draws, interval_of
+from ..errors import DataError, OptionError
+from .agreement import By, agree
+from .agreement_result import Agreement, Estimate, MeanDistance
+from .joint import Resampling, draws, interval_of
+from .pairs import label_pairs
 
 _SHUFFLES = 30
 _PAIRS_OF_UNITS = 20_000  # of all shuffles together
@@ -128,65 +130,7 @@ def _shuffled(
 
 
 Samples = Callable[[Floats], Floats]  # weights of items, (sample, item), to values: (sample)
-
-
-class AnnotatorDistance(NamedTuple):
-    """An annotator, and the mean distance of their answers to those of others."""
-
-    name: str
-    n_answers: int
-    distance: float
-
-
-class ItemDistance(NamedTuple):
-    """An item, and the mean distance of its answers to each other."""
-
-    name: str
-    n_answers: int
-    distance: float
-
-
-@dataclass(frozen=True)
-class AnswerAgreement:
-    """How much annotators agree on answers of a kind.
-
-    Attributes
-    ----------
-    kind, summary
-        The kind, and it with its counts in words.
-    estimates
-        Measures with their intervals; `observed` is D_o and `expected` is D_e.
-    annotators, items
-        Mean distances by annotator and by item, the largest first.
-    n_paired
-        Items with two answers or more, on which all measures rest.
-    """
-
-    kind: str
-    summary: str
-    estimates: tuple[Estimate, ...]
-    annotators: tuple[AnnotatorDistance, ...]
-    items: tuple[ItemDistance, ...]
-    n_paired: int
-    resamples: int
-    confidence: float
-    notes: tuple[str, ...] = ()
-
-    def __getitem__(self, measure: str) -> Estimate:
-        """Return one of the estimates by name."""
-        for estimate in self.estimates:
-            if estimate.measure == measure:
-                return estimate
-        raise KeyError(f"no {measure!r}; there are {', '.join(e.measure for e in self.estimates)}")
-
-    def rows(self, by: str | None = None) -> list[dict[str, Any]]:
-        """Return the measures, or the breakdown by `item` or `annotator`, as rows."""
-        parts: Any = {"item": self.items, "annotator": self.annotators}.get(by or "")
-        return [as_plain(entry) for entry in (self.estimates if parts is None else parts)]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and numbers, ready for JSON."""
-        return as_plain(self)
+OfKind = tuple[dict[str, Samples], tuple[str, ...]]  # measures, and notes on them
 
 
 class Distances(NamedTuple):
@@ -197,8 +141,10 @@ class Distances(NamedTuple):
     distance: Floats  # (pair)
 
     @classmethod
-    def of(cls, answers: Answers) -> Distances:
-        """Return the distances within items."""
+    def of(cls, answers: Any) -> Distances:
+        """Return the distances within items; of numbers, the absolute differences."""
+        if answers.kind in _PAIRS_OF:
+            return cls(*_PAIRS_OF[answers.kind](answers))
         first, second = answers.within_item_pairs()
         return cls(first, second, answers.distance(first, second))
 
@@ -209,69 +155,68 @@ class Distances(NamedTuple):
         count = np.bincount(ends, minlength=n_answers)
         return np.divide(total, count, out=np.full(n_answers, np.nan), where=count > 0)
 
-    def by_item(self, answers: Answers) -> Floats:
+    def by_item(self, answers: Relation) -> Floats:
         """Return the mean distance within every item, NaN with fewer than two answers: (item)."""
         item = answers.item.astype(np.int64)[self.first]
         return _mean_by(self.distance, item, answers.n_items)
 
 
-def agree_on_answers(
-    answers: Answers,
-    *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> AnswerAgreement:
-    """Return how much annotators agree on answers of a kind.
+def _number_pairs(numbers: Numbers) -> tuple[Integers, Integers, Floats]:
+    """Return every two numbers on an item, and their absolute difference."""
+    nothing = np.zeros(0, dtype=np.int64)
+    pairs = [(nothing, nothing), *label_pairs(numbers.labels_per_item, _CELLS)]
+    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    return first, second, np.abs(numbers.value[first] - numbers.value[second])
 
-    Parameters
-    ----------
-    answers
-        The answers.
-    resamples, confidence, seed
-        Number of bootstrap samples of the items, the level of intervals, and the random seed.
-    progress
-        Called with the samples done and their number.
 
-    Examples
-    --------
-    >>> spans = Spans.from_columns("aabb", "xyxy", [0, 0, 3, 3], [2, 2, 5, 6])
-    >>> round(agree_on_answers(spans)["observed"].value, 3)
-    0.167
-    """
-    check_interval(resamples, confidence, "percentile")
+_PAIRS_OF = {"numbers": _number_pairs}
+
+
+@agree.for_kind(*KINDS)
+def agree_on_answers(answers: Answers, *, by: By | None, resampling: Resampling) -> Agreement:
+    """Return how much annotators agree on answers of a kind, by their distance."""
+    resampling.check()
+    if by not in (None, "item", "annotator"):
+        raise OptionError(f"by = {by!r}, but of {answers.kind} it must be item or annotator")
+    if resampling.interval != "percentile":
+        raise OptionError(f"agree of {answers.kind} has no interval {resampling.interval}")
     paired = answers.labels_per_item > 1
     if not paired.any():
         raise DataError("no item has two answers or more, so nothing can be compared")
     comparable = answers.subset(items=paired)
     within = Distances.of(comparable)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(resampling.seed)
     measures, notes = _measures(comparable, within, rng)
     once = np.ones(comparable.n_items, dtype=np.int64)
     values = {name: float(measure(once[None].astype(float))[0]) for name, measure in measures}
     drawn: dict[str, list[Floats]] = {name: [] for name, _ in measures}
     n_done = 0
-    for weights in draws(once, resamples, seed) if resamples else ():
+    for weights in draws(once, resampling.resamples, resampling.seed):
         for name, measure in measures:
             drawn[name].append(measure(weights))
         n_done += len(weights)
-        if progress is not None:
-            progress(n_done, resamples)
+        resampling.advance(n_done)
     estimates = tuple(
-        _estimate(name, values[name], np.concatenate([*drawn[name], np.zeros(0)]), confidence)
+        _estimate(
+            name, values[name], np.concatenate([*drawn[name], np.zeros(0)]), resampling.confidence
+        )
         for name, _ in measures
     )
-    item, annotator = _breakdown(comparable, within)
-    return AnswerAgreement(
+    parts = _breakdown(comparable, within)
+    return Agreement(
         kind=answers.kind,
         summary=answers.summary,
         estimates=estimates,
-        annotators=annotator,
-        items=item,
+        by=by,
+        parts=parts[by] if by else (),
+        annotators=parts["annotator"],
+        items=parts["item"],
+        n_items=answers.n_items,
+        n_annotators=answers.n_annotators,
+        n_labels=len(answers),
         n_paired=comparable.n_items,
-        resamples=resamples,
-        confidence=confidence,
+        resamples=resampling.resamples,
+        confidence=resampling.confidence,
         notes=notes,
     )
 
@@ -283,21 +228,22 @@ def _estimate(name: str, value: float, drawn: Floats, confidence: float) -> Esti
     return Estimate(measure=name, value=value, low=low, high=high, error=error, dropped=dropped)
 
 
-def _breakdown(
-    answers: Answers, within: Distances
-) -> tuple[tuple[ItemDistance, ...], tuple[AnnotatorDistance, ...]]:
+def _breakdown(answers: Answers, within: Distances) -> dict[str, tuple[MeanDistance, ...]]:
+    """Return the mean distances of items and of annotators, the largest first."""
     item = within.by_item(answers)
     mean = _mean_by(within.by_answer(len(answers)), answers.annotator, answers.n_annotators)
-    order, people = np.argsort(-item, kind="stable"), np.argsort(-mean, kind="stable")
-    sizes, active = answers.labels_per_item, answers.labels_per_annotator
-    return (
-        tuple(ItemDistance(str(answers.items[i]), int(sizes[i]), float(item[i])) for i in order),
-        tuple(
-            AnnotatorDistance(str(answers.annotators[j]), int(active[j]), float(mean[j]))
-            for j in people
-            if active[j]
-        ),
-    )
+    sides = {
+        "item": (answers.items, answers.labels_per_item, item),
+        "annotator": (answers.annotators, answers.labels_per_annotator, mean),
+    }
+    return {
+        side: tuple(
+            MeanDistance(str(names[code]), int(counts[code]), float(distance[code]))
+            for code in np.argsort(-distance, kind="stable").tolist()
+            if counts[code]
+        )
+        for side, (names, counts, distance) in sides.items()
+    }
 
 
 def _mean_by(value: Floats, group: Any, size: int) -> Floats:
@@ -319,25 +265,58 @@ def _measures(
         ("observed", observed),
         ("expected", expected),
     ]
-    if isinstance(answers, Spans):
-        if not len(answers.place):
-            return measures, notes
-        measures.append(("token_alpha", _token_alpha(answers)))
-        measures.append(("span_f1", _pooled_f1(answers)))
-        measures.append(("gamma", gamma_samples(answers, within.first, within.second, rng)))
-        notes += ("gamma is the mean over pairs of annotators",)
-    elif isinstance(answers, Marks):
-        score = answers.f1(within.first, within.second, 0.5)
-        measures.append(("f1_50", _pair_mean(answers, within, score)))
-    elif answers.kind == "masks":
-        measures.append(("iou", _pair_mean(answers, within, 1 - within.distance)))
-    elif isinstance(answers, Sets):
-        near = Distances(*within[:2], answers.distance(*within[:2], "jaccard"))
-        inside = _within(answers, near)
-        outside = _between(answers, first, second, answers.distance(first, second, "jaccard"))
-        measures.append(("jaccard_alpha", lambda w: _alpha(inside(w), outside(w))))
-        measures.append(("option_alpha", _option_alpha(answers)))
-    return measures, notes
+    of_kind = _MEASURES.get(answers.kind, _nothing_else)
+    more, more_notes = of_kind(answers, within, first, second, rng)
+    return [*measures, *more.items()], notes + more_notes
+
+
+def _nothing_else(*_: object) -> OfKind:
+    return {}, ()
+
+
+def _of_spans(
+    spans: Spans, within: Distances, _first: Integers, _second: Integers, rng: np.random.Generator
+) -> OfKind:
+    if not len(spans.place):
+        return {}, ()
+    measures = {
+        "token_alpha": _token_alpha(spans),
+        "span_f1": _pooled_f1(spans),
+        "gamma": gamma_samples(spans, within.first, within.second, rng),
+    }
+    return measures, ("gamma is the mean over pairs of annotators",)
+
+
+def _of_marks(marks: Marks, within: Distances, *_: Any) -> OfKind:
+    score = marks.f1(within.first, within.second, 0.5)
+    return {"f1_50": _pair_mean(marks, within, score)}, ()
+
+
+def _of_masks(masks: Answers, within: Distances, *_: Any) -> OfKind:
+    return {"iou": _pair_mean(masks, within, 1 - within.distance)}, ()
+
+
+def _of_sets(
+    sets: Sets, within: Distances, first: Integers, second: Integers, _rng: np.random.Generator
+) -> OfKind:
+    near = Distances(*within[:2], sets.distance(*within[:2], "jaccard"))
+    inside = _within(sets, near)
+    outside = _between(sets, first, second, sets.distance(first, second, "jaccard"))
+    measures = {
+        "jaccard_alpha": lambda w: _alpha(inside(w), outside(w)),
+        "option_alpha": _option_alpha(sets),
+    }
+    return measures, ()
+
+
+# What a kind has beside alpha and the distances.
+_MEASURES: Mapping[str, Callable[..., OfKind]] = {
+    "spans": _of_spans,
+    "boxes": _of_marks,
+    "points": _of_marks,
+    "masks": _of_masks,
+    "sets": _of_sets,
+}
 
 
 def _alpha(observed: Floats, expected: Floats) -> Floats:

@@ -32,15 +32,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import Answers
+from ..answers import KINDS
 from ..answers.gold import as_number
 from ..base.arrays import Array, Floats, Integers
-from ..base.storage import as_plain
-from ..base.tables import Table, Tabular, columns_of
+from ..base.tables import Table, columns_of
 from ..errors import DataError, OptionError
 from ..formats import as_truth, read_predictions
-from ..result import Predictions, Values
-from .answer_scores import answer_scores, thing_scores
+from ..pages.sections import Section
+from ..pages.sections import Table as SmallTable
+from ..pages.wording import titles, with_interval
+from ..registry import by_kind
+from ..result import Predictions, Result, Values
+from .answer_scores import answer_scores, ranked_by, scores_of_things, thing_scores
 from .scores import CLASS_SCORES, NUMBER_SCORES, class_scores, number_scores, true_classes
 
 
@@ -72,12 +75,14 @@ class Score(NamedTuple):
         return self._replace(low=max(self.low - bias, 0.0), high=max(self.high - bias, 0.0))
 
 
-@dataclass(frozen=True, repr=False)
-class Evaluation(Tabular):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Evaluation(Result):
     """Scores, and the number of items behind them.
 
     Attributes
     ----------
+    kind
+        The kind of the predicted answers.
     scores
         Scores by name; `None` for those that need a posterior where there is none.
     n_scored
@@ -88,31 +93,68 @@ class Evaluation(Tabular):
         Items of the truth without a prediction.
     resamples, confidence
         Number of bootstrap samples, and the level of the intervals.
+    units
+        What is scored: items, or things that were ranked.
     """
 
+    kind: str
     scores: dict[str, Score | None]
     n_scored: int
     n_without_truth: int
     n_without_prediction: int
     resamples: int
     confidence: float
+    units: str = "items"
 
     def __repr__(self) -> str:
-        available = [
-            (name, score.value) for name, score in self.scores.items() if score is not None
-        ]
-        values = ", ".join(f"{name} {value:.3f}" for name, value in available)
-        return f"<Evaluation of {self.n_scored} items: {values}>"
+        values = ", ".join(f"{name} {score.value:.3f}" for name, score in self.available.items())
+        return f"<Evaluation of {self.n_scored} {self.units}: {values}>"
 
-    def _table(self) -> Table:
-        available = [(name, score) for name, score in self.scores.items() if score is not None]
-        return columns_of([{"score": name, **score._asdict()} for name, score in available])
+    @property
+    def available(self) -> dict[str, Score]:
+        """The scores that could be computed."""
+        return {name: score for name, score in self.scores.items() if score is not None}
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and numbers, ready for JSON."""
-        return as_plain(self)
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The scores."""
+        rows = [{"score": name, **score._asdict()} for name, score in self.available.items()]
+        return {"scores": columns_of(rows)}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How many items have a prediction or a truth alone."""
+        counts = {
+            "predicted items have no known answer": self.n_without_truth,
+            "known answers have no prediction": self.n_without_prediction,
+        }
+        return tuple(f"{count} {words}" for words, count in counts.items() if count)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the scores, and which items have none."""
+        table = scores_table(f"{self.n_scored} {self.units} scored", self.available, "scores")
+        missing = Section("missing", "Without a score", text=self.sentences)
+        return Section("scores", "Scores", panels=[[table]]), missing
 
 
+def scores_table(caption: str, scores: Mapping[str, Any], family: str) -> SmallTable:
+    """Return scores with their intervals, in the order and words of their family."""
+    rows = [
+        (title, *with_interval(scores[name], ".4f"))
+        for name, title in titles(family, short=True).items()
+        if name in scores
+    ]
+    return SmallTable(caption, ("score", "value", "95 % interval"), rows)
+
+
+def as_predictions(predicted: Any) -> Any:
+    """Return what was predicted, with its kind: from a result, or from what holds predictions."""
+    if hasattr(type(predicted), "predictions"):
+        return predicted.predictions
+    return predicted if hasattr(type(predicted), "kind") else read_predictions(predicted)
+
+
+@by_kind(read=as_predictions)
 def evaluate(
     predicted: Any, truth: Any, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
 ) -> Evaluation:
@@ -121,11 +163,13 @@ def evaluate(
     Parameters
     ----------
     predicted
-        A result, predictions, or a file, table, mapping or pandas Series with them.
+        A result, predictions, or a file, table, mapping or pandas Series with them; of kinds other
+        than classes and numbers a result, answers with one answer per item, or `Things`.
     truth
         `{item: class}`, `{item: number}`, a pandas Series, a table or a file. It may lack items,
         have more of them, and have classes that are never predicted; only items that are in both
-        are scored.
+        are scored. For other kinds answers, `{item: value}` with values as in rows, or of things
+        that were ranked `{thing: score}`.
     resamples
         Number of bootstrap samples of the items; with 0, there are no intervals.
     confidence
@@ -146,89 +190,139 @@ def evaluate(
     >>> evaluate(aggregate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
     Score(value=0.5, low=0.0, high=1.0)
     """
-    answers = _as_answers(predicted)
-    if answers is not None:
-        return evaluate_answers(
-            answers, truth, resamples=resamples, confidence=confidence, seed=seed
-        )
-    check_resampling(resamples, confidence)
-    predicted = getattr(predicted, "predictions", predicted)
-    if not isinstance(predicted, (Predictions, Values)):
-        predicted = read_predictions(predicted)
-    _check_names(predicted.items.tolist())
-    truth_of = as_truth(truth) or {}
-    random = np.random.default_rng(seed)
-    samples: dict[str, Floats]
-    names: tuple[str, ...]
-    if isinstance(predicted, Values):
-        names, n_predicted = NUMBER_SCORES, int((~np.isnan(predicted.value)).sum())
-        values = _true_values(predicted.items.tolist(), truth_of)
-        scored = _scored(~np.isnan(values) & ~np.isnan(predicted.value), truth_of)
-        samples = number_scores(predicted.value[scored], values[scored], resamples, random)
-    else:
-        names, n_predicted = CLASS_SCORES, len(predicted.items)
-        true, classes = true_classes(predicted, truth_of)
-        scored = _scored(true >= 0, truth_of)
-        samples = class_scores(
-            predicted, scored, true[scored], classes=classes, resamples=resamples, random=random
-        )
-    scores: dict[str, Score | None] = dict.fromkeys(names)
-    scores |= {name: Score.from_samples(values, confidence) for name, values in samples.items()}
-    error = scores.get("ece")
+    raise NotImplementedError
+
+
+@evaluate.for_kind("classes")
+def evaluate_classes(
+    predicted: Predictions, truth: Any, *, resamples: int, confidence: float, seed: int
+) -> Evaluation:
+    """Compare predicted classes with true ones."""
+    truth_of = _checked(predicted, truth, resamples, confidence)
+    true, classes = true_classes(predicted, truth_of)
+    scored = _scored(true >= 0, truth_of)
+    samples = class_scores(
+        predicted,
+        scored,
+        true[scored],
+        classes=classes,
+        resamples=resamples,
+        random=np.random.default_rng(seed),
+    )
+    scores = dict.fromkeys(CLASS_SCORES) | _from_samples(samples, confidence)
+    error = scores["ece"]
     if error is not None:
         scores["ece"] = error.shifted(samples["ece"])
-    missing = n_predicted - len(scored), len(truth_of) - len(scored)
-    return Evaluation(scores, len(scored), *missing, resamples, confidence)
+    return Evaluation(
+        kind=predicted.kind,
+        scores=scores,
+        n_scored=len(scored),
+        n_without_truth=len(predicted.items) - len(scored),
+        n_without_prediction=len(truth_of) - len(scored),
+        resamples=resamples,
+        confidence=confidence,
+    )
 
 
-def _as_answers(predicted: Any) -> Answers | None:
-    """Return a consensus, or answers, of another kind than classes and numbers."""
-    answers = getattr(predicted, "truth", predicted)
-    return answers if isinstance(answers, Answers) else None
-
-
-def evaluate_answers(
-    predicted: Answers | Mapping[str, float],
-    truth: Any,
-    *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
+@evaluate.for_kind("numbers")
+def evaluate_numbers(
+    predicted: Values, truth: Any, *, resamples: int, confidence: float, seed: int
 ) -> Evaluation:
-    """Compare answers with known ones of the same kind, by the scores of `metrics.answers`.
+    """Compare predicted numbers with true ones."""
+    truth_of = _checked(predicted, truth, resamples, confidence)
+    values, has_value = _true_values(predicted.items.tolist(), truth_of), ~np.isnan(predicted.value)
+    scored = _scored(~np.isnan(values) & has_value, truth_of)
+    random = np.random.default_rng(seed)
+    samples = number_scores(predicted.value[scored], values[scored], resamples, random)
+    return Evaluation(
+        kind=predicted.kind,
+        scores=dict.fromkeys(NUMBER_SCORES) | _from_samples(samples, confidence),
+        n_scored=len(scored),
+        n_without_truth=int(has_value.sum()) - len(scored),
+        n_without_prediction=len(truth_of) - len(scored),
+        resamples=resamples,
+        confidence=confidence,
+    )
 
-    Parameters
-    ----------
-    predicted
-        One answer per item, or the scores of things that were compared.
-    truth
-        Known answers; `{item: value}` with values as in rows; or the scores of things.
-    resamples, confidence, seed
-        As in `evaluate`.
-    """
+
+@evaluate.for_kind(*KINDS)
+def evaluate_answers(
+    predicted: Any, truth: Any, *, resamples: int, confidence: float, seed: int
+) -> Evaluation:
+    """Compare answers with known ones of the same kind."""
     check_resampling(resamples, confidence)
-    if not isinstance(predicted, Answers):
-        ratios: Mapping[str, Any] = thing_scores(predicted, truth)
-        missing = (0, 0)
-    else:
-        if not isinstance(truth, Answers):
-            annotator = ["truth"] * len(truth)
-            truth = type(predicted).from_values(list(truth), annotator, list(truth.values()))
-        ratios, *counts = answer_scores(predicted, truth)
-        missing = counts[0], counts[1]
-    n_scored = next(iter(ratios.values())).n_units
-    once = np.ones((1, n_scored))
+    predicted = getattr(predicted, "truth", predicted)
+    if not hasattr(truth, "kind"):
+        truth = type(predicted).from_values(list(truth), ["truth"] * len(truth), [*truth.values()])
+    ratios, without_truth, without_prediction = answer_scores(predicted, truth)
+    samples = _resampled(ratios, resamples, seed)
+    return Evaluation(
+        kind=predicted.kind,
+        scores=_from_samples(samples, confidence),
+        n_scored=next(iter(ratios.values())).n_units,
+        n_without_truth=without_truth,
+        n_without_prediction=without_prediction,
+        resamples=resamples,
+        confidence=confidence,
+    )
+
+
+@evaluate.for_kind("rankings")
+def evaluate_rankings(
+    predicted: Any, truth: Any, *, resamples: int, confidence: float, seed: int
+) -> Evaluation:
+    """Compare rankings of items with known ones, or the scores of things with known scores."""
+    scores = scores_of_things(predicted)
+    if scores is None or not _are_scores(truth):
+        if scores is not None and not hasattr(predicted, "truth"):
+            predicted = ranked_by(scores, truth)
+        return evaluate_answers(
+            predicted, truth, resamples=resamples, confidence=confidence, seed=seed
+        )
+    check_resampling(resamples, confidence)
+    ratios = thing_scores(scores, truth)
+    return Evaluation(
+        kind=predicted.kind,
+        scores=_from_samples(_resampled(ratios, resamples, seed), confidence),
+        n_scored=next(iter(ratios.values())).n_units,
+        n_without_truth=0,
+        n_without_prediction=0,
+        resamples=resamples,
+        confidence=confidence,
+        units="things",
+    )
+
+
+def _are_scores(truth: Any) -> bool:
+    """Return whether a truth is the scores of things, rather than answers to items."""
+    return isinstance(truth, Mapping) and all(isinstance(v, (int, float)) for v in truth.values())
+
+
+def _resampled(ratios: Mapping[str, Any], resamples: int, seed: int) -> dict[str, Floats]:
+    """Return the value of every score, and those of bootstrap samples of its units after it."""
+    n_units = next(iter(ratios.values())).n_units
+    once = np.ones((1, n_units))
     rng = np.random.default_rng(seed)
     sizes = [64] * (resamples // 64) + [resamples % 64]
-    weights = [rng.multinomial(n_scored, once[0] / n_scored, size=size) for size in sizes if size]
-    scores: dict[str, Score | None] = {
-        name: Score.from_samples(
-            np.concatenate([ratio.values(once), *(ratio.values(w.astype(float)) for w in weights)]),
-            confidence,
-        )
+    drawn = [rng.multinomial(n_units, once[0] / n_units, size=size) for size in sizes if size]
+    weights = [once, *(sample.astype(float) for sample in drawn)]
+    return {
+        name: np.concatenate([ratio.values(sample) for sample in weights])
         for name, ratio in ratios.items()
     }
-    return Evaluation(scores, n_scored, *missing, resamples, confidence)
+
+
+def _from_samples(samples: Mapping[str, Floats], confidence: float) -> dict[str, Score | None]:
+    return {name: Score.from_samples(values, confidence) for name, values in samples.items()}
+
+
+def _checked(
+    predicted: Predictions | Values, truth: Any, resamples: int, confidence: float
+) -> dict[str, str]:
+    """Return the truth of every item; impossible settings and repeated items are refused."""
+    check_resampling(resamples, confidence)
+    _check_names(predicted.items.tolist())
+    return as_truth(truth) or {}
 
 
 def check_resampling(resamples: int, confidence: float) -> None:

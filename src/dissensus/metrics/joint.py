@@ -11,7 +11,7 @@ many items have equal counts, their weights are drawn together, which is equival
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +40,30 @@ from .statistics import (
 _CELLS = 2**22
 _ALIKE = 20  # drawing the weight of a row costs as much as drawing this many items
 _BLOCKS = 200
+
+
+class Resampling(NamedTuple):
+    """Settings of confidence intervals from bootstrap samples of items."""
+
+    resamples: int = 1000
+    confidence: float = 0.95
+    interval: str = "percentile"
+    seed: int = 0
+    progress: Callable[[int, int], None] | None = None
+
+    def check(self) -> None:
+        """Refuse impossible settings."""
+        if self.resamples < 0 or self.resamples == 1:
+            raise OptionError(f"resamples = {self.resamples}, but it must be 0 or at least 2")
+        if not 0 < self.confidence < 1:
+            raise OptionError(f"confidence = {self.confidence}, but it must be above 0 and below 1")
+        if self.interval not in ("percentile", "bca"):
+            raise OptionError(f"no interval {self.interval!r}; there are percentile and bca")
+
+    def advance(self, n_done: int) -> None:
+        """Report how many samples are done."""
+        if self.progress is not None:
+            self.progress(n_done, self.resamples)
 
 
 class JointMeasures:
@@ -250,16 +274,6 @@ class Interval(NamedTuple):
     low: float
     high: float
     dropped: int
-
-
-def check_interval(resamples: int, confidence: float, kind: str) -> None:
-    """Refuse impossible settings."""
-    if resamples < 0 or resamples == 1:
-        raise OptionError(f"resamples = {resamples}, but it must be 0 or at least 2")
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    if kind not in ("percentile", "bca"):
-        raise OptionError(f"no interval {kind!r}; there are percentile and bca")
 
 
 def draws(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:

@@ -14,9 +14,9 @@ pairs of items. Means over pairs say how people agree with people, models with m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -24,10 +24,15 @@ from scipy import sparse
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names
-from ..base.storage import as_rows
+from ..base.storage import as_plain, as_rows
+from ..base.tables import Table
 from ..errors import OptionError
+from ..result import Result
 from .coefficients import corrected
 from .statistics import Difference, WeightsLike, repeats_previous, weights_to_difference
+
+if TYPE_CHECKING:
+    from ..pages.sections import Section
 
 _MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22
@@ -207,8 +212,8 @@ class CoAnnotations:
 PairMeasure = Literal["cohen", "percent", "scott"]
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs(Result):
     """Agreement of every two annotators with a common item.
 
     Attributes
@@ -234,6 +239,20 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.one)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {len(self)} with common items, mean {self.measure} {self.mean:.3f}>"
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The pairs, least agreement first."""
+        return {"pairs": self._columns()}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the pairs as a matrix, or those who agree least, and their mean."""
+        from .sections import pairs_sections
+
+        return pairs_sections(self)
 
     @property
     def known(self) -> Any:
@@ -282,15 +301,22 @@ class Pairs:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a table of the pairs, least agreement first, undefined last."""
+        return as_rows(self._columns())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the pairs as rows, and what was measured."""
+        content = {"measure": self.measure, "min_overlap": self.min_overlap, "mean": self.mean}
+        return as_plain(content) | {"pairs": self.rows()}
+
+    def _columns(self) -> dict[str, Array]:
         order = np.argsort(self.value, kind="stable")
-        columns = {
+        return {
             "one": self.annotators[self.one[order]],
             "other": self.annotators[self.other[order]],
             "items": self.overlap[order],
             "value": self.value[order],
             "error": self.error[order],
         }
-        return as_rows(columns)
 
 
 def pairwise(

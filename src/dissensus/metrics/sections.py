@@ -1,4 +1,4 @@
-"""Figures of agreement: which classes are confused, and the agreement of pairs of annotators."""
+"""Agreement as people see it: its tables, and figures of classes and pairs of annotators."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from ..base.arrays import Integers
 from ..base.probability import normalize
+from ..errors import Note
 from ..pages.charts import BLUE, Figure, chart, dots, number, tooltip
-from ..pages.sections import Table
-from ..pages.wording import amount, percent
+from ..pages.sections import Section, Table
+from ..pages.wording import amount, formatted, interval, percent, titles
 
 if TYPE_CHECKING:
     from ..reporting.report import Report
@@ -24,7 +25,96 @@ _MAX_PAIRS = 10  # in the table
 _MAX_ANNOTATORS = 60  # in a heat map
 _KNOWN = 0.5  # share of its cells, below which there is no heat map
 _SIZE = 560  # pixels of a heat map
-_MEASURES = {"cohen": "Cohen's kappa", "scott": "Scott's pi", "percent": "Agreement"}
+_MOST = 15  # rows of a breakdown
+_WIDE = 8  # annotators up to which the pairs are a matrix
+_BREAKDOWNS = {
+    "item": "Items, those with least agreement first",
+    "annotator": "Agreement with others, and measures without this annotator",
+    "class": "Every class against the rest",
+    "option": "Every option, chosen or not",
+}
+_DISTANCES = "Mean distance, the largest first"
+
+
+def agreement_sections(agreement: Agreement) -> tuple[Section, ...]:
+    """Return the measures with their breakdown, remarks, and people and models apart."""
+    noun = "labels" if agreement.scale else "answers"
+    rows = [
+        (
+            agreement.title_of(estimate.measure),
+            formatted(estimate.value, ".3f"),
+            interval(estimate.low, estimate.high, ".3f") or "–",
+            formatted(estimate.error, ".3f"),
+        )
+        for estimate in agreement.estimates
+    ]
+    caption = (
+        f"{agreement.n_labels} {noun} by {agreement.n_annotators} annotators; "
+        f"{agreement.n_paired} items have two or more"
+    )
+    first = "mean over options" if agreement.by == "option" else "measure"
+    heads = (first, "value", f"{100 * agreement.confidence:g} % interval", "error")
+    panels = [[Table(caption, heads, rows)]]
+    more: list[str] = []
+    if agreement.parts:
+        parts = [
+            (part.name, str(part.n_labels), *(formatted(x, ".3f") for x in part.values.values()))
+            for part in agreement.parts[:_MOST]
+        ]
+        by = agreement.by or ""
+        caption = _BREAKDOWNS[by] if agreement.scale else _DISTANCES
+        panels.append([Table(caption, (by, noun, *agreement.parts[0].values), parts)])
+        if len(agreement.parts) > _MOST:
+            left = f"{len(agreement.parts) - _MOST} more"
+            more = [Note(left, remedy="{} FILE writes all.", output=...)]
+    sections = [
+        Section("agreement", "Agreement", panels=panels),
+        Section("words", "In words", text=(*more, *agreement.sentences), notes=agreement.notes),
+    ]
+    if agreement.kinds:
+        columns = [
+            (
+                row.between,
+                str(row.pairs),
+                formatted(row.percent, ".3f"),
+                formatted(row.kappa, ".3f"),
+            )
+            for row in agreement.kinds
+        ]
+        caption = "People and models, means over pairs of annotators"
+        table = Table(
+            caption, ("between", "pairs", "percent", titles("agreement")["cohen"]), columns
+        )
+        sections.append(Section("kinds", "People and models", panels=[[table]]))
+    return tuple(sections)
+
+
+def pairs_sections(pairs: Pairs) -> tuple[Section, ...]:
+    """Return the agreement of pairs as a matrix, or those who agree least, and their mean."""
+    least, order = f"at least {pairs.min_overlap} common items", pairs.order().tolist()
+    if len(order) <= _WIDE:
+        names, full = [str(pairs.annotators[code]) for code in order], pairs.matrix()
+        rows = [
+            (name, *(formatted(full[code, column], ".3f") for column in order))
+            for name, code in zip(names, order, strict=True)
+        ]
+        table = Table(f"{_measure(pairs)}, {least}", ("", *names), rows)
+    else:
+        rows = [
+            (row["one"], row["other"], f"{row['items']:.0f}", formatted(row["value"], ".3f"))
+            for row in pairs.rows()[:_MOST]
+        ]
+        heads = ("one", "other", "items", _measure(pairs))
+        table = Table(f"Pairs who agree least, {least}", heads, rows, n_texts=2)
+    text = (
+        f"{int(pairs.known.sum())} of {len(pairs)} pairs with common items have {least}; "
+        f"mean {formatted(pairs.mean, '.3f')}."
+    )
+    return Section("pairs", "Pairs", panels=[[table]]), Section("mean", "In words", text=(text,))
+
+
+def _measure(pairs: Pairs) -> str:
+    return titles("agreement")[pairs.measure]
 
 
 def agreement_figure(agreement: Agreement) -> Figure | None:
@@ -47,7 +137,8 @@ def agreement_figure(agreement: Agreement) -> Figure | None:
     y = {"field": "measure", "type": "nominal", "sort": names, "title": "measure"}
     hover = tooltip(measure="", value=".3f", low=".3f", high=".3f")
     layers = dots(x, y, hover, along="x", color=BLUE, opacity=1)
-    words = f"Agreement of {amount(agreement.n_annotators, 'annotator')} is {agreement.word}."
+    words = f"Agreement of {amount(agreement.n_annotators, 'annotator')}"
+    words += f" is {agreement.word}." if agreement.word else "."
     if agreement.resamples:
         words += f" Lines are {agreement.confidence:.0%} intervals."
     spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
@@ -180,7 +271,7 @@ def pairs_chart(pairs: Pairs) -> dict[str, Any]:
     annotator |= {"title": "annotator", "axis": axis}
     ends = [0, 0.5, 1] if pairs.measure == "percent" else [-1, 0, 1]
     scale = {"domain": ends, "range": ["#b2182b", "#f7f7f7", "#2166ac"]}
-    total, measure = len(pairs.annotators), _MEASURES[pairs.measure]
+    total, measure = len(pairs.annotators), _measure(pairs)
     extent = "" if len(order) == total else f"{len(order)} of {total} annotators; "
     subtitle = f"{extent}grey: fewer than {pairs.min_overlap} common items"
     spec = chart(

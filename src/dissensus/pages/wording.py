@@ -14,10 +14,14 @@ _NAMED = 3  # names in one sentence
 # What measures are called in a family: on a page, and on a terminal where that has less room.
 _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
     "agreement": {  # of labels
-        "percent": "pairs that agree",
+        "percent": ("pairs that agree", "percent"),
         "alpha": "Krippendorff's alpha",
         "fleiss": "Fleiss' kappa",
         "ac1": "Gwet's AC1",
+        "ac2": "Gwet's AC2",
+        "brennan-prediger": "Brennan–Prediger",
+        "randolph": "Randolph's kappa",
+        "conger": "Conger's kappa",
         "cohen": "Cohen's kappa",
         "scott": "Scott's pi",
     },
@@ -56,6 +60,11 @@ _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
         "tau": "Kendall's tau",
         "jaccard": "Jaccard index",
         "exact": "exactly equal",
+    },
+    "compared": {  # scores of methods side by side, where there is less room
+        "accuracy": "accuracy %",
+        "distance": "steps\noff",
+        "mae": "mean absolute error",
     },
     "soft scores": {  # of distributions of labels
         "manhattan": "Manhattan distance",
@@ -105,7 +114,8 @@ _TITLES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
 def titles(family: str, *, short: bool = False) -> dict[str, str]:
     """Return what the measures of a family are called, in the order in which they are shown.
 
-    Families are `agreement`, `distances`, `scores`, `soft scores`, `judges` and `annotators`.
+    Families are `agreement`, `distances`, `scores`, `compared`, `soft scores`, `judges` and
+    `annotators`.
 
     >>> titles("scores")["f1_50"], titles("scores", short=True)["f1_50"]
     ('F1 at an overlap of one half', 'F1 at IoU .5')

@@ -1,73 +1,35 @@
-"""Which items to show again, for answers of other kinds than classes and numbers.
+"""Which items to show again, for answers of other kinds than classes.
 
 The expected disagreement of an item is the mean distance of its answers, shrunk towards that of all
 items by three pairs. One more answer lowers the uncertainty of the consensus from d / n to
-d / (n + 1); items are listed by this gain, and an item may be shown several times.
+d / (n + 1); items are listed by this gain, and an item may be shown several times. The distance of
+numbers is their absolute difference.
+
+>>> from dissensus.answers import Texts
+>>> texts = Texts.from_values(list("aabb"), list("xyxy"), ["a b", "a b", "c d", "e f"])
+>>> plan(texts, budget=1).table["item"].tolist()
+['b']
 """
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..answers import Answers
+from ..answers import KINDS
 from ..base.arrays import Array
-from ..base.storage import as_plain, as_rows
 from ..errors import DataError, OptionError
 from ..metrics.distances import Distances
+from .planner import Plan, plan
 
 _PAIRS = 3.0  # pairs of answers at the mean distance, added to those of an item
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerPlan:
-    """Items to show again, the largest gain first.
-
-    Attributes
-    ----------
-    table
-        item, n_answers so far, their mean distance, the expected distance, further answers, gain.
-    distance
-        The mean distance of two answers to the same item.
-    """
-
-    table: dict[str, Array]
-    distance: float
-    budget: int
-
-    def __len__(self) -> int:
-        return len(self.table["item"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and numbers, ready for JSON."""
-        content = {"distance": self.distance, "budget": self.budget}
-        return as_plain(content) | {"items": as_rows(self.table)}
-
-
-def plan_on_answers(
-    answers: Answers, *, budget: float = 100, per_item: int | None = None
-) -> AnswerPlan:
-    """Return which items to show again.
-
-    Parameters
-    ----------
-    answers
-        The answers so far.
-    budget
-        Number of further answers.
-    per_item
-        Most answers to an item, those that are there included.
-
-    Examples
-    --------
-    >>> from dissensus.answers import Texts
-    >>> texts = Texts.from_values(list("aabb"), list("xyxy"), ["a b", "a b", "c d", "e f"])
-    >>> plan_on_answers(texts, budget=1).table["item"].tolist()
-    ['b']
-    """
+@plan.for_kind("numbers", *KINDS)
+def plan_items(answers: Any, *, budget: float, per_item: int | None) -> Plan:
+    """Return which items to show again."""
     if budget < 1:
         raise OptionError(f"budget = {budget:g}, but it must be at least 1")
     if len(answers) == 0:
@@ -93,7 +55,21 @@ def plan_on_answers(
         "more": n_more[order],
         "gain": gain[order],
     }
-    return AnswerPlan(table, overall, int(budget))
+    return Plan(
+        kind=answers.kind,
+        policy="distance",
+        annotations=answers,
+        item=order,
+        gain=gain[order],
+        cost=n_more[order].astype(float),
+        reason=(
+            f"Items are chosen by the expected distance of their answers, {overall:.3f} on "
+            "average, over the number of answers; annotators are not chosen."
+        ),
+        items=table,
+        distance=overall,
+        budget=int(budget),
+    )
 
 
 def _spend(expected: Array, size: Array, most: Array, budget: int) -> tuple[Array, Array]:

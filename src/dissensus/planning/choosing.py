@@ -28,6 +28,7 @@ from ..answers.base import Relation
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import abbreviate, as_names, indices_of, text, union
 from ..errors import DataError, OptionError
+from ..formats import as_answers
 from .information import Lookahead, PosteriorState, information_table, pair_keys
 from .policies import ItemPolicy, NoiseModel, PairPolicy, Policy, noise_model_of
 
@@ -55,29 +56,49 @@ class Constraints:
     rounds: int = 8  # in which the budget is spent where an item may get several labels
 
 
-def check_options(
-    annotations: Annotations,
-    *,
-    budget: float,
-    per_item: int | None,
-    batch: int | None,
-    target: float,
-    draws: int,
-) -> None:
-    """Refuse impossible numbers."""
-    if annotations.n_classes < 2:
-        raise DataError(
-            f"{annotations.n_classes} classes leave nothing to decide; declare all classes"
+class Limits(NamedTuple):
+    """The budget and limits of a plan, as they are given."""
+
+    budget: float
+    cost: float | Mapping[Any, float] | None
+    limit: int | Mapping[Any, int] | None
+    per_item: int | None
+    batch: int | None
+    annotators: Iterable[Any] | None
+    available: Any
+
+    def check(self, annotations: Annotations) -> None:
+        """Refuse impossible numbers."""
+        if annotations.n_classes < 2:
+            raise DataError(
+                f"{annotations.n_classes} classes leave nothing to decide; declare all classes"
+            )
+        if not (np.isfinite(self.budget) and self.budget > 0):
+            raise OptionError(f"budget = {self.budget}, but it must be above 0")
+        for name, value in (("per_item", self.per_item), ("batch", self.batch)):
+            if value is not None and value < 1:
+                raise OptionError(f"{name} = {value}, but it must be at least 1")
+
+    def constraints(
+        self, annotations: Annotations, result: ClassAggregation | None
+    ) -> tuple[Annotations, ClassAggregation | None, Constraints]:
+        """Return them in numbers, for annotations that declare all annotators."""
+        allowed = np.ones(annotations.n_annotators, dtype=bool)
+        if self.annotators is not None:
+            annotations, result, allowed = with_new(annotations, result, self.annotators)
+        room = amounts_of(self.limit, annotations, "limit", annotations.n_items).astype(np.int64)
+        keys = None
+        if self.available is not None:
+            keys = keys_of(as_answers(self.available), annotations)
+        constraints = Constraints(
+            budget=float(self.budget),
+            cost=amounts_of(self.cost, annotations, "cost", 1.0),
+            room=room * allowed,
+            per_item=self.per_item,
+            max_labels=self.batch,
+            allowed_pairs=keys,
         )
-    if not (np.isfinite(budget) and budget > 0):
-        raise OptionError(f"budget = {budget}, but it must be above 0")
-    for name, value in (("per_item", per_item), ("batch", batch)):
-        if value is not None and value < 1:
-            raise OptionError(f"{name} = {value}, but it must be at least 1")
-    if not 0 < target < 1:
-        raise OptionError(f"target = {target}, but it must be above 0 and below 1")
-    if draws < 0:
-        raise OptionError(f"draws = {draws}, but it must be at least 0")
+        return annotations, result, constraints
 
 
 def with_new(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,13 @@ from ..answers.gold import gold_codes
 from ..answers.identifiability import Unidentifiable
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain, as_rows
-from ..base.tables import Drawable
+from ..base.tables import columns_of
 from ..errors import DataError, OptionError
 from ..formats import as_answers, as_truth
 from ..formats.predictions import as_models
-from ..registry import policies
-from ..result import Table
-from .choosing import Constraints, amounts_of, check_options, choose, keys_of, with_new
+from ..registry import by_kind, policies
+from ..result import Result, Table
+from .choosing import Constraints, Limits, choose
 from .curve import Curve, Point, expected_curve
 from .information import posterior_state
 from .label_errors import LabelErrors, checks_needed, label_errors
@@ -31,24 +31,31 @@ from .policies import Policy
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure
+    from ..pages.sections import Section
 
 _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Plan(Drawable):
-    """Labels to request, their expected gain, and when to stop.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Plan(Result):
+    """What to request next, the expected gain, and when to stop.
+
+    Of classes, labels are requested: pairs of an item and an annotator. Of other kinds, items are
+    shown again, and what belongs to labels is empty.
 
     Attributes
     ----------
+    kind
+        The kind of the answers.
     policy
         The policy with its settings, as the registry writes it.
     annotations
-        The annotations so far, with all annotators who may be asked.
+        The answers so far; of classes with all annotators who may be asked.
     item, annotator
-        Codes of the pairs to request, the most useful first.
+        Codes of what to request, the most useful first.
     gain
-        Expected information of each answer about the truth, in nats.
+        Expected information of each answer about the truth, in nats; of other kinds, by how much
+        the expected distance falls.
     cost
         The cost of each label.
     before, after
@@ -68,34 +75,48 @@ class Plan(Drawable):
         Whether to stop.
     reason
         The reason, in a sentence.
+    items
+        Items to show again, by column: item, n_answers so far, their mean distance, the expected
+        distance, further answers, gain; `None` for classes.
+    distance
+        The mean distance of two answers to the same item.
+    budget
+        Number of further answers to show items for.
     """
 
+    kind: str
     policy: str
-    annotations: Annotations
+    annotations: Any
     item: Integers
-    annotator: Integers
     gain: Floats
     cost: Floats
-    before: Floats
-    after: Floats
-    accuracy: tuple[float, float]
-    curve: Curve | None
-    errors: LabelErrors
-    target: float
-    reached: Point | None
-    stop: bool
     reason: str
+    annotator: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    before: Floats = field(default_factory=lambda: np.zeros(0))
+    after: Floats = field(default_factory=lambda: np.zeros(0))
+    accuracy: tuple[float, float] = (math.nan, math.nan)
+    curve: Curve | None = None
+    errors: LabelErrors | None = None
+    target: float = math.nan
+    reached: Point | None = None
+    stop: bool = False
+    items: Table | None = None
+    distance: float = math.nan
+    budget: int = 0
 
     def __len__(self) -> int:
         return len(self.item)
 
     def __repr__(self) -> str:
+        what = "labels" if self.items is None else "items to show again"
         ended = "; stop" if self.stop else ""
-        return f"<Plan by {self.policy}: {len(self)} labels for {self.cost.sum():g}{ended}>"
+        return f"<Plan by {self.policy}: {len(self)} {what} for {self.cost.sum():g}{ended}>"
 
     @property
     def table(self) -> Table:
         """The plan as columns, ready to be written."""
+        if self.items is not None:
+            return self.items
         return {
             "item": self.annotations.items[self.item],
             "annotator": self.annotations.annotators[self.annotator],
@@ -106,17 +127,51 @@ class Plan(Drawable):
             "accuracy_after": self.after,
         }
 
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The plan, and the curve if it was requested."""
+        if self.curve is None:
+            return {"plan": self.table}
+        return {"plan": self.table, "curve": columns_of(as_plain(self.curve.points))}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The reason, and what accuracy is expected."""
+        out, (now, then) = [self.reason], self.accuracy
+        if now == now:
+            out.append(f"Expected to be right: {now:.1%} now, {then:.1%} with this plan.")
+        if self.curve is not None and not self.stop:
+            expected = f"not expected within {self.curve.points[-1].labels} more labels"
+            if self.reached is not None:
+                after = f"{self.reached.labels} more labels, for {self.reached.cost:.4g}"
+                expected = f"expected after {after}"
+            out.append(f"{self.target:.1%} is {expected}.")
+        return tuple(out)
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """Expected accuracy against cost."""
+        from .sections import curve_figure
+
+        figure = curve_figure(self)
+        return {} if figure is None else {"curve": figure}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return what to request, what accuracy that is expected to reach, and the advice."""
+        from .sections import plan_sections
+
+        return plan_sections(self)
+
     def _chart(self) -> tuple[Figure | None, str]:
-        from ..aggregation.sections import curve_figure
-
-        return curve_figure(self), "there is no curve to draw: plan with draws=10"
-
-    def _table(self) -> Table:
-        return self.table
+        return self.figures.get("curve"), "there is no curve to draw: plan with draws=10"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers."""
+        if self.items is not None:
+            content = {"kind": self.kind, "distance": self.distance, "budget": self.budget}
+            return as_plain(content | {"reason": self.reason}) | {"items": as_rows(self.items)}
         return {
+            "kind": self.kind,
             "policy": self.policy,
             "labels": len(self),
             "cost": float(self.cost.sum()),
@@ -131,8 +186,18 @@ class Plan(Drawable):
         }
 
 
-def plan_labels(
-    annotations: Annotations | Any,
+class Advice(NamedTuple):
+    """Settings of when to stop."""
+
+    target: float
+    min_gain: float | None
+    truth: Any
+    draws: int
+
+
+@by_kind(read=as_answers, limits=Limits, advice=Advice)
+def plan(
+    answers: Any,
     result: ClassAggregation | None = None,
     *,
     budget: float,
@@ -153,12 +218,13 @@ def plan_labels(
 ) -> Plan:
     """Return which labels to request next, of which annotators, and whether to stop.
 
-    Labelled pairs are not requested again, nor any pair twice.
+    Labelled pairs are not requested again, nor any pair twice. Of kinds other than classes, items
+    to show again are listed; they take `budget` and `per_item` alone.
 
     Parameters
     ----------
-    annotations
-        Annotations so far, a table, or a path that `read` takes; unlabelled items may be declared.
+    answers
+        Answers so far, a table, or a path that `read` takes; unlabelled items may be declared.
     result
         Their fit; by default five iterations of `hierarchical`, which are stable with few labels.
     budget
@@ -170,7 +236,8 @@ def plan_labels(
     limit
         Labels that an annotator may still give, for all or `{annotator: limit}`.
     per_item
-        More labels of one item, at most.
+        More labels of one item, at most; of other kinds, answers to an item, those that are there
+        included.
     batch
         Labels to request now, at most, if the rest of the budget should wait for their answers.
     annotators
@@ -200,20 +267,33 @@ def plan_labels(
     Examples
     --------
     >>> annotations = Annotations.from_columns("aaabb", "xyzxy", "00001", items="abc")
-    >>> plan_labels(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
+    >>> plan(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
     ['c', 'b']
     """
+    raise NotImplementedError
+
+
+@plan.for_kind("classes")
+def plan_labels(
+    annotations: Annotations,
+    result: ClassAggregation | None,
+    *,
+    policy: str | Policy,
+    limits: Limits,
+    advice: Advice,
+    probabilities: npt.ArrayLike | None,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> Plan:
+    """Return which labels to request next."""
     method = policies.create(policy) if isinstance(policy, str) else policy
-    annotations = as_answers(annotations, kind="classes")
-    annotations.check_classes(
-        "a plan", "of numbers, label the items next that `aggregate` gives the largest deviation"
-    )
-    check_options(
-        annotations, budget=budget, per_item=per_item, batch=batch, target=target, draws=draws
-    )
-    allowed = np.ones(annotations.n_annotators, dtype=bool)
-    if annotators is not None:
-        annotations, result, allowed = with_new(annotations, result, annotators)
+    limits.check(annotations)
+    target, draws = advice.target, advice.draws
+    if not 0 < target < 1:
+        raise OptionError(f"target = {target}, but it must be above 0 and below 1")
+    if draws < 0:
+        raise OptionError(f"draws = {draws}, but it must be at least 0")
+    annotations, result, constraints = limits.constraints(annotations, result)
     if probabilities is not None:
         probabilities = as_models(annotations, probabilities)
     elif method.needs_probabilities:
@@ -223,39 +303,23 @@ def plan_labels(
         if not np.array_equal(getattr(annotations, names), getattr(fitted, names)):
             raise DataError(f"the result has other {names} than the annotations; fit it to these")
     state = posterior_state(annotations, result, probabilities, seed)
-    price = amounts_of(cost, annotations, "cost", 1.0)
-    room = amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64) * allowed
-    keys = None
-    if available is not None:
-        relation = as_answers(available)
-        keys = keys_of(relation, annotations)
-    constraints = Constraints(
-        budget=float(budget),
-        cost=price,
-        room=room,
-        per_item=per_item,
-        max_labels=batch,
-        allowed_pairs=keys,
-    )
-    identifiable, unidentifiable = state.result.is_identifiable, state.result.unidentifiable
+    identifiable = state.result.is_identifiable
     selection = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
     if draws and identifiable.any():
         curve = expected_curve(
             state, method, constraints, draws=draws, seed=seed, progress=progress
         )
-    errors = _errors(state.result, gold_codes(annotations, as_truth(truth)))
+    errors = _errors(state.result, gold_codes(annotations, as_truth(advice.truth)))
     accuracy = errors.accuracy[0]
     curve = None if curve is None else curve.anchored(errors)
-    if min_gain is None:
-        min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
-    best = float((selection.gain / price[selection.annotator]).max(initial=0.0))
+    price = constraints.cost
     stop, reason = _verdict(
         errors,
         target=target,
-        worthwhile=best >= min_gain,
+        worthwhile=_is_worthwhile(selection.gain / price[selection.annotator], constraints, advice),
         n=len(selection.item),
-        unidentifiable=unidentifiable,
+        unidentifiable=state.result.unidentifiable,
     )
     before, after = (
         np.where(identifiable[selection.item], right, np.nan)
@@ -263,6 +327,7 @@ def plan_labels(
     )
     lift = float(np.nansum(after - before) / max(int(identifiable.sum()), 1))
     return Plan(
+        kind=annotations.kind,
         policy=policies.describe(method),
         annotations=annotations,
         item=selection.item,
@@ -279,6 +344,14 @@ def plan_labels(
         stop=stop,
         reason=reason,
     )
+
+
+def _is_worthwhile(gain_per_cost: Floats, constraints: Constraints, advice: Advice) -> bool:
+    """Return whether the most useful label is worth its cost."""
+    price, least = constraints.cost[constraints.room > 0], advice.min_gain
+    if least is None:
+        least = _MIN_GAIN / float(price.mean()) if len(price) else _MIN_GAIN
+    return float(gain_per_cost.max(initial=0.0)) >= least
 
 
 def _errors(result: ClassAggregation, gold: Integers | None) -> LabelErrors:

@@ -18,6 +18,7 @@ part. With "none", planted camps show what could have been found.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +31,8 @@ from ..base.arrays import Floats, FrozenArrays, Integers
 from ..base.names import Names
 from ..base.storage import as_plain
 from ..errors import OptionError
+from ..pages.sections import Section
+from ..result import Result, Table
 from .camp_tests import (
     OneCamp,
     OneOrderedCamp,
@@ -63,7 +66,7 @@ class Division(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Camps(FrozenArrays):
+class Camps(FrozenArrays, Result):
     """Whether annotators fall into two camps.
 
     Attributes
@@ -129,6 +132,15 @@ class Camps(FrozenArrays):
             f" Compared on {100 * self.sampled:.0f} % of the items." if self.sampled < 1 else ""
         )
         return self._found() + sampling
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The camp of every annotator."""
+        return {"camps": {"annotator": self.annotators, "camp": self.group}}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return what was found, in a sentence."""
+        return (Section("camps", "Camps", text=[self.sentence]),)
 
     def _found(self) -> str:
         n = int((self.group >= 0).sum())

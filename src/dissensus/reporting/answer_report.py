@@ -24,9 +24,9 @@ from ..base.storage import as_plain, as_rows
 from ..errors import DataError
 from ..formats import Reading, examine
 from ..formats.side_tables import read_texts
-from ..metrics import Evaluation, evaluate_answers
+from ..metrics import Agreement, Evaluation, agree, evaluate
 from ..metrics.answer_scores import joined
-from ..metrics.distances import AnswerAgreement, Distances, agree_on_answers
+from ..metrics.distances import Distances
 from ..pages.page import PageReport
 from ..pages.sections import CONFIDENT
 from ..planning.label_errors import LabelErrors, label_errors
@@ -69,7 +69,7 @@ class AnswerReport(PageReport):
     name: str
     reading: Reading
     result: AnswerAggregation
-    agreement: AnswerAgreement | None
+    agreement: Agreement | None
     distance: Floats  # (item)
     scores: AnswerScores
     evaluation: Evaluation | None
@@ -235,9 +235,9 @@ def report_answers(
     scores = identify_on_answers(answers, result)
     progress(2, _STEPS)
     has_pairs = bool((answers.labels_per_item > 1).any())
-    agreement = agree_on_answers(answers, seed=seed) if has_pairs else None
+    agreement = agree(answers, seed=seed) if has_pairs else None
     progress(3, _STEPS)
-    evaluation = None if truth is None else _scored(result, truth, seed)
+    evaluation = None if truth is None else evaluate(result, truth, seed=seed)
     progress(4, _STEPS)
     judged, n_changed = ~np.isin(scores.verdict, as_names([FEW, LIKE_OTHERS])), None
     if judged.any() and not judged.all():
@@ -257,15 +257,6 @@ def report_answers(
         seed=seed,
         folder=folder,
     )
-
-
-def _scored(result: AnswerAggregation, truth: Any, seed: int) -> Evaluation:
-    """Return scores against known answers, or against known scores of things."""
-    predicted: Any = result.truth
-    if isinstance(truth, Mapping) and result.kind == "rankings":
-        names, score = (result.items[name].tolist() for name in ("thing", "score"))
-        predicted = dict(zip(names, score, strict=True))
-    return evaluate_answers(predicted, truth, seed=seed)
 
 
 def _n_changed(before: AnswerAggregation, after: AnswerAggregation) -> int:

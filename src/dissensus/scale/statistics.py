@@ -27,10 +27,10 @@ from ..answers.base import Relation
 from ..base.engine import Engine
 from ..errors import OptionError
 from ..method import Fitted
-from ..metrics.agreement import USUAL, Resampling, check_scale, estimated
+from ..metrics.agreement import USUAL, check_scale, estimated
 from ..metrics.agreement_result import Estimate
 from ..metrics.coefficients import find_measure
-from ..metrics.joint import IntervalKind, JointMeasures, check_interval
+from ..metrics.joint import IntervalKind, JointMeasures, Resampling
 from ..metrics.statistics import Votes, WeightsLike
 from .fitting import ShardedFit, additive, context_of, given_posteriors
 from .shards import ShardedAnnotations
@@ -144,7 +144,7 @@ def agree_shards(
     seed: int = 0,
 ) -> tuple[Estimate, ...]:
     """Return the agreement in several measures; parameters as in `agree`."""
-    check_interval(resamples, confidence, interval)
+    Resampling(resamples, confidence, interval).check()
     coefficients = [find_measure(name) for name in measures]
     for measure in coefficients:
         if measure.by_pairs or measure.name == "conger":
