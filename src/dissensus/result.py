@@ -60,11 +60,11 @@ class Result(Drawable):
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
         return as_plain(self)
 
-    def show(self) -> None:
-        """Print the sections to the terminal."""
+    def show(self, **settings: Any) -> None:
+        """Print the sections to the terminal; settings are those of `sections`."""
         from .pages.terminal import print_sections
 
-        print_sections(self.sections())
+        print_sections(self.sections(**settings))
 
     def _table(self) -> Table:
         return next(iter(self.tables.values()))

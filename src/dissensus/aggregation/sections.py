@@ -54,14 +54,14 @@ def comparison_sections(comparison: Comparison) -> tuple[Section, ...]:
     for row in methods:
         reach = f"±{row.error:.4f}" if math.isfinite(row.error) else ""
         gap = f"{row.gap:.4f}{reach}" if reach else "–"
-        cost = f"{1000 * row.seconds:.0f}"
+        cost = f"{1000 * row.seconds:5.0f}"  # of one width, whatever the machine
         scores = row.evaluation.available if row.evaluation else {}
         cells = [_scored(name, scores.get(name), full=name == names[0]) for name in names]
         if row.held_out is None or row.agreement is None:
             rows.append((row.method, f"{row.distance:.4f}", gap, cost, *cells))
             continue
         measured = formatted(row.held_out, ".4f"), gap, formatted(100 * row.agreement, ".1f")
-        memory = [] if names else [f"{row.megabytes:.1f}"]
+        memory = [] if names else [f"{row.megabytes:5.1f}"]
         rows.append((row.method, *measured, cost, *memory, *cells))
     if comparison.by_distance:
         caption = f"{comparison.kind}: distance to {comparison.n_scored} answers left out"

@@ -10,19 +10,13 @@ from ..answers import KINDS
 from ..base.progress import iterations, progress_bar
 from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
-from ..pages.terminal import note, number, print_table, print_text, show_json
+from ..pages.terminal import note, show_json
 from .files import examine_path, read_known, read_known_answers
 
 if TYPE_CHECKING:
     from ..aggregation.aggregation import AnswerAggregation
     from ..answers import Answers
     from ..method import Method
-
-_MOST = 20  # rows on a screen
-_SHOWN = (
-    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
-    *("accuracy", "quality"),
-)
 
 
 def read_any(path: str, reading: Mapping[str, Any], *, as_classes: bool = False) -> Any:
@@ -112,84 +106,3 @@ def aggregate(
         counts |= {"n_answers": len(answers), "n_empty": int(answers.empty.sum())}
         tables = {"items": as_rows(result.items), "annotators": as_rows(result.annotators)}
         show_json(as_plain(content | counts | {"notes": result.notes} | tables))
-
-
-def identify(
-    answers: Answers,
-    *,
-    strategy: str | None,
-    gold: str | None,
-    inputs: str | None,
-    items: bool,
-    output: str | None,
-    top: int,
-    as_json: bool,
-    seed: int,
-) -> None:
-    """Write or print the table of annotators or of items."""
-    from ..quality import identify as score
-    from .files import write_table
-
-    gold_answers = read_known_answers(gold, answers, inputs)
-    result = fit(answers, method_of(answers, strategy), gold=gold_answers, seed=seed)
-    scores = score(answers, result, seed=seed)
-    table = scores.items if items else scores.annotators
-    write_table(table, output)
-    if as_json:
-        show_json(scores.as_dict())
-    elif not output:
-        _print_items(scores, top) if items else _print_annotators(scores, top)
-
-
-def _print_items(scores: Any, top: int) -> None:
-    table = scores.items
-    rows = [
-        (str(item), str(n), str(empty), number(distance))
-        for item, n, empty, distance in zip(
-            *(t[:top].tolist() for t in table.values()), strict=True
-        )
-    ]
-    title = f"{len(table['item'])} items, those with the largest distance first"
-    print_table(("item", ">answers", ">empty", ">distance"), rows, title)
-    _print_rest(len(table["item"]), top)
-
-
-def _print_annotators(scores: Any, top: int) -> None:
-    import numpy as np
-
-    from ..quality.answers import FEW, LIKE_OTHERS
-
-    table, verdict = scores.annotators, scores.verdict
-    rank = {LIKE_OTHERS: 1, FEW: 2}
-    order = np.lexsort(
-        (-np.nan_to_num(table["excess"]), [rank.get(word, 0) for word in verdict.tolist()])
-    )
-    names = [name for name in _SHOWN if name in table]
-    rows = []
-    for code in order[:top].tolist():
-        row = [str(table["annotator"][code]), str(verdict[code]), str(table["n_answers"][code])]
-        for name in names:
-            row.append(_bounded(table, name, code))
-        rows.append([*row, number(table["distance"][code])])
-    columns = ("annotator", "verdict", ">answers", *(f">{name}" for name in names), ">distance")
-    title = f"{len(order)} annotators compared with {scores.result.method}"
-    print_table(columns, rows, title)
-    _print_rest(len(order), top)
-    words, counts = np.unique(np.array(verdict.tolist(), dtype=str), return_counts=True)
-    counts_in_words = ", ".join(f"{n} {word}" for word, n in zip(words, counts, strict=True))
-    print_text(f"Verdicts: {counts_in_words}.")
-    for name, sentence in list(scores.evidence.items())[:5]:
-        print_text(f"{name}: {sentence}.")
-
-
-def _bounded(table: Mapping[str, Any], name: str, code: int) -> str:
-    value = number(float(table[name][code]), 2)
-    if f"{name}_low" not in table or value == "–":
-        return value
-    low, high = (float(table[f"{name}_{end}"][code]) for end in ("low", "high"))
-    return f"{value} [{low:.2f}, {high:.2f}]" if low == low else value
-
-
-def _print_rest(rows: int, top: int) -> None:
-    if rows > top:
-        print_text(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")

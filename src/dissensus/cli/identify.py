@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from ..base.progress import progress_bar
 from ..base.storage import as_rows
 from ..errors import OptionError
-from ..pages.terminal import is_first, note, print_table, show_json
-from ..quality.sections import print_annotators, print_cleaned, print_items, print_score, score_json
+from ..pages.terminal import is_first, note, print_table, print_text, show_json
 from .files import (
     examine_folder,
     holds_marks,
     is_data_folder,
     read_known,
+    read_known_answers,
     read_probabilities,
     write_table,
 )
@@ -30,13 +30,14 @@ from .training import Network, network_options, read_data
 from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
+    from ..answers import Answers
     from ..deep.learning.data_sets import DataSet
     from ..deep.learning.label_trainer import Hardness
     from ..deep.nn import Inputs
     from ..formats import Reading
     from ..quality.scores import Score, ScoreContext, Scored
     from ..reporting.hardest import HardItem
-    from ..result import Table
+    from ..result import Result, Table
 
 
 _SHOWN = 24  # items in the picture
@@ -53,13 +54,13 @@ class View:
     as_json: bool
     draw: Callable[[Callable[[Any], Any]], None]
 
-    def show(self, table: Table, content: Callable[[], Any], print_: Callable[[], None]) -> None:
-        """Write a table; print its content as JSON or for people."""
+    def show(self, table: Table, result: Result, content: Callable[[], Any], **of: Any) -> None:
+        """Write a table; print its content as JSON, or the result for people."""
         write_table(table, self.output)
         if self.as_json:
             show_json(content())
         elif not self.output:
-            print_()
+            result.show(top=self.top, **of)
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,10 @@ class HardItems:
         view.draw(lambda pairs: pairs.item_pair(hard, score(data.annotations, "entropy")))
         if view.as_json:
             summary = {"epochs": hard.epochs, "learned": hard.learned, "files": files}
-            show_json(score_json(scored) | {"too_hard": hard.too_hard.tolist()} | summary)
+            show_json(scored.as_dict() | {"too_hard": hard.too_hard.tolist()} | summary)
             return
         if not view.output:
-            print_score(scored, view.top)
+            scored.show(top=view.top)
         if hard.learned <= hard.common:
             note(
                 f"the network predicts {hard.learned:.0%} of the labels, and one class has "
@@ -321,13 +322,13 @@ def identify(
         path, reading, answers=answers, metadata=metadata, n_classes=n_classes
     )
     if holds_marks(examined):
-        from . import _answers
+        from ._answers import refuse
 
-        for_classes = {"--drop": rules, "--probabilities": probabilities, "--chart": chart}
-        _answers.refuse(for_classes, examined.answers)
-        settings: Any = {"strategy": score, "gold": gold, "inputs": network.inputs, "items": items}
-        settings |= {"output": output, "top": top, "as_json": as_json, "seed": seed}
-        _answers.identify(examined.answers, **settings)
+        others = examined.answers
+        refuse({"--drop": rules, "--probabilities": probabilities, "--chart": chart}, others)
+        known = read_known_answers(gold, others, network.inputs)
+        view = View(output, top, as_json, _chart(None, rules, None))
+        _show_others(others, score, known, view, items=items, seed=seed)
         return
     wanted_score = _wanted(score, items=items)
     view = View(output, top, as_json, _chart(chart, rules, wanted_score))
@@ -365,6 +366,18 @@ def identify(
         _show_annotators(context, view, models=latent, copying=copying)
 
 
+def _show_others(
+    answers: Answers, strategy: str | None, gold: Any, view: View, *, items: bool, seed: int
+) -> None:
+    """Show annotators or items of kinds other than classes and numbers."""
+    from ..quality import AnswerScores, identify
+    from ._answers import fit, method_of
+
+    result = fit(answers, method_of(answers, strategy), gold=gold, seed=seed)
+    scores = cast("AnswerScores", identify(answers, result, seed=seed))
+    view.show(scores.items if items else scores.annotators, scores, scores.as_dict, items=items)
+
+
 def _wanted(name: str | None, *, items: bool) -> Score | None:
     """Return the score of a name; with --items, all are shown."""
     from ..quality.scores import find_score
@@ -384,7 +397,7 @@ def _show_score(context: ScoreContext, score: Score, view: View, folder: str | N
     view.draw(lambda pairs: pairs.score_pair(scored, scores.score(context, _partner(score))))
     if folder is not None:
         _write_as_peerannot(folder, scored, context)
-    view.show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, view.top))
+    view.show(scored.table(), scored, scored.as_dict)
 
 
 def _show_items(context: ScoreContext, view: View) -> None:
@@ -397,7 +410,7 @@ def _show_items(context: ScoreContext, view: View) -> None:
     if context.probabilities is not None:
         table["crowdlab_label"] = context.quality.labels
         table["consensus_quality"] = context.quality.consensus_quality
-    view.show(table, lambda: as_rows(table), lambda: print_items(table, view.top))
+    view.show(table, context.items, lambda: as_rows(table))
 
 
 def _show_annotators(context: ScoreContext, view: View, *, models: bool, copying: bool) -> None:
@@ -408,7 +421,7 @@ def _show_annotators(context: ScoreContext, view: View, *, models: bool, copying
     table = dict(identified.table())
     if context.probabilities is not None:
         table["annotator_quality"] = context.quality.annotator_quality
-    view.show(table, identified.as_dict, lambda: print_annotators(identified, view.top))
+    view.show(table, identified, identified.as_dict)
 
 
 @click.command()
@@ -485,7 +498,9 @@ def _drop(context: ScoreContext, rules: tuple[str, ...], output: str | None, as_
     if as_json:
         show_json(cleaned.as_dict())
     elif output != "-":
-        print_cleaned(cleaned, output)
+        cleaned.show()
+        written = f"Kept labels written to {output}."
+        print_text(written if output else "Nothing is written without -o.")
 
 
 def _write_as_peerannot(path: str, scored: Scored, context: ScoreContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,7 @@ from ..base.arrays import Floats, FrozenArrays, Integers
 from ..base.names import Names, as_names, decode
 from ..base.probability import Proportion, difference_p_value, normalize, proportion
 from ..base.storage import as_plain, as_rows
-from ..base.tables import Drawable
-from ..result import Table
+from ..result import Result, Table
 from .copying import Copies
 from .correlation import Interval, mutual_information, spam_interval, spam_score, trace
 from .label_scores import by_annotator
@@ -26,6 +26,7 @@ from .verdicts import VERDICTS, Behaviour, Evidence, explain, further_labels, ti
 
 if TYPE_CHECKING:
     from ..pages.charts import Figure
+    from ..pages.sections import Section
 
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior on confusion matrices, as in dawid-skene-map
 # For people, the worst annotators first.
@@ -37,7 +38,7 @@ _MIN_LABELS = 3.0  # labels of a true class from which on it can be the worst
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnnotatorScores(Drawable, FrozenArrays):
+class AnnotatorScores(FrozenArrays, Result):
     """All scores of all annotators; NaN, and -1 for codes, where they are undefined.
 
     Scores of classes are computed when they are first used, and undefined for numbers.
@@ -253,15 +254,28 @@ class AnnotatorScores(Drawable, FrozenArrays):
             "evidence": as_names(self.evidence),
         }
 
-    def _chart(self) -> tuple[Figure | None, str]:
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Every score as a column."""
+        return {"annotators": self.table()}
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """How far answers follow the items."""
         from ..aggregation.sections import annotators_figure
 
-        return annotators_figure(
-            self
-        ), "there is nothing to draw: no annotator can be compared with the others"
+        figure = annotators_figure(self)
+        return {} if figure is None else {"annotators": figure}
 
-    def _table(self) -> Table:
-        return self.table()
+    def sections(self, top: int = 20) -> tuple[Section, ...]:
+        """Return the first annotators, the worst first, and the evidence."""
+        from .sections import annotators_sections
+
+        return annotators_sections(self, top)
+
+    def _chart(self) -> tuple[Figure | None, str]:
+        nothing = "there is nothing to draw: no annotator can be compared with the others"
+        return self.figures.get("annotators"), nothing
 
     def _first(self, most: int) -> Table:
         table, worst = self.table(), self.worst[:most]
@@ -363,9 +377,8 @@ class AnnotatorScores(Drawable, FrozenArrays):
 
 def _kinds(annotations: Annotations | Numbers) -> dict[str, Any]:
     """Return the kinds of annotators as a column, if they are known."""
-    if not isinstance(annotations, Annotations) or not len(annotations.annotator_kinds):
-        return {}
-    return {"kind": annotations.annotator_kinds}
+    kinds = getattr(annotations, "annotator_kinds", ())
+    return {"kind": kinds} if len(kinds) else {}
 
 
 def _bounded(name: str, values: Any, value_name: str) -> dict[str, Any]:

@@ -23,25 +23,27 @@ from ..base.arrays import Floats, Integers
 from ..base.probability import Proportion, proportion
 from ..errors import DataError, OptionError
 from ..formats import as_answers, as_truth
-from ..registry import aggregators
+from ..registry import aggregators, by_kind
 from .annotator_scores import AnnotatorScores
 from .copying import copies
 from .label_scores import by_annotator
 from .leave_one_out import leave_one_out
 from .verdicts import annotator_behaviour, class_evidence, judge, rating_evidence, rating_scores
 
-__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify_on_labels"]
+__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "check_level", "identify"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
 SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
 
 
-def identify_on_labels(
-    annotations: Annotations | Numbers | Any,
-    result: ClassAggregation | None = None,
+@by_kind(read=as_answers)
+def identify(
+    answers: Any,
+    result: Any = None,
     *,
     scale: str | None = None,
+    method: str = "auto",
     gold: Any = None,
     models: bool = False,
     communities: int = 0,
@@ -52,20 +54,26 @@ def identify_on_labels(
 ) -> AnnotatorScores:
     """Score every annotator against the others.
 
+    Of kinds other than classes and numbers, annotators and items are compared with the consensus,
+    and the result is `AnswerScores`.
+
     Parameters
     ----------
-    annotations
-        Annotations, numbers, a table, or a path that `read` takes.
+    answers
+        Answers of any kind, a table, or a path that `read` takes.
     result
-        A fitted consensus to compare classes with; by default that of `dawid-skene-map`. An
-        annotator's own labels are taken out of its posterior. Verdicts do not depend on it.
+        A fitted consensus to compare with; by default of classes that of `dawid-skene-map`, from
+        whose posterior an annotator's own labels are taken out, and of other kinds that of
+        `method`. Verdicts on classes do not depend on it, and numbers have none.
     scale
         The scale of labels: nominal, ordinal, interval or ratio; by default that of the
         annotations.
+    method
+        The method of the consensus, for kinds other than classes and numbers.
     gold
-        Known labels or values, as `{item: label}`, a pandas Series, a table or a file.
+        What is known, as `{item: answer}`, a pandas Series, a table or a file.
     models
-        Whether to fit GLAD and MACE for their abilities and competences.
+        Whether to fit GLAD and MACE for their abilities and competences; for classes.
     communities
         Number of communities to fit with `cbcc`; with 0, those of the result if it has any.
     copying
@@ -82,20 +90,46 @@ def identify_on_labels(
     --------
     >>> from dissensus import simulate
     >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> scores = identify_on_labels(crowd.annotations)
+    >>> scores = identify(crowd.annotations)
     >>> scores.verdict.tolist()
     ['attentive', 'attentive', 'attentive', 'random', 'random']
     >>> scores.evidence[4]
     'Correlation with the others 0.01 (-0.13 to 0.15) over 100 labels; answers ignore the items ...'
     """
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
+    raise NotImplementedError
+
+
+@identify.for_kind("numbers")
+def identify_numbers(
+    numbers: Numbers, *, scale: str | None, gold: Any, confidence: float
+) -> AnnotatorScores:
+    """Score annotators who gave numbers."""
+    check_level(confidence)
+    scale = _scale(scale or "interval")
+    if scale not in NUMERIC:
+        raise OptionError(f"these are numbers; on a scale that is {scale}, labels are classes")
+    return _of_numbers(numbers, scale, as_truth(gold), confidence)
+
+
+@identify.for_kind("classes")
+def identify_classes(
+    annotations: Annotations,
+    result: ClassAggregation | None,
+    *,
+    scale: str | None,
+    gold: Any,
+    models: bool,
+    communities: int,
+    copying: bool,
+    confidence: float,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> AnnotatorScores:
+    """Score annotators who gave classes; of those on a scale of numbers, as numbers."""
+    check_level(confidence)
     progress = progress or (lambda _step, _total: None)
     gold = as_truth(gold)
-    if isinstance(annotations, Numbers):
-        return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
-    annotations = as_answers(annotations, kind="classes")
-    scale = _scale(annotations, scale)
+    scale = _scale(scale or annotations.scale)
     if scale in NUMERIC:
         return _of_numbers(as_answers(annotations, kind="numbers"), scale, gold, confidence)
     fit = partial(check_fitted, annotations, None, gold, seed)
@@ -160,15 +194,17 @@ def _of_numbers(
     )
 
 
-def _scale(annotations: Annotations | Numbers, scale: str | None) -> str:
-    """Return the scale of labels, that of the annotations unless another is given."""
-    default = "interval" if isinstance(annotations, Numbers) else "nominal"
-    scale = scale or getattr(annotations, "scale", default)
+def check_level(confidence: float) -> None:
+    """Refuse an impossible level of intervals."""
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
+
+
+def _scale(scale: str) -> str:
+    """Return the name of a scale, with `numeric` resolved."""
     scale = "interval" if scale == "numeric" else scale
     if scale not in SCALES:
         raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}")
-    if isinstance(annotations, Numbers) and scale not in NUMERIC:
-        raise OptionError(f"these are numbers; on a scale that is {scale}, labels are classes")
     return scale
 
 

@@ -14,23 +14,28 @@ Items are listed by the mean distance of their answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri
 
 from ..aggregation import aggregate
 from ..aggregation.aggregation import AnswerAggregation
-from ..answers import Answers
-from ..answers.marks import Marks
-from ..answers.rankings import Rankings
-from ..base.arrays import Array, Floats
+from ..answers import KINDS, Answers
+from ..answers.rankings import Pairs
+from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names, as_names
 from ..base.probability import proportion
 from ..base.storage import as_plain, as_rows
 from ..metrics.distances import Distances
+from ..result import Result, Table
+from .annotators import check_level, identify
+
+if TYPE_CHECKING:
+    from ..pages.sections import Section
 
 FEW = "too few answers"
 LIKE_OTHERS = "like the others"
@@ -41,8 +46,8 @@ _HALF, _TWICE = 0.5, 2.0  # of the mean
 _SIDE = 0.75  # share of one side
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerScores:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AnswerScores(Result):
     """Scores of annotators and items, and verdicts.
 
     Attributes
@@ -63,10 +68,37 @@ class AnswerScores:
     evidence: dict[str, str]
     confidence: float
 
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {word}" for word, count in self.verdict_counts.items())
+        return f"<AnswerScores by {self.result.method}: {counts}>"
+
     @property
     def verdict(self) -> Names:
         """The verdict about every annotator."""
         return self.annotators["verdict"]
+
+    @property
+    def verdict_counts(self) -> dict[str, int]:
+        """The number of annotators with every verdict."""
+        return dict(sorted(Counter(self.verdict.tolist()).items()))
+
+    @property
+    def worst(self) -> Integers:
+        """The annotators by code, those with a verdict first."""
+        rank = {LIKE_OTHERS: 1, FEW: 2}
+        ranks = np.array([rank.get(word, 0) for word in self.verdict.tolist()])
+        return np.lexsort((-np.nan_to_num(self.annotators["excess"]), ranks))
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Annotators and items."""
+        return {"annotators": self.annotators, "items": self.items}
+
+    def sections(self, top: int = 20, *, items: bool = False) -> tuple[Section, ...]:
+        """Return the first annotators with their verdicts, or the first items."""
+        from .sections import answers_sections, distant_items_sections
+
+        return distant_items_sections(self, top) if items else answers_sections(self, top)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
@@ -77,27 +109,19 @@ class AnswerScores:
         }
 
 
+@identify.for_kind(*KINDS)
 def identify_on_answers(
     answers: Answers,
-    result: AnswerAggregation | None = None,
+    result: AnswerAggregation | None,
     *,
-    method: str = "auto",
-    gold: Any = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    method: str,
+    gold: Any,
+    confidence: float,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
 ) -> AnswerScores:
-    """Score annotators and items.
-
-    Parameters
-    ----------
-    answers
-        The answers.
-    result
-        Their consensus; by default it is fitted by `method`, with `gold`.
-    confidence
-        The level of intervals.
-    """
+    """Score annotators and items by the consensus and the distances of answers."""
+    check_level(confidence)
     result = aggregate(answers, method, gold=gold, seed=seed) if result is None else result
     if progress is not None:
         progress(1, 2)
@@ -116,7 +140,7 @@ def identify_on_answers(
         "distance": item_distance[order],
     }
     return AnswerScores(
-        result, annotators=table, items=items, evidence=evidence, confidence=confidence
+        result=result, annotators=table, items=items, evidence=evidence, confidence=confidence
     )
 
 
@@ -142,7 +166,7 @@ def _distances(answers: Answers, within: Distances, confidence: float) -> dict[s
 
 
 def _intervals(
-    answers: Answers, result: AnswerAggregation, table: dict[str, Array], confidence: float
+    answers: Any, result: AnswerAggregation, table: dict[str, Array], confidence: float
 ) -> dict[str, Array]:
     """Return intervals of what the method learned about annotators."""
     intervals: dict[str, Array] = {}
@@ -161,8 +185,8 @@ def _intervals(
                 "spurious_low": low,
                 "spurious_high": gammaincinv(count + 1, tails[1]) / load,
             }
-    if "honest" in table and isinstance(answers, Rankings):
-        pairs = answers.pairs()
+    if "honest" in table:
+        pairs: Pairs = answers.pairs()
         annotator = answers.annotator[pairs.answer]
         n = np.bincount(annotator, minlength=answers.n_annotators).astype(float)
         yes = np.clip(np.nan_to_num(table["honest"]) * (n + 8) - 7, 0, n)
@@ -231,7 +255,7 @@ def _rules(answers: Answers, table: dict[str, Array], mean: float) -> list[tuple
     if share is not None:
         n_true = table["n_true"]
         usual = float(np.nansum(table[share] * n_true) / max(n_true.sum(), 1))
-        word = "marks" if isinstance(answers, Marks) else "options"
+        word = {"found": "marks"}.get(share, "options")
         rules.append(
             (
                 f"misses {word}",

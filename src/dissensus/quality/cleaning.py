@@ -29,10 +29,12 @@ from ..aggregation.aggregation import ClassAggregation
 from ..answers.annotations import Annotations
 from ..base.arrays import Array
 from ..base.names import Names
+from ..base.tables import columns_of
 from ..errors import OptionError
+from ..pages.sections import Section
 from ..registry import aggregators
-from ..result import Table
-from .annotators import AnnotatorScores, check_fitted, identify_on_labels
+from ..result import Result, Table
+from .annotators import AnnotatorScores, check_fitted, identify
 from .items import ItemScores, item_scores
 from .verdicts import LEFT_OUT
 
@@ -98,7 +100,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cleaned:
+class Cleaned(Result):
     """Annotations without the dropped labels, and the consensus before and after.
 
     Attributes
@@ -134,6 +136,17 @@ class Cleaned:
             f"all of {len(self.annotators)} annotators and {len(self.items)} items; "
             f"{len(self.changes)} of {self.annotations.n_items} items have another label"
         )
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The items whose label changed."""
+        return {"changes": columns_of([change._asdict() for change in self.changes])}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return what was dropped and what that changed."""
+        from .sections import cleaned_sections
+
+        return cleaned_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
@@ -216,7 +229,7 @@ def clean(
         items = items or item_scores(annotations, before, difficulty=difficulty, seed=seed)
         tables[True] = items.table()
     if any(not column.startswith(ITEM) for column in columns):
-        annotators = annotators or identify_on_labels(
+        annotators = annotators or identify(
             annotations,
             before,
             gold=gold,

@@ -41,8 +41,9 @@ absorb the errors on hard and ambiguous items.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import entr
@@ -52,12 +53,14 @@ from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, FrozenArrays, Integers
 from ..base.names import Names, as_names
 from ..base.storage import as_plain
-from ..base.tables import Tabular
 from ..formats import as_answers
 from ..registry import aggregators
-from ..result import Table
+from ..result import Result, Table
 from .annotators import check_fitted
 from .label_scores import by_annotator, by_cell, by_item
+
+if TYPE_CHECKING:
+    from ..pages.sections import Section
 
 CAUSES = (
     *("clear", "ambiguous", "hard", "somebody is unreliable", "one label", "no label"),
@@ -78,7 +81,7 @@ _MAX_LABELS, _LAST_ITER = 200_000, 3  # above so many labels, most iterations us
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ItemScores(Tabular, FrozenArrays):
+class ItemScores(FrozenArrays, Result):
     """Scores of every item.
 
     Attributes
@@ -132,13 +135,20 @@ class ItemScores(Tabular, FrozenArrays):
 
     def table(self) -> Table:
         """Return the scores as columns, the item first."""
-        columns: dict[str, Array] = {
-            field.name: getattr(self, field.name) for field in fields(self)[1:]
-        }
+        names = [field.name for field in fields(self) if field.name not in ("items", "notes")]
+        columns: dict[str, Array] = {name: getattr(self, name) for name in names}
         return {"item": self.items} | columns
 
-    def _table(self) -> Table:
-        return self.table()
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The scores of every item."""
+        return {"items": self.table()}
+
+    def sections(self, top: int = 20) -> tuple[Section, ...]:
+        """Return the first items, the hard ones first, and the causes of disagreement."""
+        from .sections import items_sections
+
+        return items_sections(self, top)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the columns as plain lists, `None` for NaN."""

@@ -20,10 +20,13 @@ from ..answers.annotations import NUMERIC, Annotations
 from ..base.arrays import Array, Floats
 from ..base.names import Names, as_names
 from ..base.probability import normalize
+from ..base.storage import as_plain
 from ..errors import DataError, OptionError
 from ..metrics import krippendorff_alpha
+from ..pages.sections import Section
 from ..registry import aggregators, find_by_name, network_scores
-from .annotators import METHOD, AnnotatorScores, identify_on_labels
+from ..result import Result, Table
+from .annotators import METHOD, AnnotatorScores, identify
 from .copying import copies
 from .correlation import spam_score, trace
 from .crowdlab import Crowdlab, crowdlab
@@ -66,7 +69,7 @@ class ScoreContext:
         """Return scores of annotators, with options of `identify`."""
         context: Any = {"gold": self.gold, "communities": self.communities}
         result = None if self.annotations.scale in NUMERIC else self.result
-        return identify_on_labels(self.annotations, result, seed=self.seed, **context, **options)
+        return identify(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property
     def confusion(self) -> Floats:
@@ -162,8 +165,8 @@ class Score:
         return self.name in network_scores
 
 
-@dataclass(frozen=True, eq=False)
-class Scored:
+@dataclass(frozen=True, eq=False, repr=False)
+class Scored(Result):
     """The values of a score."""
 
     score: Score
@@ -181,9 +184,28 @@ class Scored:
         """The values as peerannot's file has them: of the crowd, a single number."""
         return self.values[0] if self.score.of == "crowd" else self.values
 
+    def __repr__(self) -> str:
+        return f"<Scored: {self.score.name} of {len(self.names)} {self.score.of}s>"
+
     def table(self) -> dict[str, Array]:
         """Return names and values as columns."""
         return {self.score.of: self.names, self.score.name: self.values}
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Names and values."""
+        return {self.score.name: self.table()}
+
+    def sections(self, top: int = 20) -> tuple[Section, ...]:
+        """Return the first values, the worst first, and what the score means."""
+        from .sections import score_sections
+
+        return score_sections(self, top)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name, ready for JSON."""
+        by_name = dict(zip(self.names.tolist(), as_plain(self.values), strict=True))
+        return {"score": self.score.name, "of": self.score.of, "values": by_name}
 
 
 def _entropies(context: ScoreContext) -> Floats:
@@ -302,7 +324,7 @@ def score(context: ScoreContext | Annotations, name: str) -> Scored:
     >>> score(annotations, "entropy").values.round(3).tolist()
     [0.637, 0.637]
     """
-    if isinstance(context, Annotations):
+    if not isinstance(context, ScoreContext):
         context = ScoreContext(context)
     entry = find_score(name)
     names = {

@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import Names, abbreviate, as_names
-from ..base.storage import as_plain, as_rows
+from ..base.storage import as_rows
 from ..errors import Note
 from ..pages import charts
 from ..pages.charts import BLUE, RED, VERDICT_COLOURS, Figure
 from ..pages.embedding import embedded_image
-from ..pages.sections import Column, SortableTable
-from ..pages.terminal import echo, print_table, print_text, with_flags
+from ..pages.sections import Column, Section, SortableTable
+from ..pages.sections import Table as SmallTable
 from ..pages.wording import amount, formatted, interval, percent
 from ..result import Table
 from .correlation import within_ranks
-from .items import CAUSES
 from .scores import Scored, find_score
-from .verdicts import FAULTS, rating_scores
+from .verdicts import FAULTS, rated_values
 
 if TYPE_CHECKING:
     from ..deep.learning.label_trainer import Hardness
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
     from .annotator_scores import AnnotatorScores
+    from .answers import AnswerScores
     from .cleaning import Cleaned
+    from .items import ItemScores
 
 
 MAX_ANNOTATORS = 500  # rows
@@ -47,6 +47,10 @@ _MAX_CLASSES = 20  # of annotators' confusion matrices
 _SHORT = 120  # characters of a text in the table
 
 _SENTENCES = 5  # sentences, pairs and changes on a screen
+_OF_ANSWERS = (  # what is shown of annotators of other kinds, where the kind has it
+    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
+    *("accuracy", "quality"),
+)
 _CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
 
 _MOST = 2000  # points, above which they are counted in cells
@@ -169,9 +173,7 @@ def _level(report: Report | NumberReport) -> Floats | None:
     styles = report.annotator_scores.basis.styles
     if styles is None:
         return None
-    answers: Any = report.annotations
-    classes = isinstance(answers, Annotations)
-    value = rating_scores(answers)[answers.label] if classes else answers.value
+    value = rated_values(report.annotations)
     return np.stack(styles.level) * float(value.std())
 
 
@@ -278,29 +280,26 @@ def item_table(
     return table, rows, list(names)
 
 
-def score_json(scored: Scored) -> dict[str, Any]:
-    """Return a score for JSON."""
-    by_name = dict(zip(scored.names.tolist(), as_plain(scored.values), strict=True))
-    return {"score": scored.score.name, "of": scored.score.of, "values": by_name}
-
-
-def print_score(scored: Scored, top: int) -> None:
-    """Print one score, the worst first."""
-    if scored.score.of == "crowd":
-        echo(f"{scored.score.name} {scored.values[0]:.4f}")
-        return
-    echo(f"{scored.score.name}, the worst first")
+def score_sections(scored: Scored, top: int) -> tuple[Section, ...]:
+    """Return one score, the worst first."""
+    score = scored.score
+    if score.of == "crowd":
+        return (Section("score", score.name, text=[f"{score.name} {scored.values[0]:.4f}"]),)
     rows = [(scored.names[code], _cell(scored.values[code])) for code in scored.order[:top]]
-    print_table((scored.score.of, f">{scored.score.name}"), rows)
-    print_text(scored.score.text)
-    _print_more(len(scored.names), top)
+    table = SmallTable("", (score.of, score.name), rows)
+    title, about = f"{score.name}, the worst first", [score.text, *_more(len(scored.names), top)]
+    return (
+        Section("score", score.name, text=[title], panels=[[table]]),
+        Section("about", "About the score", text=about),
+    )
 
 
-def print_items(table: dict[str, Any], top: int) -> None:
-    """Print the items, the hard ones first."""
+def items_sections(scores: ItemScores, top: int) -> tuple[Section, ...]:
+    """Return the items, the hard ones first."""
+    table = scores.table()
     rank = {cause: position for position, cause in enumerate(_CAUSES)}
-    cause = np.array([rank.get(reason, len(rank)) for reason in table["cause"].tolist()])
-    order = np.lexsort((table["confidence"], cause))
+    cause = np.array([rank.get(reason, len(rank)) for reason in scores.cause.tolist()])
+    order = np.lexsort((scores.confidence, cause))
     measures = ("n_labels", "vote_entropy", "agreement", "confidence")
     rows = [
         (
@@ -310,54 +309,106 @@ def print_items(table: dict[str, Any], top: int) -> None:
         )
         for item in order[:top].tolist()
     ]
-    columns = ("item", "why they disagree", ">labels", ">entropy", ">agree", ">confidence")
-    print_table(columns, rows, f"{len(order)} items, the hard ones first")
-    counts = {reason: int((table["cause"] == reason).sum()) for reason in CAUSES}
-    print_text("; ".join(f"{reason} {count}" for reason, count in counts.items() if count))
-    _print_more(len(order), top)
+    heads = ("item", "why they disagree", "labels", "entropy", "agree", "confidence")
+    caption = f"{len(order)} items, the hard ones first"
+    counts = "; ".join(f"{reason} {count}" for reason, count in scores.causes.items() if count)
+    return (
+        Section("items", "Items", panels=[[SmallTable(caption, heads, rows, n_texts=2)]]),
+        Section("causes", "Causes", text=[counts, *_more(len(order), top)]),
+    )
 
 
-def print_annotators(scores: AnnotatorScores, top: int) -> None:
-    """Print the annotators, the worst first, and the evidence."""
+def annotators_sections(scores: AnnotatorScores, top: int) -> tuple[Section, ...]:
+    """Return the annotators, the worst first, and the evidence."""
     order = scores.worst.tolist()
     names, follow, styles = (
         scores.annotations.annotators,
         scores.basis.following,
         scores.basis.styles,
     )
+    kinds = getattr(scores.annotations, "annotator_kinds", ())
     columns: dict[str, Callable[[int], str]] = {
         "annotator": lambda code: str(names[code]),
         "verdict": lambda code: str(scores.verdict[code]),
-        **_kind_column(scores),
-        ">labels": lambda code: str(scores.behaviour.labels[code]),
-        ">follows": lambda code: _bounded(follow[:3], code),
+        **({"kind": lambda code: str(kinds[code])} if len(kinds) else {}),
+        "labels": lambda code: str(scores.behaviour.labels[code]),
+        "follows": lambda code: _bounded(follow[:3], code),
     }
+    n_texts = list(columns).index("labels")
     if scores.gold is not None:
-        columns[">known"] = lambda code: _percent(scores.gold, code)
+        columns["known"] = lambda code: _percent(scores.gold, code)
     if styles is None:
-        columns[">right"] = lambda code: _percent(scores.accuracy, code)
+        columns["right"] = lambda code: _percent(scores.accuracy, code)
     else:
-        columns[">level"] = lambda code: _bounded(styles.level, code)
+        columns["level"] = lambda code: _bounded(styles.level, code)
     rows = [[cell(code) for cell in columns.values()] for code in order[:top]]
     by = (
         f"by {scores.method}" if scores.peers is not None and styles is None else "by their ratings"
     )
-    print_table(tuple(columns), rows, f"{len(order)} annotators compared with the others, {by}")
-    _print_more(len(order), top)
-    counts = [f"{count} {word}" for word, count in scores.verdict_counts.items()]
-    print_text(f"Verdicts: {', '.join(counts)}.")
+    caption = f"{len(order)} annotators compared with the others, {by}"
+    text: list[str] = [*_more(len(order), top), _verdicts(scores.verdict_counts)]
     suspect = [code for code in order if scores.verdict[code] in FAULTS]
-    for code in suspect[:_SENTENCES]:
-        echo(f"{names[code]} ({scores.verdict[code]}): {scores.evidence[code]}")
+    text += [
+        f"{names[code]} ({scores.verdict[code]}): {scores.evidence[code]}"
+        for code in suspect[:_SENTENCES]
+    ]
     if "likely random" in scores.verdict_counts and not scores.basis.gold_labels.any():
-        _print_note("", "Known items ({}) would settle who is only likely random.", gold=True)
-    if scores.copies is not None:
-        _print_copies(scores.copies)
+        settle = "Known items ({}) would settle who is only likely random."
+        text.append(Note("", remedy=settle, gold=True))
+    return (
+        Section(
+            "annotators", "Annotators", panels=[[SmallTable(caption, [*columns], rows, n_texts)]]
+        ),
+        Section("verdicts", "Verdicts", text=text),
+        Section("copies", "Copies", text=[] if scores.copies is None else _copied(scores.copies)),
+    )
 
 
-def _kind_column(scores: AnnotatorScores) -> dict[str, Callable[[int], str]]:
-    kinds = getattr(scores.annotations, "annotator_kinds", ())
-    return {"kind": lambda code: str(kinds[code])} if len(kinds) else {}
+def answers_sections(scores: AnswerScores, top: int) -> tuple[Section, ...]:
+    """Return annotators of other kinds of answers, those with a verdict first."""
+    table, order = scores.annotators, scores.worst
+    names = [name for name in _OF_ANSWERS if name in table]
+    rows = [
+        (
+            *(str(table[name][code]) for name in ("annotator", "verdict", "n_answers")),
+            *(_with_bounds(table, name, code) for name in names),
+            formatted(float(table["distance"][code]), ".3f"),
+        )
+        for code in order[:top].tolist()
+    ]
+    heads = ("annotator", "verdict", "answers", *names, "distance")
+    caption = f"{len(order)} annotators compared with {scores.result.method}"
+    text = [*_more(len(order), top), _verdicts(scores.verdict_counts)]
+    text += [f"{name}: {words}." for name, words in [*scores.evidence.items()][:_SENTENCES]]
+    return (
+        Section("annotators", "Annotators", panels=[[SmallTable(caption, heads, rows, n_texts=2)]]),
+        Section("verdicts", "Verdicts", text=text),
+    )
+
+
+def distant_items_sections(scores: AnswerScores, top: int) -> tuple[Section, ...]:
+    """Return items by the distance of their answers."""
+    items, n_answers, empty, distance = (column[:top].tolist() for column in scores.items.values())
+    cells = [formatted(value, ".3f") for value in distance]
+    rows = list(zip(items, map(str, n_answers), map(str, empty), cells, strict=True))
+    n_items = len(scores.items["item"])
+    caption = f"{n_items} items, those with the largest distance first"
+    table = SmallTable(caption, ("item", "answers", "empty", "distance"), rows)
+    return Section("items", "Items", panels=[[table]]), Section(
+        "more", "", text=_more(n_items, top)
+    )
+
+
+def _with_bounds(table: Table, name: str, code: int) -> str:
+    value = formatted(float(table[name][code]), ".2f")
+    if f"{name}_low" not in table:
+        return value
+    low, high = (float(table[f"{name}_{end}"][code]) for end in ("low", "high"))
+    return f"{value} [{low:.2f}, {high:.2f}]" if low == low and value != "–" else value
+
+
+def _verdicts(counts: Mapping[str, int]) -> str:
+    return f"Verdicts: {', '.join(f'{count} {word}' for word, count in counts.items())}."
 
 
 def _bounded(bounded: Any, code: int) -> str:
@@ -370,41 +421,39 @@ def _percent(share: Any, code: int) -> str:
     return "" if math.isnan(value) else f"{value:.0%} ({100 * low:.0f}–{100 * high:.0f})"
 
 
-def _print_copies(copies: Any) -> None:
-    for pair in copies.pairs[:_SENTENCES]:
-        echo(
-            f"{pair.one} and {pair.other} agree too much: {pair.equal} of {pair.common} labels are "
-            f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
-        )
+def _copied(copies: Any) -> list[str]:
+    text: list[str] = [
+        f"{pair.one} and {pair.other} agree too much: {pair.equal} of {pair.common} labels are "
+        f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
+        for pair in copies.pairs[:_SENTENCES]
+    ]
     if len(copies.pairs) > _SENTENCES:
-        n_more = len(copies.pairs) - _SENTENCES
-        _print_note(f"{n_more} more pairs agree too much", "all are in {}.", json=True)
+        more = f"{len(copies.pairs) - _SENTENCES} more pairs agree too much"
+        text.append(Note(more, remedy="all are in {}.", json=True))
     if copies.sampled < 1:
-        echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
+        text.append(f"Pairs were compared on {copies.sampled:.0%} of the items.")
+    return text
 
 
-def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
-    """Print what was dropped and what that changed."""
-    echo(f"{cleaned.sentence}.")
-    for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
+def cleaned_sections(cleaned: Cleaned) -> tuple[Section, ...]:
+    """Return what was dropped and what that changed."""
+    text: list[str] = [f"{cleaned.sentence}."]
+    for role, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
         if len(names):
-            echo(f"No label is left of {kind} {abbreviate(names)}.")
+            text.append(f"No label is left of {role} {abbreviate(names)}.")
     for change in cleaned.changes[:_SENTENCES]:
         before, after = change.before or "undecided", change.after or "undecided"
-        echo(f"  {change.item}: {before} → {after}")
+        text.append(f"  {change.item}: {before} → {after}")
     if len(cleaned.changes) > _SENTENCES:
-        n_more = len(cleaned.changes) - _SENTENCES
-        _print_note(f"  … {n_more} more", "all are in {}.", json=True)
-    echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
+        more = f"  … {len(cleaned.changes) - _SENTENCES} more"
+        text.append(Note(more, remedy="all are in {}.", json=True))
+    return (Section("cleaned", "Cleaned", text=text),)
 
 
-def _print_more(rows: int, top: int) -> None:
-    if rows > top:
-        _print_note(f"{rows - top} more", "shows all, -o FILE writes them.", top=rows)
-
-
-def _print_note(sentence: str, remedy: str, **instead: Any) -> None:
-    echo(with_flags(Note(sentence, remedy=remedy, **instead)))
+def _more(rows: int, top: int) -> list[str]:
+    if rows <= top:
+        return []
+    return [Note(f"{rows - top} more", remedy="{} shows all, -o FILE writes them.", top=rows)]
 
 
 def _cell(value: Any) -> str:

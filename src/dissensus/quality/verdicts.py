@@ -26,8 +26,9 @@ numbers, and no faults. Only random and constant annotators are proposed to be l
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -120,9 +121,8 @@ def annotator_behaviour(annotations: Annotations | Numbers) -> Behaviour:
     share = count / labels[owner]
     largest = np.zeros(n)
     np.maximum.at(largest, owner, share)
-    agreement = np.full(n, np.nan)
-    if isinstance(annotations, Annotations):
-        agreement = agreement_with_others(annotations)
+    undefined = np.full(n, np.nan)
+    compare = _AGREEMENT.get(annotations.kind)
     return Behaviour(
         labels=labels,
         classes_used=np.bincount(owner, minlength=n),
@@ -132,16 +132,38 @@ def annotator_behaviour(annotations: Annotations | Numbers) -> Behaviour:
         entropy=np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
         longest_run=longest_runs(annotations),
         seconds=_median_seconds(annotations),
-        agreement=agreement,
+        agreement=undefined if compare is None else compare(annotations),
     )
 
 
 def answer_codes(annotations: Annotations | Numbers) -> tuple[Array, Names]:
     """Return the code of every answer, and the classes or different values as texts."""
-    if isinstance(annotations, Annotations):
-        return annotations.label, annotations.classes
-    values, codes = np.unique(annotations.value, return_inverse=True)
+    return _CODES[annotations.kind](annotations)
+
+
+def _class_codes(annotations: Annotations) -> tuple[Array, Names]:
+    return annotations.label, annotations.classes
+
+
+def _number_codes(numbers: Numbers) -> tuple[Array, Names]:
+    values, codes = np.unique(numbers.value, return_inverse=True)
     return codes, as_names([f"{value:g}" for value in values.tolist()])
+
+
+_CODES: Mapping[str, Callable[[Any], tuple[Array, Names]]] = {
+    "classes": _class_codes,
+    "numbers": _number_codes,
+}
+_AGREEMENT: Mapping[str, Callable[[Any], Floats]] = {"classes": agreement_with_others}
+_RATED: Mapping[str, Callable[[Any], Floats]] = {
+    "classes": lambda annotations: rating_scores(annotations)[annotations.label],
+    "numbers": lambda numbers: numbers.value,
+}
+
+
+def rated_values(answers: Annotations | Numbers) -> Floats:
+    """Return the value of every answer, of ordered classes their scores: (answer)."""
+    return _RATED[answers.kind](answers)
 
 
 def time_order(annotations: Relation) -> Integers | None:

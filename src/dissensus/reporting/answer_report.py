@@ -30,7 +30,8 @@ from ..metrics.distances import Distances
 from ..pages.page import PageReport
 from ..pages.sections import CONFIDENT
 from ..planning.label_errors import LabelErrors, label_errors
-from ..quality.answers import FEW, LIKE_OTHERS, AnswerScores, identify_on_answers
+from ..quality import identify
+from ..quality.answers import FEW, LIKE_OTHERS, AnswerScores
 from .answer_page import answer_page
 from .answer_sentences import answer_actions, answer_opening
 
@@ -232,7 +233,7 @@ def report_answers(
     progress = progress or (lambda _completed, _total: None)
     result = aggregate(answers, method, gold=gold, seed=seed)
     progress(1, _STEPS)
-    scores = identify_on_answers(answers, result)
+    scores: Any = identify(answers, result)
     progress(2, _STEPS)
     has_pairs = bool((answers.labels_per_item > 1).any())
     agreement = agree(answers, seed=seed) if has_pairs else None
