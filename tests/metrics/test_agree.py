@@ -237,7 +237,7 @@ def test_negative_numbers_have_no_ratio():
 def test_numbers_agree_on_the_interval_scale_by_default():
     numbers = Numbers.from_columns("aabbcc", "xyxyxy", [1, 1.5, 3, 3.25, 7, 6])
     found = agree(numbers, resamples=100)
-    assert [one.measure for one in found.estimates] == ["alpha"]
+    assert [one.measure for one in found.estimates] == ["percent", "alpha", "fleiss", "ac1"]
     assert found.scale == "interval"
     assert found["alpha"].value == pytest.approx(krippendorff_alpha(numbers))
 

@@ -207,7 +207,7 @@ class _OfKind(NamedTuple):
 
 _OF_KIND = {
     "classes": _OfKind(USUAL, lambda annotations: annotations),
-    "numbers": _OfKind(("alpha",), Numbers.as_classes),
+    "numbers": _OfKind(USUAL, Numbers.as_classes),
 }
 
 
