@@ -386,8 +386,8 @@ class FileSet:
     def read(self) -> Reading:
         """Return all rows."""
         from ..formats import Reading
-        from ..formats.reading import with_scale, with_spelling_notes
-        from ..formats.spellings import Joined
+        from ..formats.scales import with_scale
+        from ..formats.spellings import Joined, with_spelling_notes
         from ..scale.parquet_files import chunks_of, find_files, is_many, read_all
 
         if not is_many(self.paths):

@@ -167,7 +167,8 @@ def examine_folder(
 def read_data_folder(path: str, reading: dict[str, Any], **settings: Any) -> Reading:
     """Read the annotations of a data set folder, with options of `formats.examine_folder`."""
     from ..formats import ReadOptions
-    from ..formats.reading import examine_folder, with_scale
+    from ..formats.reading import examine_folder
+    from ..formats.scales import with_scale
 
     with progress_bar("reading"):
         names = ("duplicates", "missing", "spelling")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -237,6 +237,28 @@ def find_layout(
         if len(columns) == len(matches):
             return layout, columns
     return None
+
+
+def lists_labels(lists: Iterable[str], present: Sequence[str], explicit: Mapping[str, str]) -> bool:
+    """Return whether columns of lists are the labels of a long table: several options at once."""
+    labels = [name for name in lists if explicit.get("label", name) == name]
+    named = any(name in explicit.values() or plain_name(name) in NEEDED["label"] for name in labels)
+    return named and names_people(present, explicit)
+
+
+def names_people(present: Sequence[str], explicit: Mapping[str, str]) -> bool:
+    """Return whether a table has columns of items and annotators."""
+    plain = {plain_name(name) for name in present}
+    return all(
+        role in explicit or not plain.isdisjoint(NEEDED[role]) for role in ("item", "annotator")
+    )
+
+
+def column_of_labels(present: Sequence[str]) -> dict[str, str] | None:
+    """Return the column of labels of a table that has them in one of several options."""
+    lists = [name for name in present if plain_name(name) == "labels"]
+    has_labels = any(plain_name(name) in NEEDED["label"] for name in present)
+    return {"label": lists[0]} if lists and not has_labels else None
 
 
 def is_of_kind(frame: pl.DataFrame, layout: Layout, columns: Mapping[str, str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,14 @@ from .format import Export, Kind, Question
 from .options import ReadOptions
 from .sources import Source
 
+if TYPE_CHECKING:
+    from .reading import Reading
+
+SEVERAL = Note(
+    "a label may have several options: read as sets",
+    remedy="makes each label a class",
+    kind="single",
+)
 _FIRST = ("single", "sets", "ordinal", "numeric")  # kinds of questions that are read first
 
 
@@ -113,3 +122,20 @@ def answers_of(question: Question) -> Answers:
         size = [question.sizes.get(name, blank)[::-1] for name in answers.items.tolist()]
         answers = replace(answers, size=np.array(size, dtype=float).reshape(-1, 2))
     return with_left_out(answers, question.left_out)
+
+
+def as_sets(reading: Reading) -> Reading:
+    """Return labels with several options, `a|b`, as sets."""
+    from ..answers.sets import Sets, split_options
+
+    annotations = reading.annotations
+    options = [split_options(name) for name in annotations.classes.tolist()]
+    answers = Sets.from_values(
+        annotations.items[annotations.item],
+        annotations.annotators[annotations.annotator],
+        [options[code] for code in annotations.label.tolist()],
+        items=annotations.items,
+        annotators=annotations.annotators,
+    )
+    answers = replace(answers, left_out=annotations.left_out)
+    return replace(reading, answers=answers, kind="sets", notes=(*reading.notes, SEVERAL))

@@ -10,7 +10,7 @@ said by `notes` and `unread` of the `Reading`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
@@ -19,10 +19,10 @@ from typing import Any, cast
 import polars as pl
 
 from ..answers import KINDS, Answers
-from ..answers.annotations import NUMERIC, Annotations, Scale
+from ..answers.annotations import NUMERIC, Annotations
 from ..answers.base import Relation
 from ..answers.left_out import LeftOut, with_left_out
-from ..errors import DataError, Note, OptionError
+from ..errors import DataError, OptionError
 from .annotator_files import FILES, read_files
 from .answer_records import answers_from_records, kind_of_records
 from .collecting import as_labels
@@ -34,9 +34,12 @@ from .columns import (
     NO_LABEL,
     QUESTION,
     ColumnOf,
+    column_of_labels,
     find_columns,
     find_layout,
     is_of_kind,
+    lists_labels,
+    names_people,
     no_label_note,
     plain_name,
 )
@@ -45,27 +48,25 @@ from .frames import as_frame, one_answer_each
 from .long_tables import annotations_from, is_no_label, numbers_from
 from .options import ReadOptions
 from .platforms import chosen, options_of
-from .questions import answers_of, as_texts, choose_question, one_question
+from .questions import SEVERAL, answers_of, as_sets, as_texts, choose_question, one_question
+from .scales import with_scale
 from .sources import FORMATS, Source, is_folder, open_source, source_of_table
-from .spellings import Joined, join_columns, join_mapping, join_names, may_differ, spelling_notes
+from .spellings import (
+    Joined,
+    join_columns,
+    join_mapping,
+    may_differ,
+    spelling_notes,
+    with_joined_names,
+    with_spelling,
+    with_spelling_notes,
+)
 from .tables import FOLDER, column_names, is_dataset, read_columns, without_empty
 
-_SCALES: dict[Kind, Scale] = {"sets": "nominal", "ordinal": "ordinal", "numeric": "interval"}
-_KINDS: dict[Scale, Kind] = {
-    "nominal": "single",
-    "ordinal": "ordinal",
-    "interval": "numeric",
-    "ratio": "numeric",
-}
 _LOOKS = 3  # at a file that others change
 _TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
 _TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl", "json")  # that may hold marks
 _PLAIN_TABLES = (None, "wide", "headerless", "votes")  # which marks may look like
-_SEVERAL = Note(
-    "a label may have several options: read as sets",
-    remedy="makes each label a class",
-    kind="single",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +294,8 @@ def _of_table(opened: Source, head: Head | None, options: ReadOptions) -> Readin
         if reading is not None:
             return reading
     columns = options.columns
-    if options.wants_classes and not columns and head is not None:
-        columns = _column_of_labels(opened, head)
+    if options.wants_classes and not columns and head is not None and head.shape == "table":
+        columns = column_of_labels(head.names)
     export = _long_table(opened, columns, head)
     name = opened.format if opened.frame is None else IN_MEMORY
     return _of_export(opened, name, export, options)
@@ -376,11 +377,11 @@ def _of_marks(opened: Source, head: Head, options: ReadOptions) -> Reading | Non
         return None
     kind, columns = options.kind, options.columns or {}
     lists = {name for row in head.records for name, value in row.items() if isinstance(value, list)}
-    if kind is None and lists and _lists_labels(lists, head, columns):
+    if kind is None and lists and lists_labels(lists, head.names, columns):
         kind = "sets"
     if find_layout(head.names, kind, columns) is None:
         return None
-    if kind is None and not _names_people(head.names, columns):
+    if kind is None and not names_people(head.names, columns):
         return None  # a wide table, whose annotators may be called x and y
     frame = read_columns(opened, None)
     layout = find_layout(frame.columns, kind, columns)
@@ -396,30 +397,6 @@ def _of_marks(opened: Source, head: Head, options: ReadOptions) -> Reading | Non
         notes=(*opened.notes, *notes),
     )
     return with_spelling(reading, options.spelling)
-
-
-def _lists_labels(lists: Iterable[str], head: Head, columns: Mapping[str, str]) -> bool:
-    """Return whether the labels of a long table are lists, and so several options at once."""
-    labels = [name for name in lists if columns.get("label", name) == name]
-    named = any(name in columns.values() or plain_name(name) in NEEDED["label"] for name in labels)
-    return named and _names_people(head.names, columns)
-
-
-def _names_people(names: Sequence[str], columns: Mapping[str, str]) -> bool:
-    """Return whether a table has columns of items and annotators."""
-    plain = {plain_name(name) for name in names}
-    return all(
-        role in columns or not plain.isdisjoint(NEEDED[role]) for role in ("item", "annotator")
-    )
-
-
-def _column_of_labels(opened: Source, head: Head) -> dict[str, str] | None:
-    """Return the column of labels of a table that has them in one of several options."""
-    if opened.format not in ("csv", "tsv", "parquet", "arrow"):
-        return None
-    lists = [name for name in head.names if plain_name(name) == "labels"]
-    has_labels = any(plain_name(name) in NEEDED["label"] for name in head.names)
-    return {"label": lists[0]} if lists and not has_labels else None
 
 
 def _long_table(opened: Source, columns: Mapping[str, str] | None, head: Head | None) -> Export:
@@ -520,43 +497,6 @@ def _of_folder(
     return with_spelling(reading, options.spelling)
 
 
-def with_joined_names(reading: Reading) -> Reading:
-    """Return a reading in which names that look like one are one, with a note that counts them."""
-    joined = Joined()
-    answers = join_names(reading.answers, joined)
-    gold, texts = joined.gold(reading.gold), joined.table(reading.texts)
-    notes = (*reading.notes, *joined.notes)
-    return replace(reading, answers=answers, gold=gold, texts=texts, notes=notes)
-
-
-def with_spelling_notes(reading: Reading, *, items: bool = True) -> Reading:
-    """Return a reading with a note about names that look like one, if there are any."""
-    notes = spelling_notes(reading.answers, items=items)
-    return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
-
-
-def with_spelling(reading: Reading, spelling: str) -> Reading:
-    """Return a reading as `spelling` says, with a note about names that look like one."""
-    return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
-
-
-def as_sets(reading: Reading) -> Reading:
-    """Return labels with several options, `a|b`, as sets."""
-    from ..answers.sets import Sets, split_options
-
-    annotations = reading.annotations
-    options = [split_options(name) for name in annotations.classes.tolist()]
-    answers = Sets.from_values(
-        annotations.items[annotations.item],
-        annotations.annotators[annotations.annotator],
-        [options[code] for code in annotations.label.tolist()],
-        items=annotations.items,
-        annotators=annotations.annotators,
-    )
-    answers = replace(answers, left_out=annotations.left_out)
-    return replace(reading, answers=answers, kind="sets", notes=(*reading.notes, _SEVERAL))
-
-
 def _of_files(paths: Any, options: ReadOptions) -> Reading | None:
     """Return a question of a tool that has a file for each annotator; nothing for other files."""
     if options.format not in (None, *FILES) or options.columns:
@@ -608,7 +548,7 @@ def _with_answers(
         answers = answers_of(content)
     except DataError as problem:
         raise opened.blame(problem) from None
-    several = (_SEVERAL,) if content.kind == "sets" else ()
+    several = (SEVERAL,) if content.kind == "sets" else ()
     notes = (*reading.notes, *several, *answers.left_out.sentences)
     kind = cast(Kind, answers.kind)
     reading = replace(reading, answers=answers, kind=kind, gold=dict(content.gold), notes=notes)
@@ -663,45 +603,3 @@ def _words_for_no_label(
     labels = content.answers["label"]
     words = labels.filter(is_no_label(labels)).to_list()
     return no_label_note(words, "classes, unless {} is given", missing="drop")
-
-
-def with_scale(
-    reading: Reading, scale: str = "auto", *, reorder: bool = True, source: Any = None
-) -> Reading:
-    """Return a reading whose labels have a scale; `auto` detects it, with a note.
-
-    Names that are a known sequence are put in order, if `reorder`. On an interval or ratio scale
-    labels are numbers; one that is none is an error that names its line of the source.
-    """
-    reading = _scaled(reading, scale, reorder=reorder)
-    if reading.annotations.scale not in NUMERIC:
-        return reading
-    return replace(reading, answers=numbers_from(reading.annotations, source))
-
-
-def _scaled(reading: Reading, scale: str, *, reorder: bool) -> Reading:
-    from .scales import LabelScale, scale_of_labels
-
-    annotations = reading.annotations
-    if scale != "auto":
-        annotations = annotations.with_scale(cast(Scale, scale))
-        kind = _KINDS[annotations.scale] if reading.kind != "sets" else reading.kind
-        return replace(reading, answers=annotations, kind=kind, reason="as requested")
-    if reading.kind in _SCALES:
-        labels = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
-    elif reading.format == "folder" and annotations.scale != "nominal":
-        labels = LabelScale(annotations.scale, "the metadata of the folder say so")
-    elif reading.format == "folder":
-        labels = LabelScale("nominal", "the labels of a data set folder are class numbers")
-    else:
-        labels = scale_of_labels(annotations)
-    notes = reading.notes
-    if labels.scale != "nominal":
-        if labels.classes is not None and reorder:
-            annotations = annotations.recode(labels.classes)
-        annotations = annotations.with_scale(labels.scale)
-        ends = " to ".join(annotations.classes[[0, -1]].tolist())
-        scale_name = "an ordinal scale" if labels.scale == "ordinal" else "numbers"
-        sentence = f"labels {ends} are taken for {scale_name}: {labels.reason}"
-        notes += (Note(sentence, remedy="makes them classes", scale="nominal"),)
-    return replace(reading, answers=annotations, notes=notes, reason=labels.reason)

@@ -18,14 +18,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise, permutations
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from ..answers.annotations import Annotations, Scale
+from ..answers.annotations import NUMERIC, Annotations, Scale
 from ..base.arrays import Floats
 from ..base.names import NUMBER, Names, as_values, text
+from ..errors import Note
+from .long_tables import numbers_from
+
+if TYPE_CHECKING:
+    from .format import Kind
+    from .reading import Reading
 
 _MOST_CLASSES = 20
 _LARGEST_RATIO = 0.95  # r
@@ -47,6 +54,15 @@ _SEQUENCES = (
     "very unlikely, unlikely, neutral, likely, very likely",
     "not at all, slightly, somewhat, moderately, very, extremely",
 )
+
+
+_SCALES: dict[Kind, Scale] = {"sets": "nominal", "ordinal": "ordinal", "numeric": "interval"}
+_KINDS: dict[Scale, Kind] = {
+    "nominal": "single",
+    "ordinal": "ordinal",
+    "interval": "numeric",
+    "ratio": "numeric",
+}
 
 
 class LabelKind(NamedTuple):
@@ -187,3 +203,43 @@ def _positions(size: int) -> Floats:
         return np.argsort(orders, axis=1).astype(float)
     rng = np.random.default_rng(0)
     return np.stack([np.arange(size), *(rng.permutation(size) for _ in range(_N_ORDERS))]) * 1.0
+
+
+def with_scale(
+    reading: Reading, scale: str = "auto", *, reorder: bool = True, source: Any = None
+) -> Reading:
+    """Return a reading whose labels have a scale; `auto` detects it, with a note.
+
+    Names that are a known sequence are put in order, if `reorder`. On an interval or ratio scale
+    labels are numbers; one that is none is an error that names its line of the source.
+    """
+    reading = _scaled(reading, scale, reorder=reorder)
+    if reading.annotations.scale not in NUMERIC:
+        return reading
+    return replace(reading, answers=numbers_from(reading.annotations, source))
+
+
+def _scaled(reading: Reading, scale: str, *, reorder: bool) -> Reading:
+    annotations = reading.annotations
+    if scale != "auto":
+        annotations = annotations.with_scale(cast(Scale, scale))
+        kind = _KINDS[annotations.scale] if reading.kind != "sets" else reading.kind
+        return replace(reading, answers=annotations, kind=kind, reason="as requested")
+    if reading.kind in _SCALES:
+        labels = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
+    elif reading.format == "folder" and annotations.scale != "nominal":
+        labels = LabelScale(annotations.scale, "the metadata of the folder say so")
+    elif reading.format == "folder":
+        labels = LabelScale("nominal", "the labels of a data set folder are class numbers")
+    else:
+        labels = scale_of_labels(annotations)
+    notes = reading.notes
+    if labels.scale != "nominal":
+        if labels.classes is not None and reorder:
+            annotations = annotations.recode(labels.classes)
+        annotations = annotations.with_scale(labels.scale)
+        ends = " to ".join(annotations.classes[[0, -1]].tolist())
+        scale_name = "an ordinal scale" if labels.scale == "ordinal" else "numbers"
+        sentence = f"labels {ends} are taken for {scale_name}: {labels.reason}"
+        notes += (Note(sentence, remedy="makes them classes", scale="nominal"),)
+    return replace(reading, answers=annotations, notes=notes, reason=labels.reason)

@@ -27,6 +27,7 @@ from .scales import kind_of_labels
 
 if TYPE_CHECKING:
     from ..answers import Answers
+    from .reading import Reading
 
 WAYS = ("keep", "join")
 _FREE = 50  # classes from which labels may be free text
@@ -377,14 +378,6 @@ def join_names(relation: A, joined: Joined) -> A:
     return _join_answers(relation, joined, fields=fields, new=new, changed=changed)
 
 
-def spelled(answers: Answers, spelling: str) -> tuple[Answers, tuple[str, ...]]:
-    """Return answers of another kind as `spelling` says, and the note about their names."""
-    if spelling != "join":
-        return answers, spelling_notes(answers)
-    joined = Joined()
-    return join_names(answers, joined), joined.notes
-
-
 def _renamed(codes: Codes, names: Names, new: Mapping[str, str]) -> tuple[Integers, Names]:
     """Return codes and names without the names that have become others."""
     texts = names.tolist()
@@ -447,3 +440,23 @@ def _with_parts(value: Sequence[Any], new: Mapping[str, str]) -> list[Any]:
             spelling="keep",
         )
     return out
+
+
+def with_joined_names(reading: Reading) -> Reading:
+    """Return a reading in which names that look like one are one, with a note that counts them."""
+    joined = Joined()
+    answers = join_names(reading.answers, joined)
+    gold, texts = joined.gold(reading.gold), joined.table(reading.texts)
+    notes = (*reading.notes, *joined.notes)
+    return replace(reading, answers=answers, gold=gold, texts=texts, notes=notes)
+
+
+def with_spelling_notes(reading: Reading, *, items: bool = True) -> Reading:
+    """Return a reading with a note about names that look like one, if there are any."""
+    notes = spelling_notes(reading.answers, items=items)
+    return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
+
+
+def with_spelling(reading: Reading, spelling: str) -> Reading:
+    """Return a reading as `spelling` says, with a note about names that look like one."""
+    return with_joined_names(reading) if spelling == "join" else with_spelling_notes(reading)
