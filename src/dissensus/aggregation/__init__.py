@@ -202,10 +202,9 @@ def aggregate(
         author_of = authors if isinstance(authors, Mapping) else read_authors(authors)
         fitted_by = fitted_by.with_authors(author_of)
         answers, _ = without_own(answers, author_of)
-    known = as_truth(gold) if answers.kind in ("classes", "numbers") else gold
     return fitted_by.fit(
         answers,
-        gold=known,
+        gold=as_truth(gold) if fitted_by.gold_is_labels else gold,
         start=start,
         features=features,
         seed=seed,

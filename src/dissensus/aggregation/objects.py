@@ -81,7 +81,7 @@ class MarkMethod(Method[Marks, AnswerAggregation]):
         if self.favour == "recall":
             least = min(least, best_f1_threshold(probability))
         selected = probability > least
-        if fit.answers.kind != "spans":
+        if not fit.answers.of_text:
             return selected
         at = np.flatnonzero(selected)
         item, place = proposed.candidates.item[at], proposed.place[at]
@@ -324,7 +324,7 @@ def _spread_by_candidate(
     fit: FitContext[Marks], proposed: Proposed, corners: Floats
 ) -> dict[str, Array]:
     """Return the median absolute deviation of the corners of every candidate's marks."""
-    if fit.answers.kind == "spans":
+    if fit.answers.of_text:
         return {}
     off, members = _off(fit, proposed, corners)
     deviation = group_median(np.abs(off), members, len(corners))
@@ -336,7 +336,7 @@ def _errors_by_annotator(
 ) -> dict[str, Array]:
     """Return how far annotators' marks are from the consensus, and in which direction."""
     answers = fit.answers
-    if answers.kind == "spans":
+    if answers.of_text:
         return {}
     off, members = _off(fit, proposed, corners)
     true = proposed.probability[members] > 0.5
