@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..answers import KINDS
+from ..dispatch import by_kind
 from ..formats.coerce import as_answers
-from ..registry import by_kind
 from .agreement import (
     By,
     agree_on_labels,

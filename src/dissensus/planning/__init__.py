@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..answers import KINDS
+from ..dispatch import by_kind
 from ..formats.coerce import as_answers
-from ..registry import by_kind
 from .answers import AnswerPlan, plan_on_answers
 from .curve import Curve, Point
 from .label_errors import DRAWN_EVERY, Review, errors_left, plan_review, random_order

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..answers import KINDS
+from ..dispatch import by_kind
 from ..formats.coerce import as_answers
-from ..registry import by_kind
 from .annotators import AnnotatorScores, identify_on_labels
 from .answers import AnswerScores, identify_on_answers
 from .camps import Camps, camps
