@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .deep.meta.base import AdapterSettings
     from .deep.recovery.base import RecoveryMethod
     from .deep.tendency import TendencyMethod
-    from .method import Method
     from .planning.policies import Policy
 
 METHODS = "dissensus.methods"  # the group of entry points
@@ -72,6 +71,7 @@ class Registry(Generic[Kind]):
     table: Mapping[str, str]  # name → module:Class
     aliases: Mapping[str, str]  # other name → specification
     kind: str = ""  # of answers that its methods take; other families have no plug-ins
+    by_authors: str = "auto"  # the default where it is known whose items they are
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.table, *self.others))
@@ -99,12 +99,16 @@ class Registry(Generic[Kind]):
         target = self.table.get(name) or self.others[name]
         return cast("type[Kind]", _class_of(target))
 
+    @property
+    def classes(self) -> dict[str, str]:
+        """The class of every method that comes with the package → the method's name."""
+        return {target.partition(":")[2]: name for name, target in self.table.items()}
+
     def load(self, cls: str) -> type[Kind]:
         """Return a class by its own name, for packages that import methods on first use."""
-        for name, target in self.table.items():
-            if target.endswith(f":{cls}"):
-                return self.find(name)
-        raise AttributeError(f"no method has the class {cls!r}")
+        if cls not in self.classes:
+            raise AttributeError(f"no method has the class {cls!r}")
+        return self.find(self.classes[cls])
 
     def resolve(self, spec: str) -> tuple[str, dict[str, Any]]:
         """Return a method's own name and the settings of a specification."""
@@ -256,113 +260,105 @@ def _table(package: str, names: str) -> dict[str, str]:
     return table
 
 
-aggregators: Registry[ClassMethod] = Registry(
-    "aggregate",
-    _table(
-        "aggregation",
-        """
-        auto votes:majority votes:naive-soft votes:two-thirds votes:weighted votes:gold-majority
-        weighted_votes:wawa weighted_votes:iwmv weighted_votes:log-odds weighted_votes:zbs
-        weighted_votes:plantnet message_passing:kos m-msr truth_discovery:catd truth_discovery:crh
-        truth_discovery:pm dawid-skene dawid_skene:wds dawid_skene:dawid-skene-map bcc one-coin
-        one_coin:diagonal dawid_skene:fast-dawid-skene dawid_skene:hybrid-dawid-skene
-        one_coin:hierarchical one_coin:two-level glad mace dswc dswc:dswc-vb bcc:cbcc
-        minimax-entropy crossed-effects message_passing:vi-mf message_passing:vi-bp multidimensional
-        lfc ordinal-distance ordinal_distance:ordinal-split ordinal-latent
-        """,
-    )
-    | _table("judging", "pool:judge-pool"),
-    {
-        "MV": "majority",
-        "majority-voting": "majority",
-        "majority-vote": "majority",
-        "NS": "naive-soft",
-        "two-third": "two-thirds",
-        "weighted-majority-vote": "weighted",
-        "gold-majority-vote": "gold-majority",
-        # What peerannot runs as IWMV: ten iterations of Wawa.
-        "iterative-wawa": "iwmv[weights=accuracy,max_iter=10]",
-        "zero-based-skill": "zbs",
-        # As published with peerannot: maximum likelihood, fifty iterations, no test of convergence.
-        "DS": "dawid-skene[smoothing=0,tol=0,max_iter=50]",
-        "MAP": "dawid-skene-map",
-        "LFC-DS": "dawid-skene-map",
-        "IBCC": "bcc",
-        "BCC-VB": "bcc",
-        "VB": "bcc",
-        "one-coin-dawid-skene": "one-coin",
-        "HDS": "one-coin",
-        # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
-        "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
-        # As published: no smoothing, and the first of tied classes.
-        "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
-        "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
-        "hier-eb": "hierarchical[pooled=1,estimate=True]",
-        # As published with peerannot: conjugate gradients, stopped as soon as they gain little.
-        "GLAD-CG": "glad[solver=cg,tol=1e-5,max_iter=50]",
-        "dawid-skene-clust": "dswc",
-        "community-BCC": "cbcc",
-        "MMCE": "minimax-entropy",
-        "multi": "multidimensional",
-        "CUBAM": "multidimensional",
-        "diag-eb": "hierarchical[pooled=0,estimate=True]",
-    },
-    kind="classes",
-)
-
-estimators: Registry[NumberMethod] = Registry(
-    "estimate",
-    _table(
-        "aggregation",
-        """
-        numbers:mean numbers:median numbers:trimmed-mean truth_discovery:lfc-n gaussian
-        gaussian:peer-grading truth_discovery:catd=NumberCatd truth_discovery:crh=NumberCrh
-        truth_discovery:pm=NumberPm
-        """,
-    ),
-    {
-        "auto": "mean",
-        "student-t": "gaussian[freedom=4]",
-        # The first model of Piech et al. (2013): reliability does not depend on the own grade.
-        "PG1": "peer-grading[tied=False]",
-    },
-    kind="numbers",
-)
-
-# Methods for answers of other kinds; the first is the default, which is also called auto.
-_OF_KIND = {
-    "spans": "spans:span-pool spans:candidates objects sequence medoid",
-    "boxes": "objects medoid",
-    "points": "objects medoid",
-    "masks": "masks:weighted-masks masks:staple medoid",
-    "sets": "joint-sets sets:per-option medoid",
-    "rankings": "bradley-terry rankings:plackett-luce rankings:borda",
-    "texts": "auto=TextAuto rover medoid",
+_CLASS_METHODS = """
+    auto votes:majority votes:naive-soft votes:two-thirds votes:weighted votes:gold-majority
+    weighted_votes:wawa weighted_votes:iwmv weighted_votes:log-odds weighted_votes:zbs
+    weighted_votes:plantnet message_passing:kos m-msr truth_discovery:catd truth_discovery:crh
+    truth_discovery:pm dawid-skene dawid_skene:wds dawid_skene:dawid-skene-map bcc one-coin
+    one_coin:diagonal dawid_skene:fast-dawid-skene dawid_skene:hybrid-dawid-skene
+    one_coin:hierarchical one_coin:two-level glad mace dswc dswc:dswc-vb bcc:cbcc
+    minimax-entropy crossed-effects message_passing:vi-mf message_passing:vi-bp multidimensional
+    lfc ordinal-distance ordinal_distance:ordinal-split ordinal-latent
+"""
+_CLASS_ALIASES = {
+    "MV": "majority",
+    "majority-voting": "majority",
+    "majority-vote": "majority",
+    "NS": "naive-soft",
+    "two-third": "two-thirds",
+    "weighted-majority-vote": "weighted",
+    "gold-majority-vote": "gold-majority",
+    # What peerannot runs as IWMV: ten iterations of Wawa.
+    "iterative-wawa": "iwmv[weights=accuracy,max_iter=10]",
+    "zero-based-skill": "zbs",
+    # As published with peerannot: maximum likelihood, fifty iterations, no test of convergence.
+    "DS": "dawid-skene[smoothing=0,tol=0,max_iter=50]",
+    "MAP": "dawid-skene-map",
+    "LFC-DS": "dawid-skene-map",
+    "IBCC": "bcc",
+    "BCC-VB": "bcc",
+    "VB": "bcc",
+    "one-coin-dawid-skene": "one-coin",
+    "HDS": "one-coin",
+    # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
+    "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
+    # As published: no smoothing, and the first of tied classes.
+    "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
+    "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
+    "hier-eb": "hierarchical[pooled=1,estimate=True]",
+    # As published with peerannot: conjugate gradients, stopped as soon as they gain little.
+    "GLAD-CG": "glad[solver=cg,tol=1e-5,max_iter=50]",
+    "dawid-skene-clust": "dswc",
+    "community-BCC": "cbcc",
+    "MMCE": "minimax-entropy",
+    "multi": "multidimensional",
+    "CUBAM": "multidimensional",
+    "diag-eb": "hierarchical[pooled=0,estimate=True]",
 }
-# The method that reduces a kind to classes, and takes any method for classes.
-_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
+_NUMBER_METHODS = """
+    numbers:mean numbers:median numbers:trimmed-mean truth_discovery:lfc-n gaussian
+    gaussian:peer-grading truth_discovery:catd=NumberCatd truth_discovery:crh=NumberCrh
+    truth_discovery:pm=NumberPm
+"""
+_NUMBER_ALIASES = {
+    "auto": "mean",
+    "student-t": "gaussian[freedom=4]",
+    # The first model of Piech et al. (2013): reliability does not depend on the own grade.
+    "PG1": "peer-grading[tied=False]",
+}
 
 
-def _registry_of(kind: str, names: str) -> Registry[Any]:
-    table = _table("aggregation", names)
+def _of_kind(kind: str, names: str, *, reduction: str = "") -> Registry[Any]:
+    """Return the methods for a kind; without one that is called auto, the first is the default."""
+    family, table = f"aggregate {kind}", _table("aggregation", names)
     default = {} if "auto" in table else {"auto": next(iter(table))}
-    if kind not in _REDUCTIONS:
-        return Registry(f"aggregate {kind}", table, default, kind)
-    return ReducibleRegistry(f"aggregate {kind}", table, default, kind, _REDUCTIONS[kind])
+    if not reduction:
+        return Registry(family, table, default, kind)
+    return ReducibleRegistry(family, table, default, kind, reduction=reduction)
 
 
-methods: Mapping[str, Registry[Any]] = {  # kind → its methods
-    "classes": aggregators,
-    "numbers": estimators,
-    **{kind: _registry_of(kind, names) for kind, names in _OF_KIND.items()},
+_FOR_ANSWERS = {
+    "spans": _of_kind(
+        "spans", "spans:span-pool spans:candidates objects sequence medoid", reduction="candidates"
+    ),
+    "boxes": _of_kind("boxes", "objects medoid", reduction="objects"),
+    "points": _of_kind("points", "objects medoid", reduction="objects"),
+    "masks": _of_kind("masks", "masks:weighted-masks masks:staple medoid"),
+    "sets": _of_kind("sets", "joint-sets sets:per-option medoid", reduction="per-option"),
+    "rankings": _of_kind("rankings", "bradley-terry rankings:plackett-luce rankings:borda"),
+    "texts": _of_kind("texts", "auto=TextAuto rover medoid"),
 }
-
-# Methods for answers of other kinds than classes and numbers, each once.
-answer_methods: Registry[Method[Any, Any]] = Registry(
-    "consensus",
-    {name: target for kind in _OF_KIND for name, target in methods[kind].table.items()},
-    {},
-)
+methods: Mapping[str, Registry[Any]] = {  # kind → its methods
+    "classes": Registry(
+        "aggregate",
+        _table("aggregation", _CLASS_METHODS) | _table("judging", "pool:judge-pool"),
+        _CLASS_ALIASES,
+        "classes",
+    ),
+    "numbers": Registry(
+        "aggregate numbers",
+        _table("aggregation", _NUMBER_METHODS),
+        _NUMBER_ALIASES,
+        "numbers",
+        by_authors="peer-grading",
+    ),
+    **_FOR_ANSWERS,
+}
+aggregators: Registry[ClassMethod] = methods["classes"]
+estimators: Registry[NumberMethod] = methods["numbers"]
+_ANSWER_METHODS = {
+    name: target for family in _FOR_ANSWERS.values() for name, target in family.table.items()
+}
 
 simulators: Registry[Strategy] = Registry(
     "simulate",
@@ -506,9 +502,10 @@ network_scores: Registry[Any] = Registry(
     {},
 )
 ON_TORCH = (learners, tendencies, recoverers, adapters)
+# All methods by verb, each once: what the catalogue lists.
 REGISTRIES: tuple[Registry[Any], ...] = (
     aggregators,
-    answer_methods,
+    Registry("aggregate answers", _ANSWER_METHODS, {}),
     estimators,
     *ON_TORCH,
     simulators,
