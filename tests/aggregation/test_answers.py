@@ -12,8 +12,8 @@ import dissensus as ds
 from dissensus import Annotations, DataError, MethodError
 from dissensus.aggregation import Objects
 from dissensus.aggregation.aggregation import AnswerAggregation
-from dissensus.aggregation.existence import schedule
 from dissensus.aggregation.masks import soft_mask
+from dissensus.aggregation.scheduling import schedule
 from dissensus.aggregation.sequence import Chain, span_posterior, spans_of, tags_of
 from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
 from dissensus.base.engine import Local
