@@ -25,7 +25,7 @@ from dissensus.cli import VERBS, cli
 from dissensus.cli.methods import Entry, catalogue, outlines
 from dissensus.formats.format import TOOLS, formats
 from dissensus.quality.scores import SCORES
-from dissensus.registry import aggregators, split_spec
+from dissensus.registry import aggregators, estimators, split_spec
 from measurements import tables
 
 DOCS = Path(__file__).parent
@@ -40,8 +40,8 @@ BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 PICTURE = "<!-- picture -->"  # where docs/build.py puts what was measured
 TITLES = {
     "aggregate": "Classes",
-    "consensus": "Answers of every kind",
-    "estimate": "Numbers",
+    "aggregate answers": "Answers of every kind",
+    "aggregate numbers": "Numbers",
     "aggregate-deep": "Learning from inputs",
     "tendency fit": "Predicting each annotator",
     "recover fit": "Recovering distributions",
@@ -49,8 +49,6 @@ TITLES = {
     "simulate": "Simulating",
     "next": "Planning",
 }
-PAGES = {family.split()[0]: family.split()[0] for family in TITLES}  # family → command
-PAGES |= {"consensus": "aggregate", "estimate": "aggregate"}
 
 
 def methods_page() -> str:
@@ -88,7 +86,12 @@ def toctrees(found: list[Entry]) -> str:
 
 def where(entry: Entry) -> str:
     """Return the page of a method, from the page of all methods."""
-    return f"methods/{entry.family.split()[0]}/{entry.name}.md"
+    return f"methods/{folder_of(entry.family)}/{entry.name}.md"
+
+
+def folder_of(family: str) -> str:
+    """Return the folder with the pages of a family."""
+    return family.removesuffix(" fit").replace(" ", "-")
 
 
 def method_page(entry: Entry) -> str:
@@ -127,8 +130,7 @@ def called(entry: Entry) -> str:
     text = f"`{entry.command.replace('…', entry.name, 1)}`"
     if entry.aliases:
         text += "; also called " + ", ".join(f"`{alias}`" for alias in entry.aliases)
-    family = entry.family.split()[0]
-    return text + f". The command: [{PAGES[family]}](../../commands/{PAGES[family]}.md)."
+    return text + f". The command: [{entry.verb}](../../commands/{entry.verb}.md)."
 
 
 def commands_page() -> str:
@@ -233,8 +235,8 @@ def situations_section() -> str:
 def linked(method: str) -> str:
     """Return a method with a link to its page."""
     name = split_spec(method)[0]
-    family = "aggregate" if name in aggregators else "estimate"
-    return f"[`{method}`](methods/{family}/{name}.md)"
+    family = aggregators if name in aggregators else estimators
+    return f"[`{method}`](methods/{folder_of(family.family)}/{name}.md)"
 
 
 def real_section() -> str:

@@ -17,6 +17,7 @@ from scipy import stats
 
 from dissensus import aggregate, evaluate, simulate
 from dissensus.cli.methods import Entry, outlines
+from generate import where
 from measurements import Measured, number, tables
 
 MARKED, OTHER, TEXT = "#1f5f8b", "#9aa5b1", "#3e4c59"
@@ -41,11 +42,10 @@ def draw(folder: Path) -> dict[str, str]:
     mpl.rcParams.update(SETTINGS)
     texts = {}
     for entry in outlines():
-        family = entry.family.split()[0]
-        picture = FAMILIES[family](entry)
+        picture = FAMILIES[entry.family](entry)
         if picture:
             figure, text = picture
-            name = f"methods/{family}/{entry.name}"
+            name = where(entry).removesuffix(".md")
             path = folder / f"{name}.svg"
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
@@ -391,11 +391,11 @@ def of_simulated_answers(entry: Entry) -> Drawn:
 
 FAMILIES: dict[str, Callable[[Entry], Drawn | None]] = {
     "aggregate": of_classes,
-    "consensus": of_answers,
-    "estimate": of_numbers,
+    "aggregate answers": of_answers,
+    "aggregate numbers": of_numbers,
     "aggregate-deep": of_learning,
-    "tendency": of_tendency,
-    "recover": of_recovery,
+    "tendency fit": of_tendency,
+    "recover fit": of_recovery,
     "meta": of_small_tasks,
     "simulate": of_simulation,
     "next": of_policies,
@@ -405,5 +405,5 @@ FAMILIES: dict[str, Callable[[Entry], Drawn | None]] = {
 def without() -> Iterator[str]:
     """Yield the methods that no table has."""
     for entry in outlines():
-        if not FAMILIES[entry.family.split()[0]](entry):
+        if not FAMILIES[entry.family](entry):
             yield f"{entry.family}/{entry.name}"

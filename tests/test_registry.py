@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from typing import Literal
 
 import pytest
@@ -10,9 +11,9 @@ from dissensus.cli.methods import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
 from dissensus.registry import (
     adapters,
-    answer_methods,
     answer_simulators,
     learners,
+    methods,
     recoverers,
     split_spec,
     tendencies,
@@ -87,7 +88,7 @@ def test_every_name_that_peerannot_used_for_these_methods_is_known():
 
 
 def test_names_of_one_family_do_not_clash():
-    for registry in (aggregators, answer_methods, estimators, learners, simulators, policies):
+    for registry in (*methods.values(), learners, simulators, policies):
         plain = [name.casefold().replace("-", "") for name in [*registry, *registry.aliases]]
         assert len(plain) == len(set(plain))
 
@@ -95,7 +96,8 @@ def test_names_of_one_family_do_not_clash():
 def test_the_catalogue_has_every_method_and_setting():
     summary = catalogue()
     deep = [*learners, *tendencies, *recoverers, *adapters] if find_spec("torch") else []
-    names = [*aggregators, *answer_methods, *estimators, *deep]
+    of_answers = [methods[kind] for kind in methods if kind not in ("classes", "numbers")]
+    names = [*aggregators, *dict.fromkeys(chain(*of_answers)), *estimators, *deep]
     names += [*simulators, *answer_simulators, *policies]
     assert [entry.name for entry in summary] == names
     for entry in summary:

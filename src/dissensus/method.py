@@ -109,6 +109,7 @@ class Method(Settings, ABC, Generic[Kind, Inferred]):
 
     kinds: ClassVar[tuple[str, ...]] = ()  # of a method of another package: what it is for
     side_tables: ClassVar[tuple[str, ...]] = ()  # settings that may name files
+    gold_is_labels: ClassVar[bool] = False  # `{item: label}`, not answers of the kind
 
     def fit(
         self,

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property
 from importlib import import_module
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from warnings import warn
 
-from .errors import KindError, MethodError, OptionError
+from .errors import MethodError
 from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from .deep.meta.base import AdapterSettings
     from .deep.recovery.base import RecoveryMethod
     from .deep.tendency import TendencyMethod
-    from .method import Method
     from .planning.policies import Policy
 
 METHODS = "dissensus.methods"  # the group of entry points
@@ -47,11 +45,7 @@ _METHOD = "dissensus.method:Method"  # what plug-ins are subclasses of
 
 Kind = TypeVar("Kind", bound=Settings)
 Found = TypeVar("Found")
-Given = ParamSpec("Given")
-Returned = TypeVar("Returned")
-Behaviour = TypeVar("Behaviour", bound=Callable[..., Any])
 
-_FOR_ALL = ("progress", "seed")  # arguments of a verb that a behaviour may do without
 _COMMA = re.compile(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _SPEC = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 
@@ -93,6 +87,7 @@ class Registry(Generic[Kind]):
     table: Mapping[str, str]  # name → module:Class
     aliases: Mapping[str, str]  # other name → specification
     kind: str = ""  # of answers that its methods take; other families have no plug-ins
+    by_authors: str = "auto"  # the default where it is known whose items they are
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.table, *self.others))
@@ -114,12 +109,16 @@ class Registry(Generic[Kind]):
         target = self.table.get(name) or self.others[name]
         return cast("type[Kind]", _class_of(target))
 
+    @property
+    def classes(self) -> dict[str, str]:
+        """The class of every method that comes with the package → the method's name."""
+        return {target.partition(":")[2]: name for name, target in self.table.items()}
+
     def load(self, cls: str) -> type[Kind]:
         """Return a class by its own name, for packages that import methods on first use."""
-        for name, target in self.table.items():
-            if target.endswith(f":{cls}"):
-                return self.find(name)
-        raise AttributeError(f"no method has the class {cls!r}")
+        if cls not in self.classes:
+            raise AttributeError(f"no method has the class {cls!r}")
+        return self.find(self.classes[cls])
 
     def resolve(self, spec: str) -> tuple[str, dict[str, Any]]:
         """Return a method's own name and the settings of a specification."""
@@ -201,98 +200,6 @@ def _class_of(target: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-class Verb(Generic[Given, Returned]):
-    """A function of answers of any kind: one signature, and a behaviour for every kind.
-
-    Parameters
-    ----------
-    declared
-        The function whose signature, types and documentation are those of the verb; it never runs.
-    read
-        Makes answers of what the first argument is: a path, a table, or answers already. Settings
-        of the verb that it takes as well are passed to it, too.
-    together
-        What settings make together, by the name that behaviours have for it.
-    """
-
-    def __init__(
-        self,
-        declared: Callable[Given, Returned],
-        read: Callable[..., Any],
-        together: Mapping[str, Callable[..., Any]],
-    ) -> None:
-        self.behaviours: dict[str, Callable[..., Returned]] = {}
-        self.lacks: dict[str, tuple[str, str]] = {}  # kind → notimpl, notyet or never, and why
-        self._signature, self._read, self._together = signature(declared), read, together
-        self._of_reading = tuple(signature(read).parameters)[1:]
-        self.__name__: str = declared.__name__
-        update_wrapper(self, declared)
-
-    def for_kind(self, *kinds: str) -> Callable[[Behaviour], Behaviour]:
-        """Register what the verb does with answers of these kinds."""
-
-        def register(behaviour: Behaviour) -> Behaviour:
-            self.behaviours |= dict.fromkeys(kinds, behaviour)
-            return behaviour
-
-        return register
-
-    def lacking(self, kind: str, word: str, reason: str) -> None:
-        """Register why answers of a kind are not taken; see `KindError`."""
-        self.lacks[kind] = word, reason
-
-    def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        """Read the first argument, and do what the verb does with its kind.
-
-        An argument that this behaviour does not take, other than the default, is an error; a seed
-        where nothing is drawn is not.
-        """
-        bound = self._signature.bind(*args, **kwargs)
-        name, *others = self._signature.parameters
-        how = {word: bound.arguments[word] for word in self._of_reading if word in bound.arguments}
-        answers = self._read(bound.arguments[name], **how)
-        if answers.kind in self.lacks:
-            raise KindError(self.__name__, answers.kind, *self.lacks[answers.kind])
-        behaviour = self.behaviours[answers.kind]
-        bound.apply_defaults()
-        accepted = signature(behaviour).parameters
-        settings = {word: bound.arguments[word] for word in others if word in accepted}
-        used = {*accepted, *self._of_reading, *_FOR_ALL}
-        for word, make in self._together.items():
-            if word in accepted:
-                parts = signature(make).parameters
-                settings[word] = make(**{part: bound.arguments[part] for part in parts})
-                used |= {*parts}
-        for word in others:
-            default, value = self._signature.parameters[word].default, bound.arguments[word]
-            if word not in used and value is not default and value != default:
-                raise OptionError(f"{self.__name__} of {answers.kind} has no {word}")
-        return behaviour(answers, **settings)
-
-
-def by_kind(
-    read: Callable[..., Any], **together: Callable[..., Any]
-) -> Callable[[Callable[Given, Returned]], Verb[Given, Returned]]:
-    """Declare a verb; its behaviours are registered with `for_kind`.
-
-    A behaviour takes the settings that it names, and whole what `together` makes of several.
-
-    >>> @by_kind(read=lambda answers: answers)
-    ... def count(answers, times=1): "Return how many answers there are."
-    >>> @count.for_kind("sets")
-    ... def count_sets(sets, times): return times * len(sets)
-    >>> @count.for_kind("texts")
-    ... def count_texts(texts): return len(texts)
-    >>> from dissensus.answers import Sets, Texts
-    >>> count(Sets.from_values(["a"], ["x"], [["cat", "dog"]]), times=2)
-    2
-    >>> count(Texts.from_values(["a"], ["x"], ["a cat"]), times=2)
-    Traceback (most recent call last):
-    dissensus.errors.OptionError: count of texts has no times
-    """
-    return lambda declared: Verb(declared, read, together)
-
-
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     """Split `name[key=value,…]`; bare words are strings, other values Python literals.
 
@@ -363,113 +270,105 @@ def _table(package: str, names: str) -> dict[str, str]:
     return table
 
 
-aggregators: Registry[ClassMethod] = Registry(
-    "aggregate",
-    _table(
-        "aggregation",
-        """
-        auto votes:majority votes:naive-soft votes:two-thirds votes:weighted votes:gold-majority
-        weighted_votes:wawa weighted_votes:iwmv weighted_votes:log-odds weighted_votes:zbs
-        weighted_votes:plantnet message_passing:kos m-msr truth_discovery:catd truth_discovery:crh
-        truth_discovery:pm dawid-skene dawid_skene:wds dawid_skene:dawid-skene-map bcc one-coin
-        one_coin:diagonal dawid_skene:fast-dawid-skene dawid_skene:hybrid-dawid-skene
-        one_coin:hierarchical one_coin:two-level glad mace dswc dswc:dswc-vb bcc:cbcc
-        minimax-entropy crossed-effects message_passing:vi-mf message_passing:vi-bp multidimensional
-        lfc ordinal-distance ordinal_distance:ordinal-split ordinal-latent
-        """,
-    )
-    | _table("judging", "pool:judge-pool"),
-    {
-        "MV": "majority",
-        "majority-voting": "majority",
-        "majority-vote": "majority",
-        "NS": "naive-soft",
-        "two-third": "two-thirds",
-        "weighted-majority-vote": "weighted",
-        "gold-majority-vote": "gold-majority",
-        # What peerannot runs as IWMV: ten iterations of Wawa.
-        "iterative-wawa": "iwmv[weights=accuracy,max_iter=10]",
-        "zero-based-skill": "zbs",
-        # As published with peerannot: maximum likelihood, fifty iterations, no test of convergence.
-        "DS": "dawid-skene[smoothing=0,tol=0,max_iter=50]",
-        "MAP": "dawid-skene-map",
-        "LFC-DS": "dawid-skene-map",
-        "IBCC": "bcc",
-        "BCC-VB": "bcc",
-        "VB": "bcc",
-        "one-coin-dawid-skene": "one-coin",
-        "HDS": "one-coin",
-        # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
-        "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
-        # As published: no smoothing, and the first of tied classes.
-        "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
-        "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
-        "hier-eb": "hierarchical[pooled=1,estimate=True]",
-        # As published with peerannot: conjugate gradients, stopped as soon as they gain little.
-        "GLAD-CG": "glad[solver=cg,tol=1e-5,max_iter=50]",
-        "dawid-skene-clust": "dswc",
-        "community-BCC": "cbcc",
-        "MMCE": "minimax-entropy",
-        "multi": "multidimensional",
-        "CUBAM": "multidimensional",
-        "diag-eb": "hierarchical[pooled=0,estimate=True]",
-    },
-    kind="classes",
-)
-
-estimators: Registry[NumberMethod] = Registry(
-    "estimate",
-    _table(
-        "aggregation",
-        """
-        numbers:mean numbers:median numbers:trimmed-mean truth_discovery:lfc-n gaussian
-        gaussian:peer-grading truth_discovery:catd=NumberCatd truth_discovery:crh=NumberCrh
-        truth_discovery:pm=NumberPm
-        """,
-    ),
-    {
-        "auto": "mean",
-        "student-t": "gaussian[freedom=4]",
-        # The first model of Piech et al. (2013): reliability does not depend on the own grade.
-        "PG1": "peer-grading[tied=False]",
-    },
-    kind="numbers",
-)
-
-# Methods for answers of other kinds; the first is the default, which is also called auto.
-_OF_KIND = {
-    "spans": "spans:span-pool spans:candidates objects sequence medoid",
-    "boxes": "objects medoid",
-    "points": "objects medoid",
-    "masks": "masks:weighted-masks masks:staple medoid",
-    "sets": "joint-sets sets:per-option medoid",
-    "rankings": "bradley-terry rankings:plackett-luce rankings:borda",
-    "texts": "auto=TextAuto rover medoid",
+_CLASS_METHODS = """
+    auto votes:majority votes:naive-soft votes:two-thirds votes:weighted votes:gold-majority
+    weighted_votes:wawa weighted_votes:iwmv weighted_votes:log-odds weighted_votes:zbs
+    weighted_votes:plantnet message_passing:kos m-msr truth_discovery:catd truth_discovery:crh
+    truth_discovery:pm dawid-skene dawid_skene:wds dawid_skene:dawid-skene-map bcc one-coin
+    one_coin:diagonal dawid_skene:fast-dawid-skene dawid_skene:hybrid-dawid-skene
+    one_coin:hierarchical one_coin:two-level glad mace dswc dswc:dswc-vb bcc:cbcc
+    minimax-entropy crossed-effects message_passing:vi-mf message_passing:vi-bp multidimensional
+    lfc ordinal-distance ordinal_distance:ordinal-split ordinal-latent
+"""
+_CLASS_ALIASES = {
+    "MV": "majority",
+    "majority-voting": "majority",
+    "majority-vote": "majority",
+    "NS": "naive-soft",
+    "two-third": "two-thirds",
+    "weighted-majority-vote": "weighted",
+    "gold-majority-vote": "gold-majority",
+    # What peerannot runs as IWMV: ten iterations of Wawa.
+    "iterative-wawa": "iwmv[weights=accuracy,max_iter=10]",
+    "zero-based-skill": "zbs",
+    # As published with peerannot: maximum likelihood, fifty iterations, no test of convergence.
+    "DS": "dawid-skene[smoothing=0,tol=0,max_iter=50]",
+    "MAP": "dawid-skene-map",
+    "LFC-DS": "dawid-skene-map",
+    "IBCC": "bcc",
+    "BCC-VB": "bcc",
+    "VB": "bcc",
+    "one-coin-dawid-skene": "one-coin",
+    "HDS": "one-coin",
+    # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
+    "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
+    # As published: no smoothing, and the first of tied classes.
+    "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
+    "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
+    "hier-eb": "hierarchical[pooled=1,estimate=True]",
+    # As published with peerannot: conjugate gradients, stopped as soon as they gain little.
+    "GLAD-CG": "glad[solver=cg,tol=1e-5,max_iter=50]",
+    "dawid-skene-clust": "dswc",
+    "community-BCC": "cbcc",
+    "MMCE": "minimax-entropy",
+    "multi": "multidimensional",
+    "CUBAM": "multidimensional",
+    "diag-eb": "hierarchical[pooled=0,estimate=True]",
 }
-# The method that reduces a kind to classes, and takes any method for classes.
-_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
+_NUMBER_METHODS = """
+    numbers:mean numbers:median numbers:trimmed-mean truth_discovery:lfc-n gaussian
+    gaussian:peer-grading truth_discovery:catd=NumberCatd truth_discovery:crh=NumberCrh
+    truth_discovery:pm=NumberPm
+"""
+_NUMBER_ALIASES = {
+    "auto": "mean",
+    "student-t": "gaussian[freedom=4]",
+    # The first model of Piech et al. (2013): reliability does not depend on the own grade.
+    "PG1": "peer-grading[tied=False]",
+}
 
 
-def _registry_of(kind: str, names: str) -> Registry[Any]:
-    table = _table("aggregation", names)
+def _of_kind(kind: str, names: str, *, reduction: str = "") -> Registry[Any]:
+    """Return the methods for a kind; without one that is called auto, the first is the default."""
+    family, table = f"aggregate {kind}", _table("aggregation", names)
     default = {} if "auto" in table else {"auto": next(iter(table))}
-    if kind not in _REDUCTIONS:
-        return Registry(f"aggregate {kind}", table, default, kind)
-    return ReducibleRegistry(f"aggregate {kind}", table, default, kind, _REDUCTIONS[kind])
+    if not reduction:
+        return Registry(family, table, default, kind)
+    return ReducibleRegistry(family, table, default, kind, reduction=reduction)
 
 
-methods: Mapping[str, Registry[Any]] = {  # kind → its methods
-    "classes": aggregators,
-    "numbers": estimators,
-    **{kind: _registry_of(kind, names) for kind, names in _OF_KIND.items()},
+_FOR_ANSWERS = {
+    "spans": _of_kind(
+        "spans", "spans:span-pool spans:candidates objects sequence medoid", reduction="candidates"
+    ),
+    "boxes": _of_kind("boxes", "objects medoid", reduction="objects"),
+    "points": _of_kind("points", "objects medoid", reduction="objects"),
+    "masks": _of_kind("masks", "masks:weighted-masks masks:staple medoid"),
+    "sets": _of_kind("sets", "joint-sets sets:per-option medoid", reduction="per-option"),
+    "rankings": _of_kind("rankings", "bradley-terry rankings:plackett-luce rankings:borda"),
+    "texts": _of_kind("texts", "auto=TextAuto rover medoid"),
 }
-
-# Methods for answers of other kinds than classes and numbers, each once.
-answer_methods: Registry[Method[Any, Any]] = Registry(
-    "consensus",
-    {name: target for kind in _OF_KIND for name, target in methods[kind].table.items()},
-    {},
-)
+methods: Mapping[str, Registry[Any]] = {  # kind → its methods
+    "classes": Registry(
+        "aggregate",
+        _table("aggregation", _CLASS_METHODS) | _table("judging", "pool:judge-pool"),
+        _CLASS_ALIASES,
+        "classes",
+    ),
+    "numbers": Registry(
+        "aggregate numbers",
+        _table("aggregation", _NUMBER_METHODS),
+        _NUMBER_ALIASES,
+        "numbers",
+        by_authors="peer-grading",
+    ),
+    **_FOR_ANSWERS,
+}
+aggregators: Registry[ClassMethod] = methods["classes"]
+estimators: Registry[NumberMethod] = methods["numbers"]
+_ANSWER_METHODS = {
+    name: target for family in _FOR_ANSWERS.values() for name, target in family.table.items()
+}
 
 simulators: Registry[Strategy] = Registry(
     "simulate",
@@ -607,9 +506,10 @@ network_scores: Registry[Any] = Registry(
     {},
 )
 ON_TORCH = (learners, tendencies, recoverers, adapters)
+# All methods by verb, each once: what the catalogue lists.
 REGISTRIES: tuple[Registry[Any], ...] = (
     aggregators,
-    answer_methods,
+    Registry("aggregate answers", _ANSWER_METHODS, {}),
     estimators,
     *ON_TORCH,
     simulators,

@@ -19,7 +19,7 @@ from ..errors import MethodError
 from ..formats import as_answers, as_truth
 from ..formats.side_tables import read_authors, read_side_tables
 from ..method import FitContext, Fitted, Method, Progress, no_progress
-from ..registry import aggregators, answer_methods, estimators, methods
+from ..registry import methods
 from .aggregation import Aggregation, AnswerAggregation, ClassAggregation, NumberAggregation
 from .classes import ClassContext, ClassMethod, check_size
 from .em import EM, Expected
@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from .weighted_votes import Wawa as Wawa
     from .weighted_votes import Zbs as Zbs
 
-_REGISTRIES = (aggregators, estimators, answer_methods)
+# The class of every method → the methods of a kind that it is one of.
+_FAMILIES = {cls: family for family in methods.values() for cls in family.classes}
 
 __all__ = [
     "EM",
@@ -87,15 +88,12 @@ __all__ = [
     "as_method",
     "check_size",
     "no_progress",
-    *(target.partition(":")[2] for family in _REGISTRIES for target in family.table.values()),
+    *_FAMILIES,
 ]
 
 
 def __getattr__(name: str) -> Any:
-    for family in _REGISTRIES:
-        if name in {target.partition(":")[2] for target in family.table.values()}:
-            return family.load(name)
-    return aggregators.load(name)
+    return _FAMILIES.get(name, methods["classes"]).load(name)
 
 
 def as_method(method: str | Method[Any, Any], kind: str = "classes") -> Any:
@@ -192,17 +190,16 @@ def aggregate(
     ['0', '1']
     """
     answers = as_answers(answers)
-    if authors is not None and answers.kind == "numbers" and method == "auto":
-        method = "peer-grading"
+    if authors is not None and method == "auto":
+        method = methods[answers.kind].by_authors
     fitted_by: Method[Any, Any] = as_method(method, answers.kind)
     if authors is not None:
         author_of = authors if isinstance(authors, Mapping) else read_authors(authors)
         fitted_by = fitted_by.with_authors(author_of)
         answers, _ = without_own(answers, author_of)
-    known = as_truth(gold) if answers.kind in ("classes", "numbers") else gold
     return fitted_by.fit(
         answers,
-        gold=known,
+        gold=as_truth(gold) if fitted_by.gold_is_labels else gold,
         start=start,
         features=features,
         seed=seed,

@@ -79,6 +79,7 @@ class ClassMethod(Method[Annotations, ClassAggregation]):
     """A method that infers the labels of items from annotations."""
 
     kinds: ClassVar[tuple[str, ...]] = ("classes",)
+    gold_is_labels: ClassVar[bool] = True
     params_type: ClassVar[type | None] = None  # the named tuple in `result.params`
     max_classes: ClassVar[int | None] = None
     abstains: ClassVar[bool] = False  # whether items with labels may be left undecided

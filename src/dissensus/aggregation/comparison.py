@@ -25,10 +25,10 @@ from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain
 from ..base.tables import Table, columns_of
+from ..dispatch import by_kind
 from ..errors import Note, OptionError
 from ..formats import as_answers, as_truth
 from ..metrics import Evaluation, evaluate
-from ..registry import by_kind
 from ..registry import methods as methods_of_kind
 from ..result import Result
 from . import Method, as_method

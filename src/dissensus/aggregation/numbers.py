@@ -96,6 +96,7 @@ class NumberMethod(Method[Numbers, NumberAggregation]):
     """A method that infers the values of items from annotators' numbers."""
 
     kinds: ClassVar[tuple[str, ...]] = ("numbers",)
+    gold_is_labels: ClassVar[bool] = True
 
     def context(
         self, answers: Numbers, *, gold: Any, start: Any, features: Floats | None, **given: Any

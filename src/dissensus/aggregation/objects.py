@@ -18,14 +18,14 @@ import numpy.typing as npt
 from ..answers import Candidates
 from ..answers.annotations import Annotations
 from ..answers.marks import Marks
-from ..answers.matching import overlaps
 from ..base.arrays import Array, Floats, Integers
 from ..method import FitContext, Method
 from ..params import Positive, Probability
 from . import as_method
 from .aggregation import AnswerAggregation, ClassAggregation
 from .classes import ClassMethod
-from .existence import EXISTENCE, YES, Existence, Levels, allow_nested, schedule
+from .existence import EXISTENCE, YES, Existence, Levels
+from .scheduling import without_overlaps
 
 Mask = npt.NDArray[np.bool_]
 
@@ -80,24 +80,15 @@ class MarkMethod(Method[Marks, AnswerAggregation]):
         least = self.threshold
         if self.favour == "recall":
             least = min(least, best_f1_threshold(probability))
-        selected = probability > least
-        if fit.answers.kind != "spans":
-            return selected
-        at = np.flatnonzero(selected)
-        item, place = proposed.candidates.item[at], proposed.place[at]
-        weight = probability[at] - least
-        scheduled = schedule(item, place, weight)
-        nested = _nested(fit.answers, proposed.candidates.members)
-        if len(nested[0]):
-            row = np.full(len(selected), -1)
-            row[at] = np.arange(len(at))
-            present = (row[nested[0]] >= 0) & (row[nested[1]] >= 0)
-            pairs = row[nested[0][present]], row[nested[1][present]]
-            scheduled = allow_nested(
-                item=item, place=place, weight=weight, selected=scheduled, nested=pairs
-            )
-        selected[at] = scheduled
-        return selected
+        if not fit.answers.of_text:
+            return probability > least
+        return without_overlaps(
+            fit.answers,
+            proposed.candidates.members,
+            item=proposed.candidates.item,
+            place=proposed.place,
+            weight=probability - least,
+        )
 
 
 @dataclass(frozen=True)
@@ -202,12 +193,6 @@ def group_median(value: Floats, group: Integers, n_groups: int) -> Floats:
         ranked = values[np.lexsort((values, group))]
         median[filled, column] = ranked[lower] / 2 + ranked[upper] / 2
     return median
-
-
-def _nested(answers: Any, members: Integers) -> tuple[Integers, Integers]:
-    """Return the pairs of candidates that one annotator marked although they overlap."""
-    first, second = overlaps(answers.answer, answers.place)
-    return members[first], members[second]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +309,7 @@ def _spread_by_candidate(
     fit: FitContext[Marks], proposed: Proposed, corners: Floats
 ) -> dict[str, Array]:
     """Return the median absolute deviation of the corners of every candidate's marks."""
-    if fit.answers.kind == "spans":
+    if fit.answers.of_text:
         return {}
     off, members = _off(fit, proposed, corners)
     deviation = group_median(np.abs(off), members, len(corners))
@@ -336,7 +321,7 @@ def _errors_by_annotator(
 ) -> dict[str, Array]:
     """Return how far annotators' marks are from the consensus, and in which direction."""
     answers = fit.answers
-    if answers.kind == "spans":
+    if answers.of_text:
         return {}
     off, members = _off(fit, proposed, corners)
     true = proposed.probability[members] > 0.5

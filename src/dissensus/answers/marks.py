@@ -47,6 +47,7 @@ class Marks(Ragged):
     element: ClassVar[str] = "marks"
     by_element: ClassVar[tuple[str, ...]] = ("place", "label")
     coded_by: ClassVar[Mapping[str, str]] = {"label": "classes"}
+    of_text: ClassVar[bool] = False  # true ones do not overlap; errors are not distances
     coordinates: ClassVar[tuple[str, ...]]
     sides: ClassVar[tuple[str, ...]]  # names of the corners' coordinates
 
@@ -327,6 +328,7 @@ class Spans(Marks):
     """
 
     kind: ClassVar[str] = "spans"
+    of_text: ClassVar[bool] = True
     value_key: ClassVar[str] = "spans"
     coordinates: ClassVar[tuple[str, ...]] = ("start", "end")
     sides: ClassVar[tuple[str, ...]] = ("start", "end")

@@ -23,6 +23,11 @@ from ..registry import ON_TORCH, REGISTRIES, Registry
 from .verb import options
 
 FAILS = "When it fails: "
+_COMMANDS = {  # family → command, where it is not the family's name
+    "aggregate answers": "aggregate -s … on answers of another kind",
+    "aggregate numbers": "aggregate -s … on numbers",
+    "meta": "meta fit -s …",
+}
 _HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
 _YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
@@ -130,12 +135,12 @@ class Entry:
     @property
     def command(self) -> str:
         """The command that takes the methods of this family."""
-        if self.family == "consensus":
-            return "dissensus aggregate -s … on answers of another kind"
-        if self.family == "estimate":
-            return "dissensus aggregate -s … on numbers"
-        verb = "meta fit" if self.family == "meta" else self.family
-        return f"dissensus {verb} -s …"
+        return f"dissensus {_COMMANDS.get(self.family, f'{self.family} -s …')}"
+
+    @property
+    def verb(self) -> str:
+        """The first word of that command."""
+        return self.family.split()[0]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, ready for JSON."""

@@ -77,7 +77,7 @@ def _methods(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
         for registry in REGISTRIES
         if registry.family.partition(" ")[0] == verb.partition(" ")[0]
     ]
-    names = sorted(name for registry in own or [aggregators] for name in registry)
+    names = sorted({name for registry in own or [aggregators] for name in registry})
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

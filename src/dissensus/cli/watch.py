@@ -106,7 +106,13 @@ def watch(
     folder = state or str(target.with_name(f".{target.name}.state"))
     with Stream.opened(folder, strategy, **fitting) as stream:
         files = WatchedFiles(
-            stream, Path(path), target, columns=parse_columns(columns), missing=missing, once=once
+            stream,
+            Path(path),
+            target,
+            columns=parse_columns(columns),
+            missing=missing,
+            joined="aggregate --spelling join makes them one",
+            once=once,
         )
         files.resume(force=force)
         _show(files.updates(every), as_json)

@@ -14,7 +14,6 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from ..answers.annotations import Annotations
 from ..base.files import atomic_folder
 from ..errors import DataError, MethodError, OptionError
 from ..formats.reading import examine
@@ -151,9 +150,9 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
             f"{name}: no such file, and no data set of that name: demo, {', '.join(RECIPES)}, or a "
             f"simulator ({problem})"
         ) from None
-    simulation = simulate(strategy, **SIMULATED, seed=0 if seed == _SEED else seed)
-    if not isinstance(simulation.annotations, Annotations):
+    if strategy.numeric:
         raise OptionError(f"{name} draws numbers; use dissensus simulate with the format table")
+    simulation = simulate(strategy, **SIMULATED, seed=0 if seed == _SEED else seed)
     write_simulation(simulation, folder)
     return Installed(folder, simulation.annotations)
 

@@ -15,16 +15,19 @@ Peer grading: annotators are authors of the items, and good authors may grade mo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..answers.annotations import Annotations
 from ..base.arrays import Array, Floats, Integers
 from ..base.names import numbered
-from ..params import NonNegative, Positive
+from ..params import NonNegative, Positive, Probability, Settings
 from .strategy import Asked, CrowdParameters, Design, Strategy
+
+Answered = tuple[Integers, Integers, Integers, Floats]  # item, annotator, label, confidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,23 +95,104 @@ class JudgedItems(NamedTuple):
     truth: Integers  # (item)
 
 
-def simulate_judges(
-    *,
-    n_items: int = 600,
-    n_labelled: int | None = None,
-    n_people: int = 3,
-    per_item: int = 2,
-    n_judges: int = 4,
-    n_classes: int = 2,
-    person_accuracy: float = 0.85,
-    judge_accuracy: float = 0.8,
-    shared: float = 0.5,
-    repeats: int = 1,
-    drift: float = 0.0,
-    drift_after: float = 0.5,
-    seed: int = 0,
-) -> JudgedItems:
+@dataclass(frozen=True, kw_only=True)
+class JudgedCrowd(Settings):
+    """Models that answer about all items, and people who label some of them.
+
+    Parameters
+    ----------
+    n_items, n_classes
+        Number of items and of classes.
+    n_labelled
+        Number of items that people label; all of them if not given.
+    n_people, per_item
+        Number of people, and how many of them label an item.
+    n_judges, repeats
+        Number of models, and of answers that each gives to an item.
+    person_accuracy, judge_accuracy
+        Probability that a person or a model is right.
+    shared
+        Probability that the models' errors on an item are decided for all of them at once.
+    drift, drift_after
+        How much less often models are right after this share of the items.
+    """
+
+    n_items: int = 600
+    n_classes: int = 2
+    n_labelled: int | None = None
+    n_people: int = 3
+    per_item: int = 2
+    n_judges: int = 4
+    repeats: int = 1
+    person_accuracy: Probability = 0.85
+    judge_accuracy: Probability = 0.8
+    shared: Probability = 0.5
+    drift: float = 0.0
+    drift_after: Probability = 0.5
+
+    def draw(self, rng: np.random.Generator) -> JudgedItems:
+        """Return labels of people and models, and the truth."""
+        truth = rng.integers(self.n_classes, size=self.n_items)
+        rows = [*self._by_models(truth, rng), *self._by_people(truth, rng)]
+        item, annotator, label, confidence = (np.concatenate(c) for c in zip(*rows, strict=True))
+        judges = [f"model:m{judge + 1}" for judge in range(self.n_judges)]
+        people = [f"p{person + 1}" for person in range(self.n_people)]
+        annotations = Annotations.from_codes(
+            item,
+            annotator,
+            label,
+            items=numbered(self.n_items),
+            annotators=judges + people,
+            classes=numbered(self.n_classes),
+            annotator_kinds=["model"] * self.n_judges + ["person"] * self.n_people,
+            confidence=confidence,
+            time=item.astype(float),
+        )
+        return JudgedItems(annotations, truth)
+
+    def _by_models(self, truth: Integers, rng: np.random.Generator) -> Iterator[Answered]:
+        """Yield the answers of every model to all items, once for each repeat."""
+        items = np.arange(self.n_items)
+        trap = self._other(truth, rng)
+        accuracy = self.judge_accuracy - self.drift * (items >= self.drift_after * self.n_items)
+        luck = rng.random(self.n_items)  # shared by the models
+        for judge in range(self.n_judges):
+            common = rng.random(self.n_items) < self.shared
+            own = np.where(common, luck, rng.random(self.n_items))
+            for _ in range(self.repeats):
+                chance = own
+                if self.repeats > 1:
+                    again = rng.random(self.n_items) < 0.8
+                    chance = np.where(again, own, rng.random(self.n_items))
+                right = chance < accuracy
+                label = np.where(right, truth, np.where(common, trap, self._other(truth, rng)))
+                logit = rng.normal(np.where(right, 2.0, 0.5), 1.0)
+                yield items, np.full(self.n_items, judge), label, 1 / (1 + np.exp(-logit))
+
+    def _by_people(self, truth: Integers, rng: np.random.Generator) -> Iterator[Answered]:
+        """Yield the labels of people, one on every item that they label, then the next."""
+        labelled = np.sort(rng.permutation(self.n_items)[: self.n_labelled])
+        truth = truth[labelled]
+        person = rng.permuted(np.tile(np.arange(self.n_people), (len(labelled), 1)), axis=1)
+        for number in range(min(self.per_item, self.n_people)):
+            right = rng.random(len(labelled)) < self.person_accuracy
+            label = np.where(right, truth, self._other(truth, rng))
+            yield labelled, self.n_judges + person[:, number], label, np.full(len(label), np.nan)
+
+    def _other(self, label: Integers, rng: np.random.Generator) -> Integers:
+        """Return another class for each."""
+        return (label + rng.integers(1, max(self.n_classes, 2), size=len(label))) % self.n_classes
+
+
+def simulate_judges(*, seed: int = 0, **settings: Any) -> JudgedItems:
     """Draw labels of people p1, p2, … and models model:m1, model:m2, …, with known truth.
+
+    Parameters
+    ----------
+    seed
+        Random seed.
+    settings
+        Those of `JudgedCrowd`.
 
     Examples
     --------
@@ -118,60 +202,7 @@ def simulate_judges(
     >>> drawn.annotations.annotator_kinds.tolist()
     ['model', 'model', 'model', 'model', 'person', 'person', 'person']
     """
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(n_classes, size=n_items)
-    trap = _other(truth, n_classes, rng)
-    late = np.arange(n_items) >= drift_after * n_items
-    accuracy = judge_accuracy - drift * late
-    rows: list[tuple[Integers, Integers, Integers, np.ndarray]] = []
-    luck = rng.random(n_items)  # shared by the models
-    for judge in range(n_judges):
-        common = rng.random(n_items) < shared
-        own = np.where(common, luck, rng.random(n_items))
-        for _ in range(repeats):
-            chance = (
-                own
-                if repeats == 1
-                else np.where(rng.random(n_items) < 0.8, own, rng.random(n_items))
-            )
-            right = chance < accuracy
-            wrong = np.where(common, trap, _other(truth, n_classes, rng))
-            logit = rng.normal(np.where(right, 2.0, 0.5), 1.0)
-            items = np.arange(n_items)
-            rows.append(
-                (
-                    items,
-                    np.full(n_items, judge),
-                    np.where(right, truth, wrong),
-                    1 / (1 + np.exp(-logit)),
-                )
-            )
-    labelled = np.sort(rng.permutation(n_items)[: n_items if n_labelled is None else n_labelled])
-    people = rng.permuted(np.tile(np.arange(n_people), (len(labelled), 1)), axis=1)
-    for number in range(min(per_item, n_people)):
-        right = rng.random(len(labelled)) < person_accuracy
-        label = np.where(right, truth[labelled], _other(truth[labelled], n_classes, rng))
-        rows.append((labelled, n_judges + people[:, number], label, np.full(len(label), np.nan)))
-    item, annotator, label, confidence = (np.concatenate(part) for part in zip(*rows, strict=True))
-    annotators = [f"model:m{judge + 1}" for judge in range(n_judges)]
-    annotators += [f"p{person + 1}" for person in range(n_people)]
-    annotations = Annotations.from_codes(
-        item,
-        annotator,
-        label,
-        items=numbered(n_items),
-        annotators=annotators,
-        classes=numbered(n_classes),
-        annotator_kinds=["model"] * n_judges + ["person"] * n_people,
-        confidence=confidence,
-        time=item.astype(float),
-    )
-    return JudgedItems(annotations, truth)
-
-
-def _other(label: Integers, n_classes: int, rng: np.random.Generator) -> Integers:
-    """Return another class for each."""
-    return (label + rng.integers(1, max(n_classes, 2), size=len(label))) % n_classes
+    return JudgedCrowd(**settings).draw(np.random.default_rng(seed))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from ..answers import Answers
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
 from ..base.arrays import Array
-from ..base.names import numbered
+from ..base.names import Names, numbered
 from ..errors import OptionError
 from ..registry import answer_simulators, simulators, split_spec
 from .confusions import GivenMatrices
@@ -53,13 +53,12 @@ class Simulation:
     truth: Array  # (item): a class, or a number
     crowd: CrowdParameters
     options: dict[str, Any]  # every argument, ready for JSON
+    classes: Names | None = None  # none where the truth is numbers
 
     @property
     def truths(self) -> dict[str, str] | dict[str, float]:
         """The truth by name: `{item: class}`, or `{item: number}`."""
-        values = self.truth
-        if isinstance(self.annotations, Annotations):
-            values = self.annotations.classes[self.truth]
+        values = self.truth if self.classes is None else self.classes[self.truth]
         return dict(zip(self.annotations.items.tolist(), values.tolist(), strict=True))
 
     @property
@@ -218,12 +217,9 @@ def simulate_labels(
         "items": numbered(n_items),
         "annotators": numbered(n_annotators),
     }
-    annotations: Annotations | Numbers
+    sizes = {name: getattr(design, name) for name in vars(design) if name != "matrices"}
+    options = {"strategy": spec, "settings": asdict(model), **sizes}
     if model.numeric:
-        annotations = Numbers(value=answer, **columns)
-    else:
-        annotations = Annotations(label=answer, classes=numbered(n_classes), **columns)
-    options = {name: getattr(design, name) for name in vars(design) if name != "matrices"}
-    return Simulation(
-        annotations, truth, crowd, {"strategy": spec, "settings": asdict(model), **options}
-    )
+        return Simulation(Numbers(value=answer, **columns), truth, crowd, options)
+    annotations = Annotations(label=answer, classes=numbered(n_classes), **columns)
+    return Simulation(annotations, truth, crowd, options, annotations.classes)

@@ -71,6 +71,11 @@ class LabelKind(NamedTuple):
     kind: Literal["nominal", "numeric"]
     reason: str
 
+    @property
+    def numeric(self) -> bool:
+        """Whether labels are numbers."""
+        return self.kind == "numeric"
+
 
 class LabelScale(NamedTuple):
     """The scale of labels, why, and the order of classes if it is not that of their names."""

@@ -20,6 +20,7 @@ from ..base.arrays import Integers
 from ..base.names import Names
 from ..base.storage import as_plain, as_rows
 from ..base.tables import Table
+from ..dispatch import by_kind
 from ..errors import OptionError
 from ..formats import as_answers, as_truth
 from ..pages.charts import Figure
@@ -28,7 +29,6 @@ from ..pages.wording import many
 from ..planning import Plan
 from ..planning import plan as plan_labels
 from ..quality.copying import Copies, copies
-from ..registry import by_kind
 from ..result import Result
 from .escalation import Escalation, escalate
 from .judges import Judges, judges

@@ -16,9 +16,9 @@ from scipy.special import ndtri
 from ..answers.annotations import SCALES, Annotations, Scale
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats
+from ..dispatch import by_kind
 from ..errors import DataError, OptionError
 from ..formats import as_answers
-from ..registry import by_kind
 from .agreement_result import (
     Agreement,
     ClassAgreement,

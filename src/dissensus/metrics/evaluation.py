@@ -36,12 +36,12 @@ from ..answers import KINDS
 from ..answers.gold import as_number
 from ..base.arrays import Array, Floats, Integers
 from ..base.tables import Table, columns_of
+from ..dispatch import by_kind
 from ..errors import DataError, OptionError
 from ..formats import as_truth, read_predictions
 from ..pages.sections import Section
 from ..pages.sections import Table as SmallTable
 from ..pages.wording import titles, with_interval
-from ..registry import by_kind
 from ..result import Predictions, Result, Values
 from .answer_scores import answer_scores, ranked_by, scores_of_things, thing_scores
 from .scores import CLASS_SCORES, NUMBER_SCORES, class_scores, number_scores, true_classes

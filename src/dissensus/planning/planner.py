@@ -18,10 +18,11 @@ from ..answers.identifiability import Unidentifiable
 from ..base.arrays import Floats, Integers
 from ..base.storage import as_plain, as_rows
 from ..base.tables import columns_of
+from ..dispatch import by_kind
 from ..errors import DataError, OptionError
 from ..formats import as_answers, as_truth
 from ..formats.predictions import as_models
-from ..registry import by_kind, policies
+from ..registry import policies
 from ..result import Result, Table
 from .choosing import Constraints, Limits, choose
 from .curve import Curve, Point, expected_curve

@@ -21,9 +21,10 @@ from ..answers.identifiability import identifiable_annotators
 from ..answers.numbers import Numbers
 from ..base.arrays import Floats, Integers
 from ..base.probability import Proportion, proportion
+from ..dispatch import by_kind
 from ..errors import DataError, OptionError
 from ..formats import as_answers, as_truth
-from ..registry import aggregators, by_kind
+from ..registry import aggregators
 from .annotator_scores import AnnotatorScores
 from .copying import copies
 from .label_scores import by_annotator

@@ -22,11 +22,11 @@ from ..base.arrays import Integers
 from ..base.names import as_names
 from ..base.storage import as_plain
 from ..base.tables import Table, columns_of
+from ..dispatch import by_kind
 from ..errors import DataError, Note
 from ..formats import Reading, as_truth, examine
 from ..pages.sections import SERIOUS, Finding, Section
 from ..pages.sections import Table as SmallTable
-from ..registry import by_kind
 from ..result import Result
 from .check_annotators import (
     check_confusion,

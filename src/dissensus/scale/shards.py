@@ -112,7 +112,7 @@ def shard_rows(
     dictionary = dictionary_of(
         engine.add_up(survey, chunks), rows.whole, classes=classes, gold=gold, source=rows.files[0]
     )
-    numeric = kind_of_labels(dictionary.classes.tolist()).kind == "numeric"
+    numeric = kind_of_labels(dictionary.classes.tolist()).numeric
     if scale in ("interval", "ratio", "numeric") or (scale == "auto" and numeric):
         raise DataError(
             "numbers need all annotations in memory", remedy="allows for more", memory=...

@@ -24,7 +24,7 @@ from .growing_files import Mark, beginnings, new_rows
 from .stream import Stream
 
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
-_SPELLINGS = "aggregate --spelling join makes them one"
+_JOINED = "read them with spelling='join' to make them one"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -75,7 +75,19 @@ class Watched(ABC):
 
 
 class WatchedFiles(Watched):
-    """A file or folder, and the stream of what was in it."""
+    """A file or folder, and the stream of what was in it.
+
+    Parameters, beside those of everything that is watched
+    ------------------------------------------------------
+    stream
+        The annotations so far.
+    path
+        The file or folder.
+    columns, missing
+        As in `read`.
+    joined
+        What makes names one that are spelled in several ways.
+    """
 
     def __init__(
         self,
@@ -85,11 +97,12 @@ class WatchedFiles(Watched):
         *,
         columns: Mapping[str, str],
         missing: str,
+        joined: str = _JOINED,
         **settings: Any,
     ) -> None:
         super().__init__(output, **settings)
         self.stream, self.path = stream, path
-        self.columns, self.missing = columns, missing
+        self.columns, self.missing, self.joined = columns, missing, joined
         self.first = True
         self.problems: list[DissensusError] = []  # of the last look
         self.gone = 0  # rows that were taken back at the last look
@@ -147,10 +160,12 @@ class WatchedFiles(Watched):
 
     def _check_classes(self) -> None:
         log = self.stream.online.log
-        kind, why = kind_of_labels(log.classes.tolist())
-        if not log.closed and kind == "numeric":
+        labels = kind_of_labels(log.classes.tolist())
+        if not log.closed and labels.numeric:
             raise DataError(
-                f"watch needs classes, but {why}", remedy="declares them as classes", classes=...
+                f"watch needs classes, but {labels.reason}",
+                remedy="declares them as classes",
+                classes=...,
             )
 
     def _write(self, n_taken: int) -> Update:
@@ -158,7 +173,7 @@ class WatchedFiles(Watched):
         online = self.stream.online
         result = online.result()
         write(result, self.output)
-        for sentence in spelling_notes(result.answers, remedy=_SPELLINGS):
+        for sentence in spelling_notes(result.answers, remedy=self.joined):
             self.say_once(sentence, re.sub(r" \d+(?=[,;)])", "", sentence))
         counts: dict[str, Any] = {
             "new": n_taken,
