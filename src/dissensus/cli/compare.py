@@ -21,7 +21,7 @@ _WIDE = 100  # columns of a terminal with room for everything
 @click.command()
 @click.argument("path")
 @options(
-    ("truth", "gold", "repeats --seeds", "chart", *ANSWERS, *READING, "json", "seed"),
+    ("truth", "gold", "repeats", "chart", *ANSWERS, *READING, "json", "seed"),
     strategies=Computed("common methods of every kind"),
     folds=5,
     repeats=1,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.progress import progress_bar
 from ..errors import DissensusError, OptionError, OutputError
-from ..pages.terminal import note, note_reading
+from ..pages.terminal import note, note_reading, show_json
 
 if TYPE_CHECKING:
     from ..answers import Answers
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
     from ..formats.any_kind import AnswerReading
+    from ..pages.charts import Figure
+    from ..result import Result
 
 
 def examine_annotations(
@@ -253,6 +255,67 @@ def write_table(columns: Any, output: str | None) -> None:
         from ..formats.writing import write_columns
 
         write_columns(columns, output)
+
+
+def read_any(path: str, **reading: Any) -> Any:
+    """Read answers of any kind as the reading options say."""
+    answer_reading = examine_answers(path, **reading)
+    if answer_reading is not None:
+        return answer_reading.answers
+    return read_annotations(path, **class_options(path, reading))
+
+
+def read_known_of(path: str, answers: Any) -> Any:
+    """Read known labels or answers of the same kind."""
+    from ..answers import KINDS
+
+    return read_known_answers(path, answers) if answers.kind in KINDS else read_known(path, answers)
+
+
+# What a parameter of a verb of the library is, which the command line gives as a file or as words.
+VALUES: dict[str, Callable[[str, Any], Any]] = {
+    "truth": read_known_of,
+    "gold": read_known_of,
+    "probabilities": read_probabilities,
+    "among": lambda names, _: split_names(names),
+}
+
+
+def value_of(parameter: str, value: Any, answers: Any) -> Any:
+    """Return the value of a parameter, as the library takes it."""
+    return value if value is None or parameter not in VALUES else VALUES[parameter](value, answers)
+
+
+def check_views(output: str | None, chart: str | None) -> None:
+    """Refuse the names of a table and a chart that cannot be written, before any work."""
+    if chart:
+        from ..pages.charts import check_chart
+
+        check_chart(chart)
+    if output and output != "-":
+        from ..formats.sources import format_for
+
+        format_for(output)
+
+
+def show_result(
+    result: Result, *, as_json: bool, output: str | None = None, chart: str | None = None
+) -> None:
+    """Write the main table, print the result as JSON or for people, and draw its first figure."""
+    if output:
+        write_table(next(iter(result.tables.values())), output)
+    if as_json:
+        show_json(result.as_dict())
+    elif output != "-":
+        result.show()
+    draw(next(iter(result.figures.values()), None) if chart else None, chart)
+
+
+def draw(figure: Figure | None, chart: str | None) -> None:
+    """Draw a figure to a file, if both are there."""
+    if chart and figure is not None:
+        figure.save(chart)
+        note(f"drawn to {chart}")
 
 
 def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:

@@ -38,7 +38,7 @@ _TITLES = {
 @options(
     (
         *KINDS,
-        *("annotators", "inputs", "by", "cluster", "reference", "truth --gold"),
+        *("annotators", "inputs", "by", "cluster", "reference", "truth"),
         *("requirements", "check", "output", *READING, "json", "seed"),
     ),
     sampled="random",

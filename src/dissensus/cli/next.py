@@ -30,8 +30,8 @@ _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 @click.argument("path")
 @options(
     (
-        *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
-        *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
+        *("strategy", "limit", "per_item", "batch", "truth"),
+        *("min_gain", "among", "probabilities", "output", "chart"),
         *(*ANSWERS, *READING, *KINDS, "json", "seed"),
     ),
     budget=100.0,
