@@ -386,9 +386,7 @@ def test_videos_go_from_files_to_maps(tmp_path):
     page = (tmp_path / "maps" / "index.html").read_text(encoding="utf-8")
     assert "gave <b" in page
     some = CliRunner().invoke(
-        map_,
-        [*arguments, "--among", "bob", "--only", "clip4", "--json"],
-        catch_exceptions=False,
+        map_, [*arguments, "--among", "bob", "--only", "clip4", "--json"], catch_exceptions=False
     )
     summary = json.loads(some.stdout)
     assert [one["annotator"] for one in summary["items"][0]["annotators"]] == ["bob"]

@@ -16,6 +16,7 @@ from .training import Content
 from .verb import READING, Options, command
 
 if TYPE_CHECKING:
+    from ..deep.meta.adapted import Adapted
     from ..deep.meta.few_shot import FewShotCrowd
 
 
@@ -142,6 +143,23 @@ def _show_fit(model: FewShotCrowd, output: str, as_json: bool) -> None:
     note(f"Tuned on {tuned_on}, with the query accuracies above. Written to {output}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Outputs(Options):
+    """Files that a small task is written to."""
+
+    output: str | None = None
+    confusion: str | None = None
+    plan: str | None = None
+    chart: str | None = None
+
+    def write(self, result: Adapted) -> None:
+        """Write the tables that are asked for."""
+        files = {"labels": self.output, "confusion": self.confusion, "requests": self.plan}
+        for name, file in files.items():
+            if file:
+                write_table(result.tables[name], file)
+
+
 @command(meta, reading=READING)
 def adapt(
     path: str,
@@ -149,11 +167,8 @@ def adapt(
     load: str,
     inputs: str | None = None,
     content: Content,
-    output: str | None = None,
-    confusion: str | None = None,
+    into: Outputs,
     budget: float | None = None,
-    plan: str | None = None,
-    chart: str | None = None,
     truth: str | None = None,
     as_json: bool = False,
     seed: int = 0,
@@ -172,12 +187,12 @@ def adapt(
     from ..deep.meta.adapted import adapted, read_support
     from ..deep.meta.few_shot import FewShotCrowd
 
-    if plan and not budget:
+    if into.plan and not budget:
         raise OptionError("--plan is the file of labels to request; --budget says how many")
-    if truth and not chart:
+    if truth and not into.chart:
         raise OptionError("--truth is shown in a figure; --chart names its file")
     known_labels = read_known(truth)
-    check_views(output, chart)
+    check_views(into.output, into.chart)
     examined = examine_annotations(path, **reading)
     model = FewShotCrowd.load(load)
     support, names, others = read_support(examined, inputs, column=content.column)
@@ -185,15 +200,13 @@ def adapt(
     with progress_bar("adapting"):
         task = model.adapt(support, examined.annotations)
         result = adapted(task, names, others, budget=most, seed=seed)
-    for name, file in (("labels", output), ("confusion", confusion), ("requests", plan)):
-        if file:
-            write_table(result.tables[name], file)
-    if chart:
+    into.write(result)
+    if into.chart:
         further = {"new": others, "names": names.tolist()} if len(names) else {}
-        task.view(known_labels, **further, seed=seed).plot().save(chart)
+        task.view(known_labels, **further, seed=seed).plot().save(into.chart)
     if as_json:
         show_json(result.as_dict())
-    elif output != "-":
+    elif into.output != "-":
         print_sections(result.sections())
-        if output:
-            print_text(f"Labels written to {output}.")
+        if into.output:
+            print_text(f"Labels written to {into.output}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from . import Group
 from .evaluate import show_soft
 from .files import check_views, draw, read_annotations, show_result, split_patterns, write_table
 from .training import ContentAndFeatures
-from .verb import command
+from .verb import Options, command
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
@@ -31,6 +32,39 @@ def recover() -> None:
     """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Classes(Options):
+    """The classes, and how far they are from each other."""
+
+    classes: str | None = None
+    scale: str = "auto"
+    distance: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charts(Options):
+    """What is drawn of recovered distributions."""
+
+    chart: str | None = None
+    reliability: str | None = None
+
+    def check(self) -> None:
+        """Refuse files that are no charts, before any work."""
+        for path in (self.chart, self.reliability):
+            check_views(None, path)
+
+    def draw(self, recovered: dict[str, Any], annotations: Annotations) -> None:
+        """Draw the first method's distributions, and the reliability of all."""
+        from ..deep.recovery.sections import reliability_figure, splits_figure
+
+        votes = annotations.votes()
+        if self.chart:
+            names = {"items": annotations.items.tolist(), "classes": annotations.classes.tolist()}
+            draw(splits_figure(next(iter(recovered.values())), votes, **names), self.chart)
+        if self.reliability:
+            draw(reliability_figure(recovered, votes), self.reliability)
+
+
 @command(recover, time_limit=True, inputs="LABELS")
 def fit(
     labels: str,
@@ -43,9 +77,7 @@ def fit(
     vote_count: int | None = None,
     members: int | None = None,
     annotations: str | None = None,
-    classes: str | None = None,
-    scale: str = "auto",
-    distance: str | None = None,
+    classes: Classes,
     checkpoints: str | None = None,
     as_json: bool = False,
     seed: int = 0,
@@ -61,14 +93,15 @@ def fit(
     from ..deep.recovery.estimator import DistributionRecovery
     from ..deep.recovery.reading import in_order, read_distance, read_labelled
 
-    names = split_patterns(classes) if classes else None
-    labelled = read_labelled(labels, classes=names, scale=scale)
+    names = split_patterns(classes.classes) or None
+    labelled = read_labelled(labels, classes=names, scale=classes.scale)
+    distance = read_distance(classes.distance, scale=classes.scale, classes=labelled.classes)
     model = DistributionRecovery(
         strategy,
         encoder=encoder,
         n_members=members,
         classes=labelled.classes,
-        distance=read_distance(distance, scale=scale, classes=labelled.classes),
+        distance=distance,
         seed=seed,
     )
     x, crowd = content.read(inputs or labels, labelled.items), None
@@ -123,11 +156,8 @@ def evaluate(
     load: str | None = None,
     encoder: str = "auto",
     checkpoints: str | None = None,
-    scale: str = "auto",
-    classes: str | None = None,
-    distance: str | None = None,
-    chart: str | None = None,
-    reliability: str | None = None,
+    classes: Classes,
+    charts: Charts,
     as_json: bool = False,
     seed: int = 0,
 ) -> None:
@@ -145,18 +175,17 @@ def evaluate(
     from ..deep.recovery.evaluation import evaluate_shares
     from ..deep.recovery.reading import read_distance
 
-    for path in (chart, reliability):
-        check_views(None, path)
+    charts.check()
     if load and strategies:
         raise OptionError("--load scores a fitted model; leave out -s, or --load")
-    crowd = read_annotations(annotations, scale=scale, classes=classes)
+    crowd = read_annotations(annotations, scale=classes.scale, classes=classes.classes)
     crowd.check_classes("recover")
     x = content.read(inputs, crowd.items)
     model = DistributionRecovery.load(load) if load else None
     crowd = crowd if model is None else crowd.recode(model.classes_.tolist())
     measured: dict[str, Any] = {"ordered": crowd.scale == "ordinal", "seed": seed}
     measured["distance"] = read_distance(
-        distance, scale=crowd.scale, classes=crowd.classes.tolist()
+        classes.distance, scale=crowd.scale, classes=crowd.classes.tolist()
     )
     if model is not None:
         with progress_bar("encoding"):
@@ -174,17 +203,4 @@ def evaluate(
             crossed = cross_validate_inputs(x, crowd, specs, progress=progress, **run, **measured)
         recovered = {name: shares.mean(axis=0) for name, shares in crossed.proba.items()}
         show_result(crossed, as_json=as_json)
-    _draw(recovered, crowd, chart, reliability)
-
-
-def _draw(
-    recovered: dict[str, Any], annotations: Annotations, chart: str | None, reliability: str | None
-) -> None:
-    from ..deep.recovery.sections import reliability_figure, splits_figure
-
-    votes = annotations.votes()
-    if chart:
-        names = {"items": annotations.items.tolist(), "classes": annotations.classes.tolist()}
-        draw(splits_figure(next(iter(recovered.values())), votes, **names), chart)
-    if reliability:
-        draw(reliability_figure(recovered, votes), reliability)
+    charts.draw(recovered, crowd)

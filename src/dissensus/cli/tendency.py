@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +20,10 @@ from .files import (
     write_table,
 )
 from .training import MovingContent
-from .verb import READING, command
+from .verb import READING, Options, command, computed
+
+if TYPE_CHECKING:
+    from ..base.names import Names
 
 _READING = tuple(name for name in READING if name != "question")
 
@@ -34,6 +38,33 @@ def tendency() -> None:
       dissensus tendency fit answers.csv --inputs texts.csv -o model
       dissensus tendency predict model more.csv -o predictions.csv
     """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring(Options):
+    """Which annotators and pairs of them are scored."""
+
+    min_labels: int = 10
+    min_overlap: int = 10
+    weights: str = "identity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Options):
+    """Which items and annotators are drawn, and which layers."""
+
+    only: str | None = computed("the first items")
+    top: int = 12
+    among: str | None = computed("all annotators")
+    over: Any = "mean"
+    raw: bool = False
+
+    def items(self, path: str) -> Names:
+        """Return the names of the items."""
+        from ..base.names import as_names
+        from ..deep.nn.reading import items_of
+
+        return as_names(split_names(self.only) or ()) if self.only else items_of(path)[: self.top]
 
 
 @command(tendency, time_limit=True, strategy="auto; query for several questions", reading=_READING)
@@ -149,10 +180,8 @@ def evaluate(
     inputs: str,
     content: MovingContent,
     strategies: tuple[str, ...] = (),
+    scoring: Scoring,
     held_out: float = 0.2,
-    min_labels: int = 10,
-    min_overlap: int = 10,
-    weights: str = "identity",
     load: str | None = None,
     encoder: str = "auto",
     annotators: str | None = None,
@@ -182,35 +211,36 @@ def evaluate(
         tendencies.create(spec)  # before anything is read
     annotations = read_annotations(path, **reading)
     x = content.read(inputs, annotations.items)
-    options: dict[str, Any] = {"min_labels": min_labels, "min_overlap": min_overlap}
-    options["weights"] = weights
     if load:
         estimator = TendencyClassifier.load(load).asked(reading["question"])
         with progress_bar("encoding"):
-            compared = score_tendency(estimator, x, annotations, name=load, **options)
+            compared = score_tendency(estimator, x, annotations, name=load, **vars(scoring))
     else:
-        options |= {"encoder": encoder, "held_out": held_out, "seed": seed}
-        options["metadata"] = _read_annotators(annotators)
+        metadata = _read_annotators(annotators)
         with progress_bar("comparing") as progress:
             compared = compare_tendencies(
-                annotations, x, strategies or ("auto",), progress=progress, **options
+                annotations,
+                x,
+                strategies or ("auto",),
+                encoder=encoder,
+                held_out=held_out,
+                metadata=metadata,
+                seed=seed,
+                progress=progress,
+                **vars(scoring),
             )
     for sentence in compared.notes:
         note(sentence)
     show_result(compared, as_json=as_json)
 
 
-@command(tendency, only="the first items", among="all annotators", reading=READING)
+@command(tendency, reading=READING)
 def map_(
     model: str,
     path: str,
     *,
     output: str = "maps",
-    only: str | None = None,
-    top: int = 12,
-    among: str | None = None,
-    over: str = "mean",
-    raw: bool = False,
+    drawn: Drawn,
     annotations: str | None = None,
     content: MovingContent,
     as_json: bool = False,
@@ -227,17 +257,15 @@ def map_(
       dissensus tendency fit answers.csv --inputs photos -s query -o model
       dissensus tendency map model photos --annotations answers.csv -o maps
     """
-    from ..base.names import as_names
-    from ..deep.nn.reading import items_of
     from ..deep.tendency.attention_page import maps_of
     from ..deep.tendency.classifier import TendencyClassifier
     from ..deep.tendency.maps import query_model
 
     estimator = TendencyClassifier.load(model).asked(reading["question"])
     query_model(estimator.model_)  # before anything is read
-    names = split_names(among)
+    names = split_names(drawn.among)
     estimator.annotator_codes(names)
-    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
+    items = drawn.items(path)
     x = content.read(path, items)
     crowd = read_annotations(annotations, **reading) if annotations else None
     with progress_bar("encoding") as progress:
@@ -247,8 +275,8 @@ def map_(
             items,
             among=names,
             annotations=crowd,
-            layers=over,
-            raw=raw,
+            layers=drawn.over,
+            raw=drawn.raw,
             seed=seed,
             progress=progress,
         )

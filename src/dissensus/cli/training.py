@@ -109,7 +109,7 @@ def network_options(**defaults: Any) -> Callable[[Callable[..., Any]], Callable[
 
 @dataclass(frozen=True, kw_only=True)
 class Content(Options):
-    """What of the inputs counts."""
+    """What counts of the inputs that a folder, a table or an array has."""
 
     column: str | None = None
 
@@ -128,7 +128,7 @@ class Content(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class MovingContent(Content):
-    """What of the inputs counts, videos and sounds among them."""
+    """What counts of inputs, videos and sounds among them."""
 
     frames: int = 16
     sound: bool = False
@@ -136,7 +136,7 @@ class MovingContent(Content):
 
 @dataclass(frozen=True, kw_only=True)
 class ContentAndFeatures(Content):
-    """What of the inputs counts, and features beside them."""
+    """What counts of inputs, and features beside them."""
 
     features: str | None = None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import OptionError
 from ..pages.terminal import note, show_json
 from .files import split_patterns
-from .verb import Options, command
+from .verb import Options, command, computed
 
 if TYPE_CHECKING:
     from ..scale.watching import Update
@@ -34,20 +34,32 @@ class LabelStudio(Options):
         return {f"--{name}": getattr(self, name) for name in names}
 
 
-@command(state="beside the output")
+@dataclass(frozen=True, kw_only=True)
+class Rows(Options):
+    """How the rows of files are read, and where it is kept which are."""
+
+    state: str | None = computed("beside the output")
+    columns: str | None = None
+    missing: str = "error"
+
+    def others(self) -> dict[str, Any]:
+        """Return what is for files, by flag."""
+        missing = None if self.missing == "error" else self.missing
+        return {"--state": self.state, "--columns": self.columns, "--missing": missing}
+
+
+@command()
 def watch(
     path: str | None = None,
     *,
     output: str,
     strategy: str = "dawid-skene",
-    state: str | None = None,
     every: float = 5.0,
     refit: float = 0.5,
     live: LabelStudio,
     once: bool = False,
-    columns: str | None = None,
+    rows: Rows,
     classes: str | None = None,
-    missing: str = "error",
     as_json: bool = False,
     seed: int = 0,
     force: bool = False,
@@ -82,8 +94,7 @@ def watch(
     target, url = Path(output), live.label_studio
     declared = split_patterns(classes) or None
     fitting: dict[str, Any] = {"classes": declared, "refit": refit, "seed": seed}
-    of_files = {"PATH": path, "--state": state, "--columns": columns}
-    of_files["--missing"] = None if missing == "error" else missing
+    of_files = {"PATH": path} | rows.others()
     for name, value in (of_files if url else live.others()).items():
         if value is not None:
             raise OptionError(f"{name} and --label-studio {_TOGETHER[bool(url)]}")
@@ -103,10 +114,15 @@ def watch(
         return
     if path is None:
         raise OptionError("name a file or folder to watch, or --label-studio URL")
-    folder = state or str(target.with_name(f".{target.name}.state"))
+    folder = rows.state or str(target.with_name(f".{target.name}.state"))
     with Stream.opened(folder, strategy, **fitting) as stream:
         files = WatchedFiles(
-            stream, Path(path), target, columns=parse_columns(columns), missing=missing, once=once
+            stream,
+            Path(path),
+            target,
+            columns=parse_columns(rows.columns),
+            missing=rows.missing,
+            once=once,
         )
         files.resume(force=force)
         _show(files.updates(every), as_json)
