@@ -137,11 +137,13 @@ def test_a_verb_of_the_library_is_a_line(table):
     assert json.loads(done.output) == json.loads(json.dumps(expected.as_dict()))
 
 
-def test_a_line_has_the_options_of_its_signature_and_of_reading():
+def test_a_line_has_the_options_and_defaults_of_its_signature(table):
     made = command_of("agree", AGREE)
     names = {parameter.name for parameter in made.params}
     assert {"path", "measures", "per", "repeats", "weights", "missing", "kind", "seed"} <= names
     assert "progress" not in names
+    done = run(AGREE, table, "--json")
+    assert json.loads(done.stdout) == json.loads(json.dumps(ds.agree(ds.read(table)).as_dict()))
     helps = {one.name: one.help for one in made.params if isinstance(one, click.Option)}
     assert helps["multiple"] == DECLARED["multiple"][1]["help"]
 

@@ -265,25 +265,41 @@ def read_any(path: str, **reading: Any) -> Any:
     return read_annotations(path, **class_options(path, reading))
 
 
-def read_known_of(path: str, answers: Any) -> Any:
-    """Read known labels or answers of the same kind."""
+def read_any_known(path: str | None, answers: Any, inputs: str | None = None) -> Any:
+    """Read known labels or answers of the same kind, if a file is given."""
     from ..answers import KINDS
 
-    return read_known_answers(path, answers) if answers.kind in KINDS else read_known(path, answers)
+    if answers.kind in KINDS:
+        return read_known_answers(path, answers, inputs)
+    return read_known(path, answers)
 
 
-# What a parameter of a verb of the library is, which the command line gives as a file or as words.
-VALUES: dict[str, Callable[[str, Any], Any]] = {
-    "truth": read_known_of,
-    "gold": read_known_of,
-    "probabilities": read_probabilities,
-    "among": lambda names, _: split_names(names),
+# What makes a value of a parameter that the command line gives as a file or as words.
+VALUES: dict[str, Callable[[Any, Any, str | None], Any]] = {
+    "truth": read_any_known,
+    "gold": read_any_known,
+    "probabilities": lambda file, answers, _: read_probabilities(file, answers),
+    "annotators": lambda names, *_: split_names(names),
+    "cost": lambda amount, *_: read_amounts(amount, "cost"),
+    "limit": lambda amount, *_: read_amounts(amount, "limit"),
 }
 
 
-def value_of(parameter: str, value: Any, answers: Any) -> Any:
-    """Return the value of a parameter, as the library takes it."""
-    return value if value is None or parameter not in VALUES else VALUES[parameter](value, answers)
+def value_of(parameter: str, value: Any, answers: Any, inputs: str | None = None) -> Any:
+    """Return the value of a parameter of the library's verb."""
+    if value is None or parameter not in VALUES:
+        return value
+    return VALUES[parameter](value, answers, inputs)
+
+
+def read_amounts(amount: str, role: str) -> float | dict[str, float]:
+    """Return a number, or a number for every annotator from a table."""
+    from ..formats import side_tables
+
+    try:
+        return float(amount)
+    except ValueError:
+        return side_tables.read_amounts(amount, role)
 
 
 def check_views(output: str | None, chart: str | None) -> None:

@@ -191,8 +191,11 @@ def command_of(name: str, line: Line) -> click.Command:
         output, chart = values.pop("output", None), values.pop("chart", None)
         files.check_views(output, chart)
         settings = {parameter: values.pop(word) for parameter, word in words.items()}
-        answers = files.read_any(path, **values)
-        settings = {name: files.value_of(name, value, answers) for name, value in settings.items()}
+        settings = {name: None if value == () else value for name, value in settings.items()}
+        answers, inputs = files.read_any(path, **values), values.get("inputs")
+        settings = {
+            name: files.value_of(name, value, answers, inputs) for name, value in settings.items()
+        }
         with progress_bar(line.work) as progress:
             result = verb(answers, **settings | ({"progress": progress} if takes_progress else {}))
         files.show_result(result, output=output, chart=chart, as_json=as_json)

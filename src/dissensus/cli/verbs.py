@@ -10,7 +10,7 @@ command follows from the signature, as `verb` says. To turn a command into a lin
    parameter that the table of options has gets flags, type and help from there. If Python has
    another word for a good reason, `names` says which.
 3. A parameter that the command line gives as a file or as words is in `VALUES` of `files`, which
-   makes a value of it: `truth` and `gold`, `probabilities`, `among`.
+   makes a value of it: `truth` and `gold`, `probabilities`, `annotators`, `cost`.
 4. The line says the rest: what the bar calls the work, what a default becomes, the options of
    reading that it takes, and its text in help. The file of the old command goes.
 
