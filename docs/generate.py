@@ -138,7 +138,7 @@ def commands_page() -> str:
     lines = ["# Commands", "", "Every command explains itself: `dissensus report --help`.", ""]
     lines += ["| command | what for |", "|---|---|"]
     own = [verb for verb in VERBS if (DOCS / "commands" / f"{verb}.md").exists()]
-    lines += [f"| [`{verb}`](commands/{verb}.md) | {VERBS[verb][1]} |" for verb in own]
+    lines += [f"| [`{verb}`](commands/{verb}.md) | {VERBS[verb].help} |" for verb in own]
     tree = ["```{toctree}", ":hidden:", "", *(f"commands/{verb}" for verb in own), "```"]
     return "\n".join([*lines, "", *tree]) + "\n"
 

@@ -194,18 +194,29 @@ def _documented(cls: type) -> dict[str, str]:
     """Return name → text from the `Parameters` sections of a class and its bases."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        _, _, section = cleandoc(base.__doc__ or "").partition("Parameters\n----------\n")
-        names: list[str] = []  # of the paragraph; several are separated by commas
-        for line in section.splitlines():
-            if line.startswith("---"):
-                for name in names:
-                    docs.pop(name, None)
-                break
-            if line and not line.startswith(" "):
-                names = [name.strip() for name in line.split(",")]
-                docs |= dict.fromkeys(names, "")
-            elif line:
-                docs |= {name: f"{docs[name]} {line.strip()}".strip() for name in names}
+        docs |= documented(base.__doc__ or "")
+    return docs
+
+
+def documented(docstring: str) -> dict[str, str]:
+    r"""Return name → text from the `Parameters` section of a docstring.
+
+    >>> documented("Add.\n\nParameters\n----------\nx, y\n    Terms.\n\nReturns\n-------")
+    {'x': 'Terms.', 'y': 'Terms.'}
+    """
+    docs: dict[str, str] = {}
+    _, _, section = cleandoc(docstring).partition("Parameters\n----------\n")
+    names: list[str] = []  # of the paragraph; several are separated by commas
+    for line in section.splitlines():
+        if line.startswith("---"):
+            for name in names:
+                docs.pop(name, None)
+            break
+        if line and not line.startswith(" "):
+            names = [name.strip() for name in line.split(",")]
+            docs |= dict.fromkeys(names, "")
+        elif line:
+            docs |= {name: f"{docs[name]} {line.strip()}".strip() for name in names}
     return docs
 
 

@@ -50,8 +50,8 @@ def test_version_and_help():
     assert out(run("--version")) == f"dissensus, version {__version__}\n"
     summary = out(run("--help"))
     assert out(run()) == summary
-    for verb, (_, words) in VERBS.items():
-        assert re.search(rf"^  {verb} +{words.split()[0]}", summary, re.MULTILINE)
+    for verb, line in VERBS.items():
+        assert re.search(rf"^  {verb} +{line.help.split()[0]}", summary, re.MULTILINE)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -263,7 +263,7 @@ def test_simulations_as_tables(mode, tmp_path):
         "30",
         "-fb",
         "3",
-        "--format",
+        "--to",
         "parquet",
         "--json",
         *mode,
@@ -484,7 +484,7 @@ def test_a_killed_aggregate_leaves_no_half_written_output(tmp_path):
             "-fb",
             "5",
             "--fast",
-            "--format",
+            "--to",
             "csv",
             cwd=tmp_path,
         )

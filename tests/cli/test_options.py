@@ -1,16 +1,16 @@
 """One meaning per option: the same type and the same help in every command."""
 
-import re
 from collections import defaultdict
-from pathlib import Path
 
 import click
 import pytest
 
 from dissensus.cli import VERBS, cli
 from dissensus.cli import verb as options
+from dissensus.cli.option_types import DECLARED, SPELLINGS
+from dissensus.peerannot import commands as peerannot
 
-ROOT = Path(__file__).parents[2]
+from ..support import run
 
 
 def commands():
@@ -58,7 +58,7 @@ def test_help_is_a_short_sentence(flag):
 def test_every_option_of_the_table_is_used():
     used = {parameter.name for _, command in commands() for parameter in command.params}
     used |= {flag.lstrip("-").replace("-", "_") for flag in OPTIONS}
-    assert set(options.DECLARED) - used == set()
+    assert set(DECLARED) - used == set()
 
 
 def test_every_command_takes_its_options_from_the_table():
@@ -121,32 +121,10 @@ PEERANNOT = {
     "install": "--no-task --answers-format --answers --metadata --label-names --files-path "
     "--train-path --test-ground-truth-format --test-ground-truth --test-path --val-path",
 }
-# Our own former spellings.
-FORMER = {
-    "aggregate": "--labels --metadata-path",
-    "agree": "--level --by --resamples",
-    "check": "--labels",
-    "compare": "--seeds",
-    "evaluate": "--labels --ordered --resamples",
-    "identify": "--strategy --most --no-models",
-    "meta adapt": "--model --ask",
-    "meta fit": "--adapter --annotators --per-item --teach --turns",
-    "next": "--policy --least --annotators --gold",
-    "recover evaluate": "--model --keep --ordered",
-    "report": "--labels --texts",
-    "simulate": "--format",
-    "tendency evaluate": "--model --metadata",
-    "tendency fit": "--metadata",
-    "tendency map": "--items --most --annotators --answers",
-    "tendency predict": "--annotators",
-    "watch": "--interval",
-}
 
 
-@pytest.mark.parametrize(
-    ("name", "flags"), [*PEERANNOT.items(), *FORMER.items()], ids=lambda value: value.split()[0]
-)
-def test_other_spellings_are_taken(name, flags):
+@pytest.mark.parametrize(("name", "flags"), PEERANNOT.items(), ids=lambda value: value.split()[0])
+def test_options_of_peerannot_are_taken(name, flags):
     command = dict(commands())[name]
     context = click.Context(command, **cli.context_settings)
     parser = command.make_parser(context)
@@ -170,13 +148,21 @@ def test_numeric_is_another_word_for_interval():
         option.type.convert("other", option, None)
 
 
-def test_pages_use_no_former_spelling():
-    former = {
-        (name.split()[0], flag)
-        for name, flags in FORMER.items()
-        for flag in flags.split()
-        if flag not in OPTIONS
-    }
-    for verb, flag in former:
-        text = (ROOT / "docs" / "commands" / f"{verb}.md").read_text("utf-8")
-        assert not re.search(rf"{flag}(?![\w-])", text), f"{flag} in {verb}.md"
+@pytest.mark.parametrize("name", ["train", "aggregate-deep", "identify"])
+def test_an_option_of_peerannot_without_effect_says_so(name):
+    done = run(name, "nowhere.csv", "--labels", "nowhere.csv", "--num-workers", 4)
+    if name == "aggregate-deep":
+        done = run(name, "nowhere.csv", "--num-workers", 4)
+    assert b"--num-workers has no effect: threads read the inputs" in done.stderr
+
+
+def test_no_other_spelling_is_hidden():
+    hidden = {flag for flags in SPELLINGS.values() for flag in flags}
+    for name, command in commands():
+        own = {
+            f"--{flag}" for flags in peerannot.SPELLINGS.get(name, {}).values() for flag in flags
+        }
+        for option in command.params:
+            assert {*getattr(option, "aliases", ())} <= hidden | own, f"{option.name} of {name}"
+            unused = isinstance(option, click.Option) and option.hidden
+            assert not unused or option.opts[0].lstrip("-") in peerannot.WITHOUT_EFFECT, option.name

@@ -398,7 +398,7 @@ def test_two_processes_of_torchrun_learn_what_one_does(features, tmp_path):
 
 
 def test_options_of_peerannot_reach_the_training():
-    asked = "--scheduler -m 3 -m 5 -optim SGD --momentum 0.5 --decay 5e-4 --n-params 3072"
+    asked = "--scheduler -m 3 -m 5 -optim SGD --momentum 0.5 --decay 5e-4"
     first = asked_network(*asked.split()).training(3)
     second = asked_network("--scheduler", "cosine", "--lr", 0.1).training(0)
     assert (first.scheduler, first.milestones) == ("multistep", (3, 5))

@@ -372,8 +372,8 @@ def test_videos_go_from_files_to_maps(tmp_path):
     ]
     assert np.mean(right) > 0.55  # a third by chance
     estimator.save(tmp_path / "model")
-    arguments = [str(tmp_path / "model"), str(folder), "--frames", "6", "--most", "3", "--raw"]
-    arguments += ["--answers", str(tmp_path / "answers.csv"), "-o", str(tmp_path / "maps")]
+    arguments = [str(tmp_path / "model"), str(folder), "--frames", "6", "--top", "3", "--raw"]
+    arguments += ["--annotations", str(tmp_path / "answers.csv"), "-o", str(tmp_path / "maps")]
     summary = CliRunner().invoke(map_, arguments, catch_exceptions=False)
     assert summary.exit_code == 0
     assert "attention the model paid to a frame" in summary.output
@@ -386,9 +386,7 @@ def test_videos_go_from_files_to_maps(tmp_path):
     page = (tmp_path / "maps" / "index.html").read_text(encoding="utf-8")
     assert "gave <b" in page
     some = CliRunner().invoke(
-        map_,
-        [*arguments, "--annotators", "bob", "--items", "clip4", "--json"],
-        catch_exceptions=False,
+        map_, [*arguments, "--among", "bob", "--only", "clip4", "--json"], catch_exceptions=False
     )
     summary = json.loads(some.stdout)
     assert [one["annotator"] for one in summary["items"][0]["annotators"]] == ["bob"]

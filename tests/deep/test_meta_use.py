@@ -338,7 +338,16 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     assert b"em-one-coin" in done.stderr
     done = run(
         *("meta", "adapt", "--load", "model", "answers.csv", "--inputs", "inputs.npz"),
-        *("-o", "labels.csv", "--confusion", "confusion.csv", "--ask", "3", "--plan", "plan.csv"),
+        *(
+            "-o",
+            "labels.csv",
+            "--confusion",
+            "confusion.csv",
+            "--budget",
+            "3",
+            "--plan",
+            "plan.csv",
+        ),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

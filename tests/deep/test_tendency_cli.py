@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(folder):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "-o", "model",
-               "--metadata", "people.csv", cwd=folder)  # fmt: skip
+               "--annotators", "people.csv", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder / "model"
 
@@ -59,7 +59,7 @@ def test_help_does_not_import_torch():
 def test_checkpoints_of_other_inputs_metadata_or_settings_are_not_resumed(folder, tmp_path):
     for name in ("answers.csv", "x.npz", "people.csv"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
-    asked = ("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "model", "--metadata")
+    asked = ("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "model", "--annotators")
     asked += ("people.csv", "--checkpoints", "kept", "-s")
 
     def refused(spec="annotator-embedding[epochs=2]"):
@@ -95,11 +95,11 @@ def test_predictions_have_a_row_for_every_item_and_annotator(folder, model):
 
 
 def test_predictions_can_be_asked_of_some(folder, model):
-    done = run("tendency", "predict", model, "x.npz", "--annotators", "dee, ann", cwd=folder)
+    done = run("tendency", "predict", model, "x.npz", "--among", "dee, ann", cwd=folder)
     lines = done.stdout.decode().splitlines()
     assert len(lines) == 1 + 120 * 2
     assert lines[1].startswith("i0,dee,")
-    done = run("tendency", "predict", model, "x.npz", "--annotators", "zoe", cwd=folder)
+    done = run("tendency", "predict", model, "x.npz", "--among", "zoe", cwd=folder)
     assert done.returncode == 2
     assert b"annotator 'zoe' gave no labels" in done.stderr
 
@@ -107,7 +107,7 @@ def test_predictions_can_be_asked_of_some(folder, model):
 def test_what_was_predicted_is_scored(folder, model):
     run("tendency", "predict", model, "x.npz", "-o", "predictions.csv", cwd=folder)
     done = run("evaluate", "predictions.csv", "--dic", "--annotations", "answers.csv",
-               "--resamples", "50", "--json", cwd=folder)  # fmt: skip
+               "--repeats", "50", "--json", cwd=folder)  # fmt: skip
     found = json.loads(done.stdout)
     assert found["summary"]["accuracy"] > 0.8
     low, high = found["intervals"]["dic"]
@@ -154,7 +154,7 @@ def test_methods_are_compared_with_label_marginals_and_the_consensus(folder):
 
 
 def test_a_saved_model_is_scored_as_it_is(folder, model):
-    done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "--model", model,
+    done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "--load", model,
                cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = done.stdout.decode()
@@ -197,7 +197,7 @@ def test_the_fit_prints_a_summary(folder):
         (["predict", "nothing", "x.npz"], "not a saved TendencyClassifier"),
         (["predict", "model", "x.npz", "-o", "x.docx"], "x.docx"),
         (
-            ["evaluate", "answers.csv", "--inputs", "x.npz", "--model", "m", "-s", "auto"],
+            ["evaluate", "answers.csv", "--inputs", "x.npz", "--load", "m", "-s", "auto"],
             "leave out",
         ),
     ],
@@ -220,7 +220,7 @@ def test_evaluate_asks_for_something_to_compare_with(folder):
 
 def test_metadata_with_an_annotator_twice_are_refused(folder):
     (folder / "twice.csv").write_text("annotator,side\nann,a\nann,b\n")
-    done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "m", "--metadata",
+    done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "m", "--annotators",
                "twice.csv", "-s", "own-majority", cwd=folder)  # fmt: skip
     assert done.returncode == 2
     assert b"annotator 'ann' has two rows" in done.stderr

@@ -296,7 +296,7 @@ def _learning() -> list[Case]:
     cases += [case(*deep, "-s", method) for method in ends]
     for method in ("linear", "own-majority", "consensus", "multi-task", "query[epochs=2]"):
         fit = ((*tendency, "-s", method),)
-        cases += [case("tendency", *predict, "--annotators", "Ann,Kim", after=fit)]
+        cases += [case("tendency", *predict, "--among", "Ann,Kim", after=fit)]
     evaluate = ("tendency", "evaluate", "classes.csv", *inputs, "-s", "linear")
     cases += [case(*evaluate), case(*evaluate, "--json")]
     for method in ("kernel-ridge", "marginal", "seedbert[n=2,epochs=2]"):

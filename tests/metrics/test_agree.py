@@ -389,8 +389,8 @@ def answers(tmp_path):
 
 
 def test_the_command_gives_the_numbers_of_the_library(answers):
-    done = run("agree", "answers.csv", "--json", "--by", "annotator", "-m", "kappa", "-m", "alpha",
-               "--level", "ordinal", "--resamples", 50, "--seed", 2, cwd=answers)  # fmt: skip
+    done = run("agree", "answers.csv", "--json", "--per", "annotator", "-m", "kappa", "-m", "alpha",
+               "--scale", "ordinal", "--repeats", 50, "--seed", 2, cwd=answers)  # fmt: skip
     summary = json.loads(done.stdout)
     annotations = Annotations.from_matrix(crowd(0, n_items=60))
     found = agree(
@@ -399,14 +399,14 @@ def test_the_command_gives_the_numbers_of_the_library(answers):
     assert summary == json.loads(json.dumps(found.as_dict()))
 
 
-@pytest.mark.parametrize("more", [[], ["--by", "item"], ["--by", "class"], ["--pairs"]])
+@pytest.mark.parametrize("more", [[], ["--per", "item"], ["--per", "class"], ["--pairs"]])
 def test_tables_are_written_whole(answers, more):
-    done = run("agree", "answers.csv", *more, "--resamples", 20, "-o", "t.csv", cwd=answers)
+    done = run("agree", "answers.csv", *more, "--repeats", 20, "-o", "t.csv", cwd=answers)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((answers / "t.csv").read_text("utf-8").splitlines()))
     expected = {"": 4, "item": 60, "class": 16, "pairs": 10}
     assert len(rows) == expected[more[-1].strip("-") if more else ""]
-    run("agree", "answers.csv", *more, "--resamples", 20, "-o", "t.json", cwd=answers)
+    run("agree", "answers.csv", *more, "--repeats", 20, "-o", "t.json", cwd=answers)
     assert len(json.loads((answers / "t.json").read_text())) == len(rows)
     assert b"alpha is " in done.stdout
     assert max(map(len, done.stdout.decode().splitlines())) <= 80
@@ -424,7 +424,7 @@ def test_the_command_takes_several_options(tmp_path):
     ("ending", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<")]
 )
 def test_a_chart_is_drawn_and_needs_no_network(answers, ending, begin):
-    done = run("agree", "answers.csv", "--chart", f"c.{ending}", "--resamples", 0, cwd=answers)
+    done = run("agree", "answers.csv", "--chart", f"c.{ending}", "--repeats", 0, cwd=answers)
     assert done.returncode == 0, done.stderr
     body = (answers / f"c.{ending}").read_bytes()
     assert body.lstrip().startswith(begin)
@@ -462,7 +462,7 @@ def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
         (["--chart", "c.gif"], "a chart ends in .svg, .png, .html"),
         (["-o", "t.txt"], "written as .csv or .json"),
         (["-m", "nothing"], "no measure 'nothing'"),
-        (["--pairs", "--by", "item"], "one at a time"),
+        (["--pairs", "--per", "item"], "one at a time"),
         (["--multiple", "--pairs"], "pairs need one question"),
         (["--confidence", "2"], "2.0 is not in the range"),
     ],

@@ -373,10 +373,10 @@ def test_the_kind_of_labels_can_be_set(tmp_path):
     given = ("evaluate", tmp_path / "labels.csv", "--truth", tmp_path / "truth.csv", "--json")
     scores = json.loads(run(*given).stdout)["scores"]
     assert scores["accuracy"]["value"] == 0.5
-    scores = json.loads(run(*given, "--labels", "numeric").stdout)["scores"]
+    scores = json.loads(run(*given, "--scale", "numeric").stdout)["scores"]
     assert list(scores) == NUMBERS
     assert scores["mae"]["value"] == 1
     (tmp_path / "labels.csv").write_text("item,label\na,cat\nb,2\n")
-    failed = run(*given, "--labels", "numeric")
+    failed = run(*given, "--scale", "numeric")
     assert failed.returncode == 2
     assert b"label 'cat' is not a number" in failed.stderr

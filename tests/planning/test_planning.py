@@ -526,8 +526,8 @@ def test_the_command_writes_a_plan_that_can_be_uploaded(tmp_path):
 def test_the_command_writes_the_whole_plan_as_json(tmp_path):
     path = written(tmp_path)
     (tmp_path / "who.txt").write_text("0\n1\nnew\n")
-    options = ["--annotators", "who.txt", "--budget", 12, "--target", 0.99, "--json"]
-    done = run("next", path, *options, "--gold", "truth.csv", cwd=tmp_path)
+    options = ["--among", "who.txt", "--budget", 12, "--target", 0.99, "--json"]
+    done = run("next", path, *options, "--truth", "truth.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["labels"] == len(summary["plan"]) == 12
@@ -554,8 +554,8 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path):
     (tmp_path / "cost.csv").write_text("annotator,cost\n0,cheap\n")
     for options, message in [
         (["--cost", "cost.csv"], b"'0' has 'cheap', which is not a number"),
-        (["--policy", "best"], b"no method 'best'"),
-        (["--policy", "active-lab"], b"active-lab needs the probabilities of a classifier"),
+        (["--strategy", "best"], b"no method 'best'"),
+        (["--strategy", "active-lab"], b"active-lab needs the probabilities of a classifier"),
         (["--target", "2"], b"target = 2.0, but it must be"),
         (["--limit", "none.csv"], b"none.csv"),
     ]:

@@ -319,7 +319,7 @@ def test_agree_prints_the_statement_about_camps(tmp_path):
     rows = rows_of(crowd(0, own=0.5, n_items=200))
     text = "\n".join(",".join(row) for row in [("item", "annotator", "label"), *rows])
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    done = run("agree", "a.csv", "--pairs", "--scale", "nominal", "--resamples", 0, cwd=tmp_path)
+    done = run("agree", "a.csv", "--pairs", "--scale", "nominal", "--repeats", 0, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "There are two camps: (1) 0, 1, 2, 3, 4; (2) 5, 6, 7." in " ".join(
         done.stdout.decode().split()

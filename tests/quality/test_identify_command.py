@@ -20,7 +20,7 @@ def table(tmp_path):
 
 
 def test_the_command_shows_the_worst_first_and_why(table):
-    done = run("identify", table, "--most", 3)
+    done = run("identify", table, "--top", 3)
     shown = done.stdout.decode()
     assert done.returncode == 0
     assert all(len(line) <= 80 for line in shown.splitlines() if "│" in line)
@@ -30,7 +30,7 @@ def test_the_command_shows_the_worst_first_and_why(table):
 
 
 def test_json_says_the_same_as_the_library(table):
-    summary = json.loads(run("identify", table, "--json", "--no-models").stdout)
+    summary = json.loads(run("identify", table, "--json", "--no-latent").stdout)
     assert summary["verdicts"] == {"random": 4, "attentive": 6}
     assert summary["annotators"][0]["verdict"] == "random"
     assert summary["annotators"][0]["ability"] is None
@@ -41,7 +41,7 @@ def test_tables_are_written_by_their_ending(table, tmp_path, ending):
     import polars as pl
 
     out = tmp_path / f"scores.{ending}"
-    assert run("identify", table, "-o", out, "--no-models").returncode == 0
+    assert run("identify", table, "-o", out, "--no-latent").returncode == 0
     reader = {"json": pl.read_json, "parquet": pl.read_parquet, "csv": pl.read_csv}
     frame = reader.get(ending, lambda path: pl.read_csv(path, separator="\t"))(out)
     assert frame["annotator"].len() == 10
@@ -170,7 +170,7 @@ def test_a_chart_draws_two_scores_against_each_other(table, tmp_path):
         (("-s", "difficulty"), b"Items by difficulty and entropy"),
         (("--items",), b"Items by confidence and entropy"),
     ]:
-        done = run("identify", table, *options, "--plot", tmp_path / "two.svg")
+        done = run("identify", table, *options, "--chart", tmp_path / "two.svg")
         assert done.returncode == 0, done.stderr
         assert title in done.stderr
         assert (tmp_path / "two.svg").read_text().startswith("<svg")

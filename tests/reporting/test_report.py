@@ -737,7 +737,7 @@ def test_the_command_writes_the_page_and_prints_the_sentences(tmp_path):
     assert b"Of 60 items in both, 0 (0%) got another label." in both.stdout
     by = run("report", "a.csv", "--by", "team", "-s", "majority", "-o", "b.html", cwd=tmp_path)
     assert b"0: 3 annotators gave 180 labels to 60 items." in by.stdout
-    numbers = run("report", "a.csv", "--labels", "numeric", "-o", "n.html", cwd=tmp_path)
+    numbers = run("report", "a.csv", "--scale", "numeric", "-o", "n.html", cwd=tmp_path)
     assert b"6 annotators gave 360 numbers to 60 items" in numbers.stdout
 
 
@@ -764,7 +764,7 @@ def test_two_files_have_their_shortest_distinct_names(first, second, names):
         (["a.csv", "--gold", "a.csv"], b"--gold does not go with"),
         (["a.csv", "--by", "label"], b"two files and --by"),
         (["-s", "nobody"], b"no method 'nobody'"),
-        (["--labels", "numeric"], b"a.csv: line 2: label 'p' is not a number; 2 more"),
+        (["--scale", "numeric"], b"a.csv: line 2: label 'p' is not a number; 2 more"),
     ],
 )
 def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):

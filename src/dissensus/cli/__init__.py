@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from contextlib import nullcontext, suppress
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -17,40 +18,12 @@ import click
 
 from .. import __version__
 from ..base.progress import progress_bar
+from ..peerannot.commands import VERBS as OTHER_NAMES
+from .verbs import VERBS
 
 __all__ = ["cli", "main"]
 
-# Verb → module and help, which is shown without importing the module.
-VERBS = {
-    "demo": ("demo", "Try dissensus on a data set that comes with it."),
-    "report": ("report", "Write a report about a data set."),
-    "open": ("open", "Open the workbench: settle disagreement in the browser."),
-    "aggregate": ("aggregate", "Estimate the true label of every item."),
-    "watch": ("watch", "Keep labels up to date while annotations arrive."),
-    "compare": ("compare", "Compare methods, with or without known labels."),
-    "judge": ("judge", "Compare models with people as annotators: replacement, rates, panels."),
-    "agree": ("agree", "Measure how much annotators agree."),
-    "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
-    "train": ("train", "Train a classifier on one label per item, hard or soft."),
-    "aggregate-deep": ("train", "Learn a classifier from the labels of all annotators."),
-    "tendency": ("tendency", "Predict the label of each annotator."),
-    "next": ("next", "Plan what to label next, by which annotator, and when to stop."),
-    "recover": ("recover", "Recover the distribution of labels from one label per item."),
-    "meta": ("meta", "Learn small tasks from few labels of noisy annotators."),
-    "evaluate": ("evaluate", "Score labels or distributions of labels."),
-    "simulate": ("simulate", "Simulate annotations with known truth."),
-    "convert": ("convert", "Write annotations in another format."),
-    "install": ("install", "Prepare a data set as a folder."),
-    "check": ("check", "Report what a file holds and what is wrong with it."),
-    "cache": ("shell", "Show or remove cached features of inputs."),
-    "methods": ("methods", "List the methods and their settings."),
-    "completion": ("shell", "Print a script for completion in bash, zsh or fish."),
-    "agginfo": ("methods", "List the methods of aggregation."),
-    "identificationinfo": ("identify", "List the scores of annotators and items."),
-    "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
-}
 _WAITING = ("open", "watch")  # verbs that wait for people or files
-OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot
 _GARBAGE = 50_000  # objects before a collection; Python has 700
 # Modules of optional parts, which an error names.
 _EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"}
@@ -98,11 +71,10 @@ class Verbs(Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        """Return a verb; its module holds a command of the same name."""
+        """Return a verb: of its module, or of a function of the library."""
         if name not in VERBS:
             return None
-        module = import_module(f".{VERBS[name][0]}", __name__)
-        command = getattr(module, name.replace("-", "_"))
+        command = _command(name)
         if "_DISSENSUS_COMPLETE" in os.environ:
             from .shell import complete_values
 
@@ -114,7 +86,18 @@ class Verbs(Group):
         own = [verb for verb in VERBS if verb not in OTHER_NAMES]
         for title, verbs in (("Verbs", own), ("Verbs of peerannot", OTHER_NAMES)):
             with formatter.section(title):
-                formatter.write_dl([(verb, VERBS[verb][1]) for verb in verbs])
+                formatter.write_dl([(verb, VERBS[verb].help) for verb in verbs])
+
+
+@cache
+def _command(name: str) -> click.Command:
+    from .verb import command_of, spelled
+
+    line = VERBS[name]
+    if line.verb:
+        return spelled(command_of(name, line))
+    module = import_module(f".{line.home}", __name__)
+    return spelled(getattr(module, name.replace("-", "_")))
 
 
 @click.group(

@@ -9,9 +9,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from ..answers.left_out import LeftOut
 from ..base.progress import iterations, progress_bar
@@ -27,7 +25,7 @@ from .files import (
     with_kinds,
     without_removed,
 )
-from .verb import ANSWERS, KINDS, READING, Computed, options
+from .verb import ANSWERS, KINDS, READING, Options, command, computed
 
 if TYPE_CHECKING:
     from ..aggregation.aggregation import ClassAggregation, NumberAggregation
@@ -44,41 +42,110 @@ _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
 _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 
 
-@click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@options(
-    (
-        *("output", "to", "hard", "gold", "authors", "save", "address", "work", "resume"),
-        *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-        *("favour", *ANSWERS, *READING, *KINDS, "scale --labels", "json", "seed"),
-    ),
-    strategy=Computed("auto; mean for numbers, peer-grading with --authors"),
-    engine="local",
-    memory=Computed("half of the machine's"),
-    threads=Computed("all cores"),
-    answers="answers.json",
+@dataclass(frozen=True, kw_only=True)
+class Machine(Options):
+    """Where the work is done, and what of it remains after an interruption."""
+
+    engine: str = "local"
+    memory: int | None = computed("half of the machine's")
+    threads: int | None = computed("all cores")
+    address: str | None = None
+    work: str | None = None
+    resume: bool = False
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the annotations are read in parts, however few they are."""
+        return self.resume or self.engine == "dask"
+
+    def cluster(self) -> AbstractContextManager[Engine | None]:
+        """Return the context of a Dask cluster; nothing for this machine."""
+        if self.engine == "dask":
+            from ..scale.dask import joined
+
+            return joined(self.address, self.threads)
+        if self.address is not None:
+            raise OptionError("--address needs --engine dask")
+        return nullcontext()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFolder(Options):
+    """The files of a data set folder."""
+
+    answers: str = "answers.json"
+    metadata: str | None = None
+    path_remove: str | None = None
+    hard: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destination(Options):
+    """Where results go: a table in a format, a folder to load again, JSON on the terminal."""
+
+    output: str | None = None
+    to: str | None = None
+    save: str | None = None
+    as_json: bool = False
+
+    def save_result(self, result: ClassAggregation | NumberAggregation) -> None:
+        """Save what can be loaded again, if a folder is given."""
+        if self.save:
+            result.save(self.save)
+
+    def write_labels(
+        self,
+        result: ClassAggregation,
+        reading: Reading,
+        annotations: Annotations,
+        *,
+        is_folder: bool,
+    ) -> None:
+        """Write labels, unless those of a data set folder are enough, and a summary as JSON."""
+        if self.output or (not self.as_json and (self.to or not is_folder)):
+            from ..formats.writers_init import write
+
+            write(result, self.output or "-", format=self.to, reading=reading)
+        if self.as_json:
+            from ..reporting.summary import summarise
+
+            show_json(summarise(annotations, result).as_dict())
+
+    def write_numbers(self, result: NumberAggregation) -> None:
+        """Save and write the values of numbers."""
+        from ..formats.writers_init import write
+
+        self.save_result(result)
+        if self.output or not self.as_json:
+            write(result, self.output or "-")
+        if self.as_json:
+            show_json(
+                {
+                    "method": result.method,
+                    "n_items": result.answers.n_items,
+                    "n_annotators": result.answers.n_annotators,
+                    "n_labels": len(result.answers),
+                    "converged": result.converged,
+                    "rounds": len(result.trace),
+                }
+            )
+
+
+@command(
+    strategy="auto; mean for numbers, peer-grading with --authors",
+    reading=(*ANSWERS, *READING, *KINDS),
 )
 def aggregate(
-    paths: tuple[str, ...],
-    strategy: str | None,
-    output: str | None,
-    to: str | None,
-    hard: bool,
-    gold: str | None,
-    authors: str | None,
-    save: str | None,
-    engine: str,
-    address: str | None,
-    memory: int | None,
-    work: str | None,
-    resume: bool,
-    threads: int | None,
-    answers: str,
-    metadata: str | None,
-    path_remove: str | None,
-    favour: str | None,
-    as_json: bool,
-    seed: int,
+    paths: Annotated[tuple[str, ...], "[PATH]..."],
+    *,
+    strategy: str | None = None,
+    into: Destination,
+    gold: str | None = None,
+    authors: str | None = None,
+    favour: str | None = None,
+    folder: DataFolder,
+    machine: Machine,
+    seed: int = 0,
     **reading: Any,
 ) -> None:
     """Estimate the true label of every item.
@@ -98,57 +165,57 @@ def aggregate(
     from ..base.engine import Local
 
     paths = paths or (".",)
-    files = _file_set(paths, answers, memory, reading)
-    if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
+    files = _file_set(paths, folder.answers, machine.memory, reading)
+    if files is not None and files.exceeds_memory(machine.in_parts):
         _refuse_favour(favour)
-        _check_in_parts(reading, to=to, hard=hard, path_remove=path_remove, authors=authors)
+        _check_in_parts(
+            reading, to=into.to, hard=folder.hard, path_remove=folder.path_remove, authors=authors
+        )
         gold_labels = read_known(gold) if gold else None
         if gold_labels and gold:
             note_unknown(gold_labels, files.items_among(gold_labels), gold)
-        run: Any = {"gold": gold_labels, "threads": threads, "work": work, "resume": resume}
-        with _cluster(engine, address, threads) as cluster:
-            files.aggregate(strategy, output, cluster, save=save, as_json=as_json, seed=seed, **run)
+        files.aggregate(strategy, into, machine, gold=gold_labels, seed=seed)
         return
-    is_folder = files is None and is_data_folder(paths[0], answers)
+    is_folder = files is None and is_data_folder(paths[0], folder.answers)
     if is_folder:
-        data = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
+        data = read_data_folder(paths[0], reading, answers=folder.answers, metadata=folder.metadata)
     else:
         data = files.read() if files else examine_path(paths[0], **reading)
     if holds_marks(data):
         from . import _answers
 
-        for_classes = {"--hard": hard, "--path-remove": path_remove, "--authors": authors}
-        _answers.refuse(for_classes, data.answers)
-        settings: Any = {"inputs": reading["inputs"], "output": output, "to": to, "save": save}
-        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "threads": threads}
-        _answers.aggregate(data.answers, as_json=as_json, seed=seed, **settings)
+        refused = {"--hard": folder.hard, "--path-remove": folder.path_remove}
+        _answers.refuse(refused | {"--authors": authors}, data.answers)
+        settings: Any = {"inputs": reading["inputs"], "output": into.output, "to": into.to}
+        settings |= {"save": into.save, "as_json": into.as_json, "threads": machine.threads}
+        settings |= {"strategy": strategy, "favour": favour, "gold": gold, "seed": seed}
+        _answers.aggregate(data.answers, **settings)
         return
     _refuse_favour(favour)
-    _check_whole(output, to, resume=resume)
+    _check_whole(into.output, into.to, resume=machine.resume)
     gold_labels = read_known(gold) if gold else None
     annotations = data.answers
     if gold_labels:
         note_unknown(gold_labels, annotations.items.tolist(), str(gold))
     _note_what_counts(annotations, strategy)
-    annotations = without_removed(annotations, path_remove)
+    annotations = without_removed(annotations, folder.path_remove)
     of_numbers = annotations.kind == "numbers"
     aware = None if of_numbers else strategy or "auto"
     annotations, author_of = _without_own(annotations, authors, aware)
     typed = strategy
     if is_folder:
         strategy = _strategy_in_folder(data.annotations, strategy)
-    into = Destination(output, to, save, as_json)
     if of_numbers:
-        settings = {"gold": gold_labels, "authors": author_of, "seed": seed}
-        into.write_numbers(_estimate(annotations, strategy, **settings))
+        known_numbers: Any = {"gold": gold_labels, "authors": author_of, "seed": seed}
+        into.write_numbers(_estimate(annotations, strategy, **known_numbers))
         return
     gold_labels, strategy = gold_labels or dict(data.gold) or None, strategy or "auto"
-    with _cluster(engine, address, threads) as cluster:
-        at: Any = {"engine": cluster or Local(threads), "seed": seed}
+    with machine.cluster() as cluster:
+        at: Any = {"engine": cluster or Local(machine.threads), "seed": seed}
         result = _aggregate_classes(annotations, strategy, gold=gold_labels, **at)
     into.save_result(result)
     if is_folder:
-        _write_folder_labels(paths[0], result, typed or "auto", hard=hard, metadata=metadata)
+        _write_folder_labels(paths[0], result, typed or "auto", folder)
     into.write_labels(result, data, annotations, is_folder=is_folder)
 
 
@@ -207,19 +274,6 @@ def _check_in_parts(reading: dict[str, Any], **options: Any) -> None:
     for name, value in needs_memory.items():
         if value:
             raise OptionError(f"{name} needs all annotations in memory; more with --memory")
-
-
-def _cluster(
-    engine: str, address: str | None, threads: int | None
-) -> AbstractContextManager[Engine | None]:
-    """Return the context of a Dask cluster; nothing for this machine."""
-    if engine == "dask":
-        from ..scale.dask import joined
-
-        return joined(address, threads)
-    if address is not None:
-        raise OptionError("--address needs --engine dask")
-    return nullcontext()
 
 
 def _aggregate_classes(
@@ -297,73 +351,21 @@ def _estimate(
 
 
 def _write_folder_labels(
-    path: str, result: ClassAggregation, strategy: str, *, hard: bool, metadata: str | None
+    path: str, result: ClassAggregation, strategy: str, folder: DataFolder
 ) -> None:
     """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..formats.tools.peerannot import read_metadata, write_glad, write_labels, write_undecided
     from ..registry import split_spec
 
-    name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
-    as_numbers = hard or method in _ALWAYS_HARD
-    file = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
+    name, method = read_metadata(path, folder.metadata).get("name"), split_spec(result.method)[0]
+    as_numbers = folder.hard or method in _ALWAYS_HARD
+    file = write_labels(path, result, strategy, hard=as_numbers, suffix=folder.hard, name=name)
     note(f"labels of {result.answers.n_items} items written to {file}")
     if method == "glad":
         files = write_glad(path, result.params.ability, result.params.log_easiness)
         note(f"abilities and difficulties written to {files[0].parent}")
     elif method == "two-thirds":
         note(f"undecided items written to {write_undecided(path, 'twothird', result)}")
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where results go: a table in a format, a folder to load again, JSON on the terminal."""
-
-    output: str | None
-    to: str | None
-    save: str | None
-    as_json: bool
-
-    def save_result(self, result: ClassAggregation | NumberAggregation) -> None:
-        """Save what can be loaded again, if a folder is given."""
-        if self.save:
-            result.save(self.save)
-
-    def write_labels(
-        self,
-        result: ClassAggregation,
-        reading: Reading,
-        annotations: Annotations,
-        *,
-        is_folder: bool,
-    ) -> None:
-        """Write labels, unless those of a data set folder are enough, and a summary as JSON."""
-        if self.output or (not self.as_json and (self.to or not is_folder)):
-            from ..formats.writers_init import write
-
-            write(result, self.output or "-", format=self.to, reading=reading)
-        if self.as_json:
-            from ..reporting.summary import summarise
-
-            show_json(summarise(annotations, result).as_dict())
-
-    def write_numbers(self, result: NumberAggregation) -> None:
-        """Save and write the values of numbers."""
-        from ..formats.writers_init import write
-
-        self.save_result(result)
-        if self.output or not self.as_json:
-            write(result, self.output or "-")
-        if self.as_json:
-            show_json(
-                {
-                    "method": result.method,
-                    "n_items": result.answers.n_items,
-                    "n_annotators": result.answers.n_annotators,
-                    "n_labels": len(result.answers),
-                    "converged": result.converged,
-                    "rounds": len(result.trace),
-                }
-            )
 
 
 @dataclass(frozen=True)
@@ -421,14 +423,11 @@ class FileSet:
     def aggregate(
         self,
         strategy: str | None,
-        output: str | None,
-        cluster: Engine | None,
+        into: Destination,
+        machine: Machine,
         *,
         gold: dict[str, str] | None,
-        threads: int | None,
-        save: str | None,
-        as_json: bool,
-        **settings: Any,
+        seed: int,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
         from ..formats.spellings import spelling_notes_of_counts
@@ -447,30 +446,32 @@ class FileSet:
             missing=self.reading["missing"],
             scale=self.reading["scale"],
         )
-        with progress_bar("aggregating") as progress:
+        with machine.cluster() as cluster, progress_bar("aggregating") as progress:
             result = aggregate_files(
                 self.paths,
                 strategy,
-                output,
+                into.output,
                 reading=rows,
-                engine=cluster or Disk(threads=threads),  # type: ignore[arg-type]
+                engine=cluster or Disk(threads=machine.threads),  # type: ignore[arg-type]
                 memory=self.memory,
+                work=machine.work,
+                resume=machine.resume,
+                seed=seed,
                 on_round=iterations(progress),
-                **settings,
             )
         data = result.annotations
         people = data.annotators, data.labels_per_annotator
         for sentence in spelling_notes_of_counts(data.classes, data.labels_per_class, *people):
             note(sentence)
-        if save:
-            result.save(save)
+        if into.save:
+            result.save(into.save)
         left_out = rows_in(find_files(self.paths)) - len(result.annotations)
         if left_out:
             missing = LeftOut({"without an item, an annotator or a label": left_out})
             note_reading(missing.sentences, missing)
         if result.trace and not result.converged:
             note(f"not converged after {len(result.trace)} iterations; more with max_iter")
-        if as_json:
+        if into.as_json:
             show_json(
                 {
                     "method": result.method,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @click.argument("path")
 @options(
     (
-        *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-        *("output", "chart", *ANSWERS, *READING, *KINDS, "scale --level", "json", "seed"),
+        *("per", "pairs", "min_overlap", "multiple", "repeats"),
+        *("output", "chart", *ANSWERS, *READING, *KINDS, "json", "seed"),
     ),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),

@@ -16,7 +16,7 @@ from .verb import ANSWERS, KINDS, READING, options
 
 @click.command()
 @click.argument("path")
-@options(("gold", "strict", *ANSWERS, *READING, *KINDS, "scale --labels", "json"))
+@options(("gold", "strict", *ANSWERS, *READING, *KINDS, "json"))
 def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: Any) -> None:
     """Report what a file holds and what is wrong with it, before anything is aggregated.
 

@@ -14,7 +14,7 @@ from .verb import ANSWERS, READING, Computed, options
 @click.command()
 @click.argument("path")
 @options(
-    ("truth", "gold", "repeats --seeds", "chart", *ANSWERS, *READING, "json", "seed"),
+    ("truth", "gold", "repeats", "chart", *ANSWERS, *READING, "json", "seed"),
     strategies=Computed("common methods of every kind"),
     folds=5,
     repeats=1,

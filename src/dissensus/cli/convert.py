@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
 from ..pages.terminal import note, show_json
 from .files import examine_path, holds_marks, read_known, reading_arguments, replace_converted
-from .verb import ANSWERS, READING, options
+from .verb import ANSWERS, READING, command
 
 if TYPE_CHECKING:
     from ..answers import Answers
@@ -45,19 +43,17 @@ def card_for(reading: Reading, license_: str | None, *, pseudonyms: bool) -> Car
     return Card(license_ or "", tuple(sentences), pseudonyms)
 
 
-@click.command()
-@click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT")
-@options(("to", "gold", *ANSWERS, *READING, "pseudonyms", "license", "json", "force"))
+@command(reading=(*ANSWERS, *READING))
 def convert(
-    source: str,
-    target: str,
-    to: str | None,
-    gold: str | None,
-    pseudonyms: str | None,
-    license: str | None,  # noqa: A002
-    as_json: bool,
-    force: bool,
+    source: Annotated[str, "IN"],
+    target: Annotated[str, "OUT"],
+    *,
+    to: str | None = None,
+    gold: str | None = None,
+    pseudonyms: str | None = None,
+    license: str | None = None,  # noqa: A002
+    as_json: bool = False,
+    force: bool = False,
     **reading: Any,
 ) -> None:
     """Write annotations in another format.

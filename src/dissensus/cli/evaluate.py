@@ -35,8 +35,8 @@ _NEED_PROBABILITIES = {"log_loss", "ece"}
 @click.argument("pred")
 @options(
     (
-        *("truth", "soft", "dic", "annotations", "spelling", "scale --labels --ordered=ordinal"),
-        *("kind", "inputs", "min_overlap", "weights", "repeats --resamples", "json", "seed"),
+        *("truth", "soft", "dic", "annotations", "spelling", "scale"),
+        *("kind", "inputs", "min_overlap", "weights", "repeats", "json", "seed"),
     ),
     min_overlap=10,
     weights="identity",

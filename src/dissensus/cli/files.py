@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.progress import progress_bar
 from ..errors import DissensusError, OptionError, OutputError
-from ..pages.terminal import note, note_reading
+from ..pages.terminal import note, note_reading, show_json
 
 if TYPE_CHECKING:
     from ..answers import Answers
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..answers.numbers import Numbers
     from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
+    from ..pages.charts import Figure
+    from ..result import Result
 
 T = TypeVar("T", "Annotations", "Numbers")
 
@@ -238,6 +240,80 @@ def write_table(columns: Any, output: str | None) -> None:
         from ..formats.writing import write_columns
 
         write_columns(columns, output)
+
+
+def read_any(path: str, **reading: Any) -> Any:
+    """Read answers of any kind as the reading options say."""
+    return examine_path(path, **reading).answers
+
+
+def read_any_known(path: str | None, answers: Any, inputs: str | None = None) -> Any:
+    """Read known labels or answers of the same kind, if a file is given."""
+    from ..answers import KINDS
+
+    if answers.kind in KINDS:
+        return read_known_answers(path, answers, inputs)
+    return read_known(path, answers)
+
+
+# What makes a value of a parameter that the command line gives as a file or as words.
+VALUES: dict[str, Callable[[Any, Any, str | None], Any]] = {
+    "truth": read_any_known,
+    "gold": read_any_known,
+    "probabilities": lambda file, answers, _: read_probabilities(file, answers),
+    "annotators": lambda names, *_: split_names(names),
+    "cost": lambda amount, *_: read_amounts(amount, "cost"),
+    "limit": lambda amount, *_: read_amounts(amount, "limit"),
+}
+
+
+def value_of(parameter: str, value: Any, answers: Any, inputs: str | None = None) -> Any:
+    """Return the value of a parameter of the library's verb."""
+    if value is None or parameter not in VALUES:
+        return value
+    return VALUES[parameter](value, answers, inputs)
+
+
+def read_amounts(amount: str, role: str) -> float | dict[str, float]:
+    """Return a number, or a number for every annotator from a table."""
+    from ..formats import side_tables
+
+    try:
+        return float(amount)
+    except ValueError:
+        return side_tables.read_amounts(amount, role)
+
+
+def check_views(output: str | None, chart: str | None) -> None:
+    """Refuse the names of a table and a chart that cannot be written, before any work."""
+    if chart:
+        from ..pages.charts import check_chart
+
+        check_chart(chart)
+    if output and output != "-":
+        from ..formats.sources import format_for
+
+        format_for(output)
+
+
+def show_result(
+    result: Result, *, as_json: bool, output: str | None = None, chart: str | None = None
+) -> None:
+    """Write the main table, print the result as JSON or for people, and draw its first figure."""
+    if output:
+        write_table(next(iter(result.tables.values())), output)
+    if as_json:
+        show_json(result.as_dict())
+    elif output != "-":
+        result.show()
+    draw(next(iter(result.figures.values()), None) if chart else None, chart)
+
+
+def draw(figure: Figure | None, chart: str | None) -> None:
+    """Draw a figure to a file, if both are there."""
+    if chart and figure is not None:
+        figure.save(chart)
+        note(f"drawn to {chart}")
 
 
 def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:

@@ -245,15 +245,10 @@ def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardIte
 @click.argument("path", default=".")
 @options(
     (
-        *("score", "items", "gold", "probabilities", "rules", "output", "chart --plot"),
-        *("top --most", "latent --no-models=false", "copying", "n_classes"),
-        *(
-            "answers --labels",
-            "metadata --metadata_path --metadata-path",
-            "matrix_file",
-            "use_pleiss",
-        ),
-        *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
+        *("score", "items", "gold", "probabilities", "rules", "output", "chart"),
+        *("top", "latent", "copying", "n_classes"),
+        *("answers", "metadata", "matrix_file", "use_pleiss"),
+        *("maxiter_dawid_skene", "hard_labels"),
     ),
     score=Computed("all scores of annotators"),
     consensus="dawid-skene-map",

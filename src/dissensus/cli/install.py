@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
 from ..pages.terminal import note, show_json
-from .verb import Computed, options
+from .verb import Options, command, computed
+
+if TYPE_CHECKING:
+    from ..datasets.data_set import ImageFolders
 
 
-@click.command()
-@click.argument("source", metavar="NAME|PATH")
-@options(
-    (
-        *("answers", "metadata", "label_names", "files_path", "train_path", "test_path"),
-        *("test_ground_truth", "no_task", "trust_code", "archives", "json"),
-    ),
-    folder=Computed("., or a folder of that name"),
-    answers_format=Computed("recognised"),
-    val_path=Computed("20 % of the training images"),
-    test_ground_truth_format="-1",
-    seed=12345,
+@dataclass(frozen=True, kw_only=True)
+class Pictures(Options):
+    """Where the images of a data set are."""
+
+    files_path: str | None = None
+    train_path: str | None = None
+    val_path: str | None = computed("20 % of the training images")
+    test_path: str | None = None
+
+    def folders(self) -> ImageFolders | None:
+        """Return the folders, if any is given."""
+        from ..datasets.data_set import ImageFolders
+
+        if not any(vars(self).values()):
+            return None
+        if not (self.files_path and self.train_path):
+            raise OptionError("images need both --files-path and --train-path; or use --no-task")
+        optional = (Path(path) if path else None for path in (self.val_path, self.test_path))
+        return ImageFolders(Path(self.files_path), Path(self.train_path), *optional)
+
+
+@command(
+    folder="., or a folder of that name",
+    answers_format="recognised",
+    settings=("answers", "metadata", "label_names", "trust_code", "archives"),
 )
 def install(
-    source: str,
-    folder: str | None,
-    answers_format: str | None,
-    files_path: str | None,
-    train_path: str | None,
-    val_path: str | None,
-    test_path: str | None,
-    test_ground_truth: str | None,
-    test_ground_truth_format: str,
-    no_task: bool,
-    as_json: bool,
+    source: Annotated[str, "NAME|PATH"],
+    *,
+    folder: str | None = None,
+    answers_format: str | None = None,
+    pictures: Pictures,
+    test_ground_truth: str | None = None,
+    test_ground_truth_format: str = "-1",
+    no_task: bool = False,
+    as_json: bool = False,
+    seed: int = 12345,
     **settings: Any,
 ) -> None:
     """Prepare a data set as a folder.
@@ -54,15 +68,8 @@ def install(
       dissensus install labelme --archive deep_LabelMe.tar.gz
       dissensus install answers.txt --answers-format 0 --folder mine
     """
-    from ..datasets.data_set import ImageFolders
     from ..datasets.install import install as run
 
-    images = None
-    if any((files_path, train_path, val_path, test_path)) and not no_task:
-        if not (files_path and train_path):
-            raise OptionError("images need both --files-path and --train-path; or use --no-task")
-        optional = (Path(path) if path else None for path in (val_path, test_path))
-        images = ImageFolders(Path(files_path), Path(train_path), *optional)
     is_same_format = test_ground_truth_format == "-1"
     truth_format = answers_format if is_same_format else test_ground_truth_format
     with progress_bar("fetching") as progress:
@@ -70,11 +77,12 @@ def install(
             source,
             folder,
             answers_format=_number(answers_format),
-            pictures=images,
+            pictures=None if no_task else pictures.folders(),
             answers_only=no_task,
             test_truth=test_ground_truth,
             test_truth_format=_number(truth_format),
             progress=progress,
+            seed=seed,
             **settings,
         )
     for sentence in installed.notes:

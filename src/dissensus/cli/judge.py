@@ -28,7 +28,7 @@ _SYSTEMS = (("system_1", "system_2"), ("model_1", "model_2"), ("model_a", "model
 @options(
     (
         *KINDS,
-        *("annotators", "inputs", "by", "cluster", "reference", "truth --gold"),
+        *("annotators", "inputs", "by", "cluster", "reference", "truth"),
         *("requirements", "check", "output", *READING, "json", "seed"),
     ),
     sampled="random",

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..base.progress import progress_bar
-from ..base.storage import as_rows
 from ..errors import OptionError
-from ..pages.terminal import class_columns, note, print_table, print_text, show_json
+from ..pages.terminal import note, print_sections, print_text, show_json
 from . import Group
-from .files import examine_annotations, read_known, write_table
-from .verb import READING, REQUIRED, options
+from .files import check_views, examine_annotations, read_known, write_table
+from .training import Content
+from .verb import READING, Options, command
 
 if TYPE_CHECKING:
-    from ..answers.annotations import Annotations
-    from ..deep.meta.target import FewShotTask
-    from ..formats import Reading
-
-_SHOWN = 10  # annotators on the terminal
+    from ..deep.meta.adapted import Adapted
+    from ..deep.meta.few_shot import FewShotCrowd
 
 
 @click.group(cls=Group)
@@ -36,46 +34,72 @@ def meta() -> None:
     """
 
 
-@meta.command()
-@options(
-    (
-        *("column", "label", "task", "encoder", "strategy --adapter", "n_annotators --annotators"),
-        *("labels_per_item --per-item", "rotations --turns", "checkpoints", "time_limit"),
-        *("json", "seed"),
-        *("objective --teach",),
-    ),
-    sources=REQUIRED,
-    output=REQUIRED,
-    strategy="auto",
-    head="none",
-    objective="clean",
-    ways="5",
-    shots="1,3,5",
-    n_annotators="3,5,7",
-    spammers="0,0.8",
-    accuracy="0.8,1",
-    flippers=0.0,
-    class_spammers=0.0,
-    uneven=0.0,
-    epochs=40,
-    episodes=3200,
-    lr=2e-3,
-    precision="32",
-    tuning=300,
-)
+@dataclass(frozen=True, kw_only=True)
+class Episodes(Options):
+    """The tasks to come: their sizes and their annotators."""
+
+    ways: Any = "5"
+    shots: Any = "1,3,5"
+    n_annotators: Any = "3,5,7"
+    labels_per_item: float | None = None
+    uneven: float = 0.0
+    spammers: Any = "0,0.8"
+    accuracy: Any = "0.8,1"
+    flippers: float = 0.0
+    class_spammers: float = 0.0
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of a learner."""
+        from ..deep.meta.episodes import Sizes
+        from ..deep.meta.pseudo_annotators import PseudoAnnotators
+
+        crowd = {"spammers": self.spammers, "accuracy": self.accuracy, "flippers": self.flippers}
+        crowd |= {"class_spammers": self.class_spammers, "per_item": self.labels_per_item}
+        sizes = {"ways": self.ways, "shots": self.shots, "uneven": self.uneven}
+        return {
+            "sizes": Sizes(annotators=self.n_annotators, **sizes),
+            "annotators": PseudoAnnotators(**crowd),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning(Options):
+    """How the embedding is trained, and adapters are tuned."""
+
+    encoder: str = "auto"
+    head: str = "none"
+    objective: str = "clean"
+    epochs: int = 40
+    episodes: int = 3200
+    lr: float = 2e-3
+    precision: Any = "32"
+    tuning: int = 300
+    rotations: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of a learner."""
+        from ..deep.meta.few_shot import TRAINING
+
+        own = {name: getattr(self, name) for name in ("encoder", "head", "objective", "episodes")}
+        training = replace(TRAINING, epochs=self.epochs, lr=self.lr, precision=self.precision)
+        rotations = 4 if self.rotations else 1
+        return own | {"training": training, "tuning": self.tuning, "rotations": rotations}
+
+
+@command(meta, time_limit=True)
 def fit(
+    *,
     sources: tuple[str, ...],
     output: str,
-    column: str | None,
-    label: str | None,
-    task: str | None,
-    strategy: str,
-    n_annotators: Any,
-    labels_per_item: float | None,
-    rotations: bool,
-    checkpoints: str | None,
-    as_json: bool,
-    **settings: Any,
+    column: str | None = None,
+    label: str | None = None,
+    task: str | None = None,
+    strategy: str = "auto",
+    tasks: Episodes,
+    learning: Learning,
+    checkpoints: str | None = None,
+    as_json: bool = False,
+    seed: int = 0,
 ) -> None:
     """Learn from source tasks with clean labels how small tasks are learned.
 
@@ -87,32 +111,13 @@ def fit(
     Example:
       dissensus meta fit --source characters/ --encoder 'conv4[size=28]' --rotations -o model
     """
-    from dataclasses import replace
-
-    from ..deep.meta.episodes import Sizes
-    from ..deep.meta.few_shot import TRAINING, FewShotCrowd
-    from ..deep.meta.pseudo_annotators import PseudoAnnotators
+    from ..deep.meta.few_shot import FewShotCrowd
     from ..deep.meta.tasks import join_sources, read_source
 
     source = join_sources(
         [read_source(path, column=column, label=label, task=task) for path in sources]
     )
-    sizes, crowd, training = (
-        {name: settings.pop(name) for name in names}
-        for names in (
-            ("ways", "shots", "uneven"),
-            ("spammers", "accuracy", "flippers", "class_spammers"),
-            ("epochs", "lr", "precision"),
-        )
-    )
-    model = FewShotCrowd(
-        strategy,
-        sizes=Sizes(annotators=n_annotators, **sizes),
-        annotators=PseudoAnnotators(per_item=labels_per_item, **crowd),
-        training=replace(TRAINING, **training),
-        rotations=4 if rotations else 1,
-        **settings,
-    )
+    model = FewShotCrowd(strategy, seed=seed, **tasks.settings(), **learning.settings())
     with progress_bar("training") as progress:
         model.fit(
             source.inputs,
@@ -123,6 +128,10 @@ def fit(
             progress=progress,
         )
     model.save(output)
+    _show_fit(model, output, as_json)
+
+
+def _show_fit(model: FewShotCrowd, output: str, as_json: bool) -> None:
     if as_json:
         scores = {name: {"accuracy": a, "half": h} for name, (a, h) in model.validation_.items()}
         summary = {"adapter": model.adapter_, "held_out": model.split_, "validation": scores}
@@ -134,29 +143,35 @@ def fit(
     note(f"Tuned on {tuned_on}, with the query accuracies above. Written to {output}")
 
 
-@meta.command()
-@click.argument("path")
-@options(
-    (
-        *("load --model", "inputs", "column", "output", "confusion", "budget --ask", "plan"),
-        *("chart", "truth"),
-        *(*READING, "json", "seed"),
-    ),
-    load=REQUIRED,
-)
+@dataclass(frozen=True, kw_only=True)
+class Outputs(Options):
+    """Files that a small task is written to."""
+
+    output: str | None = None
+    confusion: str | None = None
+    plan: str | None = None
+    chart: str | None = None
+
+    def write(self, result: Adapted) -> None:
+        """Write the tables that are asked for."""
+        files = {"labels": self.output, "confusion": self.confusion, "requests": self.plan}
+        for name, file in files.items():
+            if file:
+                write_table(result.tables[name], file)
+
+
+@command(meta, reading=READING)
 def adapt(
     path: str,
+    *,
     load: str,
-    inputs: str | None,
-    column: str | None,
-    output: str | None,
-    confusion: str | None,
-    budget: float | None,
-    plan: str | None,
-    chart: str | None,
-    truth: str | None,
-    as_json: bool,
-    seed: int,
+    inputs: str | None = None,
+    content: Content,
+    into: Outputs,
+    budget: float | None = None,
+    truth: str | None = None,
+    as_json: bool = False,
+    seed: int = 0,
     **reading: Any,
 ) -> None:
     """Learn a new task from a few items and their annotations.
@@ -169,114 +184,29 @@ def adapt(
     Example:
       dissensus meta adapt --load model answers.csv --inputs texts.csv -o labels.csv
     """
-    import numpy as np
-
-    from ..deep.learning.outcome import confusion_columns
+    from ..deep.meta.adapted import adapted, read_support
     from ..deep.meta.few_shot import FewShotCrowd
-    from ..pages.charts import check_chart
 
-    if plan and not budget:
+    if into.plan and not budget:
         raise OptionError("--plan is the file of labels to request; --budget says how many")
-    if truth and not chart:
+    if truth and not into.chart:
         raise OptionError("--truth is shown in a figure; --chart names its file")
     known_labels = read_known(truth)
-    if chart:
-        check_chart(chart)
+    check_views(into.output, into.chart)
     examined = examine_annotations(path, **reading)
     model = FewShotCrowd.load(load)
-    support, names, other_inputs = _inputs(examined, inputs, column)
+    support, names, others = read_support(examined, inputs, column=content.column)
+    most = None if budget is None else int(budget)
     with progress_bar("adapting"):
         task = model.adapt(support, examined.annotations)
-        new = (
-            task.predict_proba(other_inputs)
-            if names
-            else np.zeros((0, examined.annotations.n_classes))
-        )
-        requests = task.next(int(budget), seed=seed) if budget else None
-    write_table(_labels(task, names, new), output)
-    matrices = confusion_columns(task.confusion, task.annotators_, task.classes_)
-    write_table(matrices, confusion)
-    if requests is not None:
-        write_table(requests, plan)
-    if chart:
-        task.view(
-            known_labels, new=other_inputs if names else None, names=names, seed=seed
-        ).plot().save(chart)
+        result = adapted(task, names, others, budget=most, seed=seed)
+    into.write(result)
+    if into.chart:
+        further = {"new": others, "names": names.tolist()} if len(names) else {}
+        task.view(known_labels, **further, seed=seed).plot().save(into.chart)
     if as_json:
-        show_json(_summary(task, names, requests))
-    elif output != "-":
-        _print(task, names, new, requests, output)
-
-
-def _inputs(reading: Reading, path: str | None, column: str | None) -> tuple[Any, list[str], Any]:
-    """Return the inputs of the items with labels, and names and inputs of the others."""
-    from ..deep.nn.reading import read_inputs, read_others
-
-    annotations: Annotations = reading.annotations
-    if path is not None:
-        names, other_inputs = read_others(path, annotations.items, column=column)
-        return read_inputs(path, annotations.items, column=column), names.tolist(), other_inputs
-    if reading.texts is None:
-        raise OptionError("what are the items? --inputs names a folder, a table or a .npz")
-    texts = dict(reading.texts.select("item", "text").iter_rows())
-    lost = [item for item in annotations.items.tolist() if item not in texts]
-    if lost:
-        raise OptionError(f"no text for item {lost[0]!r}; --inputs names where they are")
-    return [texts[item] for item in annotations.items.tolist()], [], None
-
-
-def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
-    """Return labels of all items as columns."""
-    import numpy as np
-
-    from ..base.names import as_names
-
-    posterior = np.concatenate([task.posterior, new])
-    columns = {
-        "item": as_names([*task.annotations.items.tolist(), *names]),
-        "label": task.classes_[posterior.argmax(axis=1)],
-        "confidence": posterior.max(axis=1),
-        "n_labels": np.pad(task.annotations.labels_per_item, (0, len(names))),
-    }
-    return columns | class_columns(task.classes_, posterior)
-
-
-def _summary(task: FewShotTask, names: list[str], requests: Any) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "adapter": task.model.adapter_,
-        "classes": task.classes_.tolist(),
-        "items": task.annotations.n_items,
-        "new_items": len(names),
-        "labels": dict(zip(task.annotations.items.tolist(), task.labels.tolist(), strict=True)),
-        "annotators": as_rows(task.annotators),
-        "confusion": dict(zip(task.annotators_.tolist(), task.confusion.tolist(), strict=True)),
-    }
-    if requests is not None:
-        summary["ask"] = as_rows(requests)
-    return summary
-
-
-def _print(
-    task: FewShotTask, names: list[str], new: Any, requests: Any, output: str | None
-) -> None:
-    ranked = sorted(as_rows(task.annotators), key=lambda row: -row["accuracy"])
-    rows = [
-        (row["annotator"], str(row["n_labels"]), f"{row['accuracy']:.0%}")
-        for row in ranked[:_SHOWN]
-    ]
-    if len(ranked) > _SHOWN:
-        rows.append(("…", f"{len(ranked) - _SHOWN} more", ""))
-    title = f"Annotators, by {task.model.adapter_}"
-    print_table(("annotator", ">labels", ">right"), rows, title)
-    labelled = f"{task.annotations.n_items} items with {len(task.annotations)} labels"
-    sentence = f"{labelled}: mean confidence {task.posterior.max(axis=1).mean():.0%}"
-    if names:
-        sentence += f"; {len(names)} new items: {new.max(axis=1).mean():.0%}"
-    print_text(f"{sentence}.")
-    if requests is not None:
-        suggestions = [
-            f"{row['annotator']} about {row['item']}" for row in as_rows(requests)[:_SHOWN]
-        ]
-        print_text(f"Ask next: {'; '.join(suggestions)}.")
-    if output:
-        print_text(f"Labels written to {output}.")
+        show_json(result.as_dict())
+    elif into.output != "-":
+        print_sections(result.sections())
+        if into.output:
+            print_text(f"Labels written to {into.output}.")

@@ -15,12 +15,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ..pages.terminal import print_table, print_text, show_json
 from ..params import describe_fields, format_value
 from ..registry import ON_TORCH, REGISTRIES, Registry
-from .verb import options
+from .verb import command
 
 FAILS = "When it fails: "
 _COMMANDS = {  # family → command, where it is not the family's name
@@ -32,10 +30,8 @@ _HEADING = re.compile(r"\w+\n---")  # of a section of a docstring
 _YEAR = re.compile(r"\b(1[789]|20)\d\d\b")  # of a paper
 
 
-@click.command()
-@click.argument("name", required=False)
-@options("json")
-def methods(name: str | None, as_json: bool) -> None:
+@command()
+def methods(name: str | None = None, *, as_json: bool = False) -> None:
     """List the methods and their settings; with a NAME, describe one.
 
     \b
@@ -48,9 +44,8 @@ def methods(name: str | None, as_json: bool) -> None:
         show_entries(catalogue() if as_json else outlines(), as_json)
 
 
-@click.command()
-@options("json")
-def agginfo(as_json: bool) -> None:
+@command()
+def agginfo(*, as_json: bool = False) -> None:
     """List the methods of aggregation."""
     from ..registry import aggregators
 
@@ -64,14 +59,14 @@ def show_entries(
     if as_json:
         show_json([entry.as_dict() for entry in shown_entries])
         return
-    for command in dict.fromkeys(entry.command for entry in shown_entries):
+    for verb in dict.fromkeys(entry.command for entry in shown_entries):
         rows = [
             (entry.name, entry.summary, ", ".join(entry.aliases))
             for entry in shown_entries
-            if entry.command == command
+            if entry.command == verb
         ]
         columns = ("method", "description", "aliases")
-        print_table(columns, rows, title or command)
+        print_table(columns, rows, title or verb)
     for entry in shown_entries if settings else ():
         if entry.settings:
             rows_of = [

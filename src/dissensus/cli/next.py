@@ -18,8 +18,8 @@ _BY_ANNOTATOR = ("classes",)  # kinds whose plan names annotators
 @click.argument("path")
 @options(
     (
-        *("strategy --policy", "limit", "per_item", "batch", "truth --gold"),
-        *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
+        *("strategy", "limit", "per_item", "batch", "truth"),
+        *("min_gain", "among", "probabilities", "output", "chart"),
         *(*ANSWERS, *READING, *KINDS, "json", "seed"),
     ),
     budget=100.0,

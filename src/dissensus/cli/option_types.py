@@ -1,11 +1,20 @@
-"""The table of all options: type, flags and help of each."""
+"""The table of all options: type, flags and help of each.
+
+A command names an option by its parameter, or by its flag without dashes. One that the table does
+not have follows from the type and the documentation of a parameter.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
+from annotated_types import Ge, Gt, Interval, Le, Lt
+
+from ..peerannot.commands import BARE
 
 
 class _Scale(click.Choice[str]):
@@ -351,3 +360,75 @@ REPEATABLE = {  # options that may be given several times
         "Epochs after which the learning rate falls; repeatable.",
     ),
 }
+
+
+_SIDES = {Ge: ("min", "ge"), Gt: ("min", "gt"), Le: ("max", "le"), Lt: ("max", "lt")}
+
+
+Declared = tuple[list[str], dict[str, Any]]  # flags and the parameter's name, settings of click
+
+
+def _table() -> dict[str, Declared]:
+    """Return every option by the name of its parameter, and by its flag."""
+    rows: dict[str, dict[str, Any]] = {}
+    for kind, texts in TABLE:
+        type_ = {"is_flag": True} if kind is bool else {"type": kind}
+        rows |= {flags: type_ | {"help": text} for flags, text in texts.items()}
+    for flags, (words, text) in CHOICES.items():
+        choice = click.Choice(words.split(), case_sensitive=False)
+        rows[flags] = {"type": choice, "help": text}
+    by_flag = {flags.lstrip("-").replace("/", " ").split()[0]: flags for flags in rows}
+    by_name = {flags.split()[-1]: flags for flags in (*rows, *REPEATABLE)}
+    for flags, (kind, text) in REPEATABLE.items():
+        rows[flags] = {"type": kind, "help": text, "multiple": True}
+    return {
+        name.replace("-", "_"): (flags.split(), rows[flags])
+        for name, flags in (by_flag | by_name).items()
+        if name[0] != "-"
+    }
+
+
+DECLARED = _table()
+for _name, _value in BARE.items():
+    DECLARED[_name][1].update(is_flag=False, flag_value=_value)
+# Python's word, and that of peerannot's `identify`.
+SPELLINGS = dict.fromkeys(("strategy", "strategies", "score"), ("--method",))
+WRITTEN = {name for name, (flags, _) in DECLARED.items() if flags[0] in TABLE[1][1]} | {"output"}
+WRITTEN -= {"to", "title", "output_name", "checkpoints", "state", "work"}  # not a file of its own
+
+
+def declared_by(name: str, kind: Any, text: str = "") -> Declared:
+    """Return flags and settings of an option from the type and text of its parameter.
+
+    >>> flags, settings = declared_by("per_class", bool, "Scores of every class.")
+    >>> flags, settings["is_flag"]
+    (['--per-class', 'per_class'], True)
+    >>> declared_by("folds", Annotated[int, Ge(2)] | None)[1]["type"]
+    <IntRange x>=2>
+    """
+    flags = [f"--{name.rstrip('_').replace('_', '-')}", name]
+    settings: dict[str, Any] = {"help": text}
+    if get_origin(kind) in (Union, UnionType):
+        kinds = [each for each in get_args(kind) if each is not NoneType]
+        kind = next((each for each in kinds if get_args(each)), kinds[0])
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is bool:
+        return flags, settings | {"is_flag": True}
+    if isinstance(origin, type) and issubclass(origin, (tuple, Sequence)):
+        _, inner = declared_by(name, arguments[0])
+        return flags, settings | {"type": inner["type"], "multiple": True}
+    if origin is Literal:
+        return flags, settings | {"type": click.Choice(list(arguments), case_sensitive=False)}
+    if origin is Annotated:
+        return flags, settings | {"type": _range(*arguments)}
+    return flags, settings | {"type": kind if kind in (int, float) else str}
+
+
+def _range(kind: type, *limits: Any) -> Any:
+    """Return the numbers of a type within the limits of an annotation."""
+    bounds: dict[str, Any] = {}
+    for limit in limits:
+        for bound in limit if isinstance(limit, Interval) else (limit,):
+            side, name = _SIDES[type(bound)]
+            bounds |= {side: getattr(bound, name), f"{side}_open": isinstance(bound, (Gt, Lt))}
+    return (click.IntRange if kind is int else click.FloatRange)(**bounds)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @click.argument("second", required=False)
 @options(
     (
-        *("truth", "inputs --texts", "show", "annotators", "tendency", "waum", "by"),
-        *("kind", "assigned", *READING, *KINDS, "scale --labels", "json", "seed"),
+        *("truth", "inputs", "show", "annotators", "tendency", "waum", "by"),
+        *("kind", "assigned", *READING, *KINDS, "json", "seed"),
     ),
     target=0.95,
     strategy="auto",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from ..pages.terminal import echo, note, print_table, show_json
-from .verb import options
+from .verb import command
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,9 +24,8 @@ _INSTALL = {
 _METHODS = ("strategy", "strategies")
 
 
-@click.command()
-@click.argument("shell", type=click.Choice(list(_INSTALL)), required=False)
-def completion(shell: str | None) -> None:
+@command()
+def completion(shell: Literal["bash", "zsh", "fish"] | None = None) -> None:
     """Print a script for completion in bash, zsh or fish.
 
     One command installs it, in new shells: for bash, the example; for zsh, the same with ~/.zshrc;
@@ -41,12 +40,12 @@ def completion(shell: str | None) -> None:
 
     from . import cli
 
-    shell = shell or Path(os.environ.get("SHELL", "")).name
-    source = get_completion_class(shell)
-    if shell not in _INSTALL or source is None:
+    name = shell or Path(os.environ.get("SHELL", "")).name
+    source = get_completion_class(name)
+    if name not in _INSTALL or source is None:
         raise click.UsageError(f"name a shell: {', '.join(_INSTALL)}")
     echo(source(cli, {}, "dissensus", COMPLETING).source().strip())
-    echo(f"# installed by: {_INSTALL[shell]}")
+    echo(f"# installed by: {_INSTALL[name]}")
 
 
 def complete_values(command: click.Command) -> None:
@@ -81,9 +80,8 @@ def _methods(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-@click.command()
-@options(("empty", "json"))
-def cache(empty: bool, as_json: bool) -> None:
+@command()
+def cache(*, empty: bool = False, as_json: bool = False) -> None:
     """Show where features of inputs are cached and how large they are, or remove them.
 
     Frozen encoders see every text, image and video once: the features of the same content are read

@@ -2,46 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import click
 
 from ..base.progress import progress_bar
 from ..errors import DataError, OptionError
 from ..pages.terminal import note, show_json
 from .files import replacing
-from .verb import options
+from .verb import Options, command
 
 _FILES = ("metadata.json", "ground_truth.npy", "matrices.npy")
 _FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
-_OF_STRATEGY = ("ratio", "ratio_diff", "random", "copy_prob")  # options that some strategies use
 
 
-@click.command()
-@options(
-    (
-        *("n_annotators --n-worker", "n_items --n-task", "to --format", "matrix_file", "ratio"),
-        *("ratio_diff", "random", "copy_prob", "workerload", "feedback", "imbalance_votes", "fast"),
-        *("verbose", "json", "seed"),
-    ),
-    n_annotators="1",
-    n_items=20,
-    n_classes=2,
-    folder="./simulation",
-    strategy="hammer-spammer",
-    to="peerannot",
-)
+@dataclass(frozen=True, kw_only=True)
+class OfStrategy(Options):
+    """Settings of strategies, of which each takes those that it has, as in peerannot."""
+
+    matrix_file: str | None = None
+    ratio: float | None = None
+    ratio_diff: float | None = None
+    random: float | None = None
+    copy_prob: float | None = None
+
+    def specification(self, strategy: str) -> str:
+        """Return the strategy with its settings; the matrices of a file stand for any strategy."""
+        from ..params import describe_fields, format_value
+        from ..registry import simulators
+
+        settings = dict(vars(self))
+        if (file := settings.pop("matrix_file")) is not None:
+            return f"given-matrices[file={format_value(file)}]"
+        name, explicit = simulators.resolve(strategy)
+        names = {field.name for field in describe_fields(simulators.find(name))}
+        settings = {
+            key: value for key, value in settings.items() if value is not None and key in names
+        }
+        inside = (f"{key}={format_value(value)}" for key, value in (settings | explicit).items())
+        return f"{name}[{','.join(inside)}]"
+
+
+@command(settings=("workerload", "feedback", "imbalance", "fast"))
 def simulate(
-    n_annotators: tuple[int, ...],
-    folder: str,
-    strategy: str,
-    to: str,
-    matrix_file: str | None,
-    verbose: bool,
-    as_json: bool,
-    force: bool,
+    *,
+    n_annotators: Any = "1",
+    n_items: int = 20,
+    n_classes: int = 2,
+    folder: str = "./simulation",
+    strategy: str = "hammer-spammer",
+    to: str = "peerannot",
+    model: OfStrategy,
+    verbose: bool = False,
+    as_json: bool = False,
+    seed: int = 0,
+    force: bool = False,
     **settings: Any,
 ) -> None:
     """Simulate annotations with known truth.
@@ -56,89 +73,52 @@ def simulate(
     Example:
       dissensus simulate --n-annotators 30 --n-items 200 -K 5 -s independent-confusion -fb 10
     """
-    from ..datasets.simulation import is_of_answers
+    from ..datasets.simulation import is_of_answers, simulate_answers
     from ..datasets.simulation import simulate as run
     from ..formats.tools.peerannot import write_simulation
     from ..registry import simulators, split_spec
 
     if len(n_annotators) != 1:
         raise OptionError("--n-annotators is one number here")
+    own = "strategy" in _metadata(folder)
+    size = {"n_annotators": n_annotators[0], "n_items": n_items, "seed": seed}
     file_format = "csv" if to == "table" else to
     if is_of_answers(strategy):
-        _simulate_answers(
-            strategy,
-            n_annotators[0],
-            settings,
-            folder=folder,
-            to=file_format,
-            as_json=as_json,
-            force=force,
-        )
-        return
-    if file_format not in _FORMATS:
-        raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS)}")
-    own = "strategy" in _metadata(folder)
-    ending = "json" if file_format == "peerannot" else file_format
-    names = (f"answers.{ending}", f"truth.{ending}", *_FILES)
-    replacing([Path(folder) / name for name in names], own=own, force=force)
-    of_strategy = {name: settings.pop(name) for name in _OF_STRATEGY}
-    spec = _with_settings(strategy, of_strategy, matrix_file)
-    with progress_bar("simulating") as progress:
-        simulation = run(
-            simulators.create(spec), n_annotators=n_annotators[0], progress=progress, **settings
-        )
-    write_simulation(simulation, folder, file_format, name=split_spec(strategy)[0])
-    n_labels = len(simulation.annotations)
-    if as_json:
-        show_json({**simulation.options, "n_labels": n_labels, "folder": folder})
-        return
-    if verbose:
-        for name, value in simulation.options.items():
-            note(f"{name}: {value}")
-    crowd = f"{n_annotators[0]} annotators on {settings['n_items']} items"
-    note(f"{n_labels} labels by {crowd} written to {folder}")
-
-
-def _simulate_answers(
-    strategy: str,
-    n_annotators: int,
-    settings: dict[str, Any],
-    *,
-    folder: str,
-    to: str,
-    as_json: bool,
-    force: bool,
-) -> None:
-    """Write simulated answers and their truth, and every option."""
-    import numpy as np
-
-    from ..answers import Answers
-    from ..base.names import as_names
-    from ..datasets.simulation import simulate_answers
-    from ..formats.writers_init import write
-    from ..formats.writing import write_columns, write_json
-
-    ending = "csv" if to == "peerannot" else to
-    if ending not in _FORMATS:
-        raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS[1:])}")
-    files = [Path(folder) / name for name in (f"answers.{ending}", f"truth.{ending}")]
-    note_file = Path(folder) / _FILES[0]
-    replacing([*files, note_file], own="strategy" in _metadata(folder), force=force)
-    common = {name: settings[name] for name in ("n_items", "feedback", "seed")}
-    drawn = simulate_answers(strategy, n_annotators=n_annotators, **common)
-    note(drawn.answers.summary)
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    write(drawn.answers, files[0])
-    if isinstance(drawn.truth, Answers):
-        write(drawn.truth, files[1])
+        ending = "csv" if file_format == "peerannot" else file_format
+        _check_format(ending, to, _FORMATS[1:])
+        replacing(_paths(folder, ending, _FILES[:1]), own=own, force=force)
+        drawn = simulate_answers(strategy, feedback=settings["feedback"], **size)
+        note(drawn.answers.summary)
+        drawn.write(folder, ending)
+        counts, written = {"n_answers": len(drawn.answers)}, f"{len(drawn.answers)} answers"
+        options = drawn.options
     else:
-        scores = {"thing": as_names(drawn.truth), "score": np.array(list(drawn.truth.values()))}
-        write_columns(scores, files[1])
-    write_json(note_file, drawn.options, indent=2)
+        _check_format(file_format, to, _FORMATS)
+        ending = "json" if file_format == "peerannot" else file_format
+        replacing(_paths(folder, ending, _FILES), own=own, force=force)
+        method = simulators.create(model.specification(strategy))
+        with progress_bar("simulating") as progress:
+            simulation = run(method, n_classes=n_classes, progress=progress, **size, **settings)
+        write_simulation(simulation, folder, file_format, name=split_spec(strategy)[0])
+        n_labels, options = len(simulation.annotations), simulation.options
+        counts = {"n_labels": n_labels}
+        written = f"{n_labels} labels by {n_annotators[0]} annotators on {n_items} items"
     if as_json:
-        show_json({**drawn.options, "n_answers": len(drawn.answers), "folder": folder})
-    else:
-        note(f"{len(drawn.answers)} answers written to {folder}")
+        show_json({**options, **counts, "folder": folder})
+        return
+    for name, value in options.items() if verbose else ():
+        note(f"{name}: {value}")
+    note(f"{written} written to {folder}")
+
+
+def _check_format(ending: str, to: str, formats: Sequence[str]) -> None:
+    if ending not in formats:
+        raise OptionError(f"--to {to}: a simulation is written as {', '.join(formats)}")
+
+
+def _paths(folder: str, ending: str, others: Sequence[str]) -> list[Path]:
+    """Return the files that a simulation writes."""
+    return [Path(folder) / name for name in (f"answers.{ending}", f"truth.{ending}", *others)]
 
 
 def _metadata(folder: str) -> dict[str, Any]:
@@ -148,25 +128,3 @@ def _metadata(folder: str) -> dict[str, Any]:
     with suppress(DataError):
         return read_metadata(folder)
     return {}
-
-
-def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | None) -> str:
-    """Return the strategy with the settings that options give and it knows.
-
-    peerannot takes all options for all strategies and uses those that fit. With a matrix file,
-    whatever strategy is named, the matrices are those of the file.
-    """
-    from ..params import describe_fields, format_value
-    from ..registry import simulators
-
-    if matrix_file:
-        return f"given-matrices[file={format_value(matrix_file)}]"
-    name, explicit = simulators.resolve(strategy)
-    setting_names = {field.name for field in describe_fields(simulators.find(name))}
-    given_settings = {
-        key: value for key, value in settings.items() if value is not None and key in setting_names
-    }
-    inside = ",".join(
-        f"{key}={format_value(value)}" for key, value in (given_settings | explicit).items()
-    )
-    return f"{name}[{inside}]"

@@ -1,7 +1,4 @@
-"""What `train` and `aggregate-deep` share: data with inputs, training, and the results.
-
-Options of `train`, `aggregate-deep` and `identify` about a network and its training.
-"""
+"""What verbs that train a network share: its options, reading, training, and the results."""
 
 from __future__ import annotations
 
@@ -12,56 +9,179 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..base.progress import progress_bar
-from ..errors import DataError, OptionError
-from ..pages.terminal import echo, is_first, note, print_scores, show_json
-from .files import read_known
-from .verb import Computed, options
+from ..errors import OptionError
+from ..pages.terminal import echo, is_first, note, print_sections, show_json
+from .files import examine_folder, read_known, without_removed
+from .verb import Options, computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
+    from ..base.names import Names
     from ..deep.learning.data_sets import DataSet
     from ..deep.learning.outcome import Outcome, OutputPaths
     from ..deep.nn import Inputs, Training
     from ..formats import Reading
 
-
-_SHOWN = {
-    "accuracy": "accuracy",
-    "macro_f1": "macro F1",
-    "log_loss": "log loss",
-    "ece": "calibration error",
-}
-_WORST = 5  # annotators that are named
-_ENOUGH = 5  # labels of an annotator who is
-
-data_options = options(
-    ("n_classes", "path_remove", "metadata --metadata_path --metadata-path"),
-    output_name=Computed("the method or the file of labels"),
-    valid=Computed("val/"),
-    test=Computed("test/"),
+# Options of `Training` that have its words.
+_TRAINING = (
+    *("epochs", "optimizer", "lr", "momentum", "decay", "scheduler", "milestones", "lr_decay"),
+    *("patience", "held_out", "precision", "devices"),
 )
-_ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
-_TRAINING: dict[str, Any] = {
-    "epochs": 100,
-    "batch_size": 64,
-    "optimizer": "adam",
-    "lr": 1e-3,
-    "momentum": 0.9,
-    "decay": 0.0,
-    "scheduler": "constant",
-    "milestones": [50],
-    "lr_decay": 0.1,
-    "patience": 20,
-    "held_out": 0.1,
-    "precision": "32",
-    "devices": 1,
-}
-_LAYERS: dict[str, Any] = {"hidden": 128, "dropout": 0.5, "input_dropout": 0.3}
-# Options of peerannot that have no effect: encoders see the inputs, threads read them.
-_IGNORED = ("--n-params", "--num-workers")
+_LAYERS = ("hidden", "dropout", "input_dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Options):
+    """A network and its training."""
+
+    hidden: int = 128
+    dropout: float = 0.5
+    input_dropout: float = 0.3
+    epochs: int = 100
+    batch_size: int = 64
+    optimizer: str = "adam"
+    lr: float = 1e-3
+    momentum: float = 0.9
+    decay: float = 0.0
+    scheduler: str = "constant"
+    milestones: tuple[int, ...] = (50,)
+    lr_decay: float = 0.1
+    patience: int = 20
+    held_out: float = 0.1
+    precision: str = "32"
+    devices: int = 1
+    folder: str | None = computed("PATH if it is a folder, otherwise here")
+    encoder: str = "auto"
+    img_size: int | None = None
+    pretrained: bool = False
+    freeze: bool | None = None
+    inputs: str | None = None
+    column: str | None = None
+    augmented: bool = False
+    resume: bool = False
+
+    def estimator(self, inputs: Inputs) -> dict[str, Any]:
+        """Return the settings of a classifier that are about its network."""
+        network = {"encoder": self._spec(inputs), "frozen": self.frozen, "augment": self.augmented}
+        return network | {name: getattr(self, name) for name in _LAYERS}
+
+    @property
+    def frozen(self) -> bool | None:
+        """Whether the encoder is not trained; None for the default of the encoder.
+
+        As in peerannot, published weights that were requested are fine-tuned unless frozen.
+        """
+        return False if self.pretrained and self.freeze is None else self.freeze
+
+    def training(self, seed: int) -> Training:
+        """Return how the network is trained."""
+        from ..deep.nn import Training
+
+        settings = {name: getattr(self, name) for name in _TRAINING}
+        return Training(seed=seed, batch=self.batch_size, **settings)
+
+    def name(self, inputs: Inputs) -> str:
+        """Return the encoder's name as that of a folder."""
+        spec = self.encoder if self.encoder != "auto" else self._spec(inputs)
+        return re.sub(r"[^\w.-]+", "-", spec.partition("[")[0].lower()).strip("-.") or "network"
+
+    def _spec(self, inputs: Inputs) -> str:
+        from ..deep.nn.encoders import encoder_spec
+
+        return encoder_spec(self.encoder, inputs, size=self.img_size, pretrained=self.pretrained)
+
+
+def network_options(**defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a function of click the options of a network, as `network`."""
+    names = [one.name for one in fields(Network)]
+    words = {one.name: one.metadata.get("words", one.default) for one in fields(Network)}
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def with_network(**values: Any) -> Any:
+            return function(network=Network(**{name: values.pop(name) for name in names}), **values)
+
+        return options(names, **words | defaults)(with_network)
+
+    return add
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content(Options):
+    """What counts of the inputs that a folder, a table or an array has."""
+
+    column: str | None = None
+
+    def read(self, path: str, items: Names) -> Inputs:
+        """Return the inputs of items."""
+        from ..deep.nn.reading import read_inputs
+
+        return read_inputs(path, items, **vars(self))
+
+    def items(self, path: str) -> Names:
+        """Return the names of all items that have inputs."""
+        from ..deep.nn.reading import items_of
+
+        return items_of(path, column=self.column)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovingContent(Content):
+    """What counts of inputs, videos and sounds among them."""
+
+    frames: int = 16
+    sound: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentAndFeatures(Content):
+    """What counts of inputs, and features beside them."""
+
+    features: str | None = None
+
+    def read(self, path: str, items: Names) -> Inputs:
+        """Return the inputs of items, with features beside them if there are any."""
+        from ..deep.nn.reading import read_with_features
+
+        return read_with_features(path, items, **vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled(Options):
+    """Annotated items to learn from, those to validate and test on, and where results go."""
+
+    output_name: str | None = computed("the method or the file of labels")
+    valid: str | None = computed("val/")
+    test: str | None = computed("test/")
+    n_classes: int | None = None
+    path_remove: str | None = None
+    metadata: str | None = None
+
+    def examine(self, path: str, reading: dict[str, Any], answers: str | None = None) -> Reading:
+        """Read the annotations of a data set folder or another path."""
+        folder: dict[str, Any] = {"metadata": self.metadata, "n_classes": self.n_classes}
+        return examine_folder(path, reading | {"kind": "single"}, answers=answers, **folder)
+
+    def read(
+        self, path: str, annotations: Annotations, network: Network, examined: Reading | None = None
+    ) -> DataSet:
+        """Return annotations with the inputs of their items."""
+        remaining = without_removed(annotations, self.path_remove)
+        held = {"valid": read_known(self.valid), "test": read_known(self.test)}
+        return read_data(
+            path, remaining, network, examined=examined, metadata=self.metadata, **held
+        )
+
+    def files(self, path: str, network: Network, name: str, encoder: str = "") -> OutputPaths:
+        """Return the output files, as peerannot names them, and the folder of the run."""
+        from ..deep.learning.outcome import OutputPaths
+
+        name = self.output_name or name
+        if not name.strip(". ") or "/" in name or "\\" in name:
+            raise OptionError(f"{name!r} cannot name files; give another with -o")
+        base = Path(network.folder or (path if Path(path).is_dir() else "."))
+        return OutputPaths.below(base, name, encoder)
 
 
 def read_data(
@@ -70,48 +190,20 @@ def read_data(
     network: Network,
     *,
     examined: Reading | None = None,
-    valid: str | None = None,
-    test: str | None = None,
-    metadata: str | None = None,
+    **others: Any,
 ) -> DataSet:
-    """Return annotations with the inputs of their items."""
-    from ..deep.learning.data_sets import open_data_set, open_folder
-    from ..deep.nn.reading import index_of_texts, read_input_index
-    from ..formats.tools.peerannot import read_metadata
+    """Return annotations with the inputs of their items, and say what was left out.
 
-    known_labels = {"valid": read_known(valid), "test": read_known(test)}
-    if network.inputs is None and (Path(path) / "train").is_dir():
-        names = read_metadata(path, metadata).get("label_names")
-        data = open_folder(annotations, path, label_names=names, **known_labels)
-    else:
-        try:
-            if network.inputs is None and examined is not None and examined.texts is not None:
-                input_index = index_of_texts(
-                    path, examined.texts.select("item", "text").iter_rows()
-                )
-            else:
-                input_index = read_input_index(
-                    network.inputs or path, annotations.items, column=network.column
-                )
-        except DataError as problem:
-            if network.inputs:
-                raise
-            raise problem.or_else("says where inputs are, --column in which", inputs=...) from None
-        data = open_data_set(annotations, input_index, **known_labels)
+    Further arguments are those of `read_data_set`.
+    """
+    from ..deep.learning.data_sets import read_data_set
+
+    where: Any = {"inputs": network.inputs, "column": network.column}
+    where["texts"] = None if examined is None else examined.texts
+    data = read_data_set(annotations, path, **where, **others)
     for sentence in data.notes:
         note(sentence)
     return data
-
-
-def output_files(path: str, network: Network, name: str, encoder: str | None = None) -> OutputPaths:
-    """Return the output files, as peerannot names them, and the folder of the run."""
-    from ..deep.learning.outcome import OutputPaths
-
-    if not name.strip(". ") or "/" in name or "\\" in name:
-        raise OptionError(f"{name!r} cannot name files; give another with -o")
-    base = Path(network.folder or (path if Path(path).is_dir() else "."))
-    models = base / "best_models" / encoder if encoder else base / "best_models"
-    return OutputPaths(models / name, base / "results" / f"{name}.json", base / "runs" / name)
 
 
 def fit_classifier(
@@ -149,119 +241,24 @@ def fit_classifier(
                 raise
             note(f"interrupted; the same command with --resume goes on in {files.run}")
             raise SystemExit(130) from None
-    return Outcome(model, data)
+    return Outcome(model=model, data=data, crowd=posterior is None)
 
 
-def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: bool) -> None:
+def show_outcome(outcome: Outcome, files: OutputPaths, *, as_json: bool) -> None:
     """Write and print the results; of several processes only the first does."""
     if not is_first():
         return
-    outcome.write(files, crowd=crowd)
+    outcome.write(files)
     if as_json:
         paths = {name: str(path) for name, path in files._asdict().items()}
-        show_json(outcome.results() | {"files": paths})
+        show_json(outcome.as_dict() | {"files": paths})
         return
-    for part, evaluation in outcome.evaluations.items():
-        title = f"{evaluation.n_scored} {part} items of known truth"
-        print_scores(evaluation.scores, _SHOWN, title)
-    annotations, history = outcome.data.annotations, outcome.model.history_
-    labels = f"{len(annotations)} labels"
-    if crowd:
-        labels += f" by {annotations.n_annotators} annotators"
-    method = f"by {outcome.model.method} " if crowd else ""
-    echo(
-        f"Learned from {labels} on {annotations.n_items} items, {method}with the encoder "
-        f"{outcome.model.encoding_.name}."
-    )
-    echo(f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}.")
-    worst = _worst_annotators(outcome) if crowd and annotations.n_annotators > 1 else []
-    if worst:
-        echo(f"Least accurate annotators, by the network: {', '.join(worst)}.")
+    print_sections(outcome.sections())
     predictions = outcome.predictions.items()
     counts = ", ".join(f"{len(predicted.items)} {name}" for name, predicted in predictions)
-    echo(f"Predictions ({counts}), log and curve are in {files.run}.")
-    echo(f"The classifier is in {files.model}, the results in {files.results}.")
-
-
-def _worst_annotators(outcome: Outcome) -> list[str]:
-    table = outcome.annotators()
-    rows = zip(
-        *(table[name].tolist() for name in ("performance", "n_labels", "annotator")), strict=True
-    )
-    ranked = sorted((row for row in rows if row[1] >= _ENOUGH), key=lambda row: float(row[0]))
-    return [f"{name} ({accuracy:.0%} of {count})" for accuracy, count, name in ranked[:_WORST]]
-
-
-@dataclass(frozen=True)
-class Network:
-    """A network and its training, as the options describe them."""
-
-    encoder: str
-    img_size: int | None
-    pretrained: bool
-    freeze: bool | None
-    augmented: bool
-    inputs: str | None
-    column: str | None
-    resume: bool
-    folder: str | None
-    layers: dict[str, Any]
-    settings: dict[str, Any]  # of `Training`
-
-    def estimator(self, inputs: Inputs) -> dict[str, Any]:
-        """Return the settings of a classifier that are about its network."""
-        network = {"encoder": self._spec(inputs), "frozen": self.frozen, "augment": self.augmented}
-        return network | self.layers
-
-    @property
-    def frozen(self) -> bool | None:
-        """Whether the encoder is not trained; None for the default of the encoder.
-
-        As in peerannot, published weights that were requested are fine-tuned unless frozen.
-        """
-        return False if self.pretrained and self.freeze is None else self.freeze
-
-    def training(self, seed: int) -> Training:
-        """Return how the network is trained."""
-        from ..deep.nn import Training
-
-        return Training(seed=seed, **self.settings)
-
-    def name(self, inputs: Inputs) -> str:
-        """Return the encoder's name as that of a folder."""
-        spec = self.encoder if self.encoder != "auto" else self._spec(inputs)
-        return re.sub(r"[^\w.-]+", "-", spec.partition("[")[0].lower()).strip("-.") or "network"
-
-    def _spec(self, inputs: Inputs) -> str:
-        from ..deep.nn.encoders import encoder_spec
-
-        return encoder_spec(self.encoder, inputs, size=self.img_size, pretrained=self.pretrained)
-
-
-def network_options(**defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds the options to a command, which gets them as `network`.
-
-    Parameters
-    ----------
-    **defaults
-        Defaults of this command.
-    """
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def with_network(**arguments: Any) -> Any:
-            settings = {name: arguments.pop(name) for name in _TRAINING}
-            settings["batch"] = settings.pop("batch_size")
-            layers = {name: arguments.pop(name) for name in _LAYERS}
-            own = {field.name: arguments.pop(field.name) for field in fields(Network)[:-2]}
-            return command(network=Network(**own, layers=layers, settings=settings), **arguments)
-
-        declared: Callable[..., Any] = with_network
-        for name in _IGNORED:
-            declared = click.option(name, type=int, hidden=True, expose_value=False)(declared)
-        defaults_of = _LAYERS | _TRAINING | defaults
-        folder = Computed("PATH if it is a folder, otherwise here")
-        names = (*_ENCODER, "data_augmentation", "epochs --n-epochs", "resume")
-        return options(names, **defaults_of, folder=folder)(declared)
-
-    return add
+    for sentence in (
+        *outcome.sentences,
+        f"Predictions ({counts}), log and curve are in {files.run}.",
+        f"The classifier is in {files.model}, the results in {files.results}.",
+    ):
+        echo(sentence)

@@ -1,36 +1,49 @@
-"""The options of all commands: one name, one type, one meaning.
+"""A command from a signature: its parameters are options, and one table says what an option means.
 
-Every command takes its options from this table, so that an option means the same everywhere:
+    @command(strategy="auto; query for several questions", reading=READING)
+    def fit(path: str, *, output: str, strategy: str | None = None, seed: int = 0, **reading: Any):
 
-    @options(("strategy", *READING, "scale --labels"), output=REQUIRED, folds=5)
+What stands before `*` is an argument of the command, the rest are its options, in this order. One
+without a default is required. Flags, type and help of an option are those of its name in the table
+of `option_types`, so that it means the same in every verb; a name that is not there has those that
+follow from its type and the docstring. A parameter whose type is a subclass of `Options` stands for
+the fields of that dataclass, and `**reading` for the options that the decorator lists. Words in the
+decorator say what a default of `None` becomes.
 
-Names after the first are hidden aliases: former names, and those of peerannot.
+A verb of the library that only reads, computes and shows needs no function: see `verbs`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields
+from inspect import Parameter, cleandoc, signature
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 import click
 
-from .option_types import CHOICES, REPEATABLE, TABLE
+import dissensus
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from ..params import documented
+from ..peerannot import commands as peerannot
+from .option_types import DECLARED, SPELLINGS, WRITTEN, declared_by
+from .verbs import ANSWERS as ANSWERS
+from .verbs import KINDS as KINDS
+from .verbs import READING as READING
 
+if TYPE_CHECKING:
+    from .verbs import Line
 
-_DEFAULTS: dict[str, Any] = {"missing": "error", "duplicates": "count", "seed": 0}
-_DEFAULTS |= {"spelling": "keep", "scale": "auto", "encoder": "auto"}
-_DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-READING = ("format", "question", "columns", "classes", "missing", "duplicates", "spelling", "scale")
-ANSWERS = ("kind", "assigned", "inputs")  # of verbs for answers of every kind
-KINDS = ("models", "people")  # of annotators
-REQUIRED = object()
+REQUIRED: Any = Parameter.empty
+_LAST = ("time_limit", "as_json", "seed", "force")  # which commands of all kinds have
 _LATE = 1.2  # times a time limit, after which it was too short
+# Defaults of options that no signature names.
+_DEFAULTS: dict[str, Any] = {"missing": "error", "duplicates": "count", "spelling": "keep"}
+_DEFAULTS |= {"scale": "auto", "seed": 0, "copying": True}
 
 
 class Computed(str):
@@ -40,56 +53,248 @@ class Computed(str):
 
 
 class Option(click.Option):
-    """An option with hidden aliases: another name, or `name=value` for a flag."""
+    """An option that the parser also knows by other spellings, which help does not show."""
 
-    def __init__(self, *declarations: Any, aliases: list[str], **settings: Any) -> None:
-        super().__init__(*declarations, **settings)
-        self.aliases = aliases
+    aliases: tuple[str, ...] = ()
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Add the aliases as well, which neither help nor messages show."""
-        own_flags, self.opts = self.opts, [*self.opts, *(a for a in self.aliases if "=" not in a)]
+        """Add the other spellings as well."""
+        own_flags, self.opts = self.opts, [*self.opts, *self.aliases]
         super().add_to_parser(parser, ctx)
         self.opts = own_flags
-        for alias in self.aliases:
-            name, _, value = alias.partition("=")
-            if value:
-                parser.add_option(self, [name], self.name, action="store_const", const=value)
 
 
-# Flags and settings of every option, by the name that a command gives it.
-DECLARED: dict[str, tuple[list[str], dict[str, Any]]] = {
-    re.split("[ /]", flags.lstrip("-"))[0].replace("-", "_"): (
-        flags.split(),
-        {"help": text} | ({"is_flag": True} if kind is bool else {"type": kind}),
-    )
-    for kind, rows in TABLE
-    for flags, text in rows.items()
-}
-DECLARED |= {
-    flags.split()[0].lstrip("-").replace("-", "_"): (
-        flags.split(),
-        {"type": click.Choice(words.split(), case_sensitive=False), "help": text},
-    )
-    for flags, (words, text) in CHOICES.items()
-}
-DECLARED |= {
-    flags.split()[-1]: (flags.split(), {"type": kind, "help": text, "multiple": True})
-    for flags, (kind, text) in REPEATABLE.items()
-}
-# In older versions of peerannot it takes no value.
-DECLARED["scheduler"][1].update(is_flag=False, flag_value="multistep")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options that belong together: a dataclass that a command takes as one parameter."""
 
 
-# Other spellings of an option, the same in every verb.
-_SPELLINGS = {
-    "strategy": ["--method"],
-    "strategies": ["--method"],
-    "score": ["--method", "--strategy"],
-}
+def computed(words: str) -> Any:
+    """Return a field of `Options` whose default is worked out, as the words say."""
+    return field(default=None, metadata={"words": Computed(words)})
 
-WRITTEN = {name for name, (flags, _) in DECLARED.items() if flags[0] in TABLE[1][1]} | {"output"}
-WRITTEN -= {"to", "title", "output_name", "checkpoints", "state", "work"}  # not a file of its own
+
+def command(
+    group: click.Group | None = None, *, time_limit: bool = False, **words: Any
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Return a decorator that makes a command of a function; the module says how.
+
+    Parameters
+    ----------
+    group
+        The group that the command belongs to.
+    time_limit
+        Whether its time can be limited; the function need not know.
+    **words
+        What the default of a parameter becomes, or the options that `**parameter` stands for.
+    """
+
+    def make(function: Callable[..., None]) -> click.Command:
+        parameters = parameters_of(function, words)
+        if time_limit:
+            parameters.append(option("time_limit"))
+        if _writes(parameters) and "force" not in signature(function).parameters:
+            parameters.append(option("force", expose_value=False))
+        parameters.sort(key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1)
+        made = click.Command(
+            function.__name__.rstrip("_").replace("_", "-"),
+            callback=_grouping(function),
+            params=parameters,
+            help=cleandoc(function.__doc__ or "").partition("\n\nParameters\n---")[0],
+        )
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return make
+
+
+def parameters_of(function: Callable[..., Any], words: Mapping[str, Any]) -> list[click.Parameter]:
+    """Return the arguments and options that the parameters of a function or dataclass give."""
+    parameters: list[click.Parameter] = []
+    texts = documented(function.__doc__ or "")
+    for name, parameter in signature(function).parameters.items():
+        kind = _kind_of(parameter, function)
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            parameters += [option(word) for word in words[name]]
+        elif _is_group(kind):
+            defaults = {one.name: one.metadata["words"] for one in fields(kind) if one.metadata}
+            parameters += parameters_of(kind, defaults)
+        elif parameter.kind is Parameter.KEYWORD_ONLY:
+            default = words.get(name, parameter.default)
+            default = Computed(default) if name in words else default
+            parameters.append(option(name, default, kind=kind, text=texts.get(name, "")))
+        else:
+            parameters.append(_argument(parameter, kind))
+    return parameters
+
+
+def option(
+    name: str, default: Any = ..., *, kind: Any = None, text: str = "", **settings: Any
+) -> Option:
+    """Return the option of a name: of the table, or as its type and its text say.
+
+    Parameters
+    ----------
+    name
+        Of the option's parameter, or its flag without dashes.
+    default
+        A value, `REQUIRED`, or words as `Computed`; by default that of all commands.
+    kind
+        The type of the parameter.
+    text
+        What its docstring says.
+    settings
+        Further ones of click.
+    """
+    flags, declared = DECLARED.get(name) or declared_by(name, kind, text)
+    default = _DEFAULTS.get(name, ...) if default is ... else default
+    is_flag = declared.get("is_flag", False)
+    if default is REQUIRED:
+        settings["required"] = True
+    elif isinstance(default, Computed):
+        settings |= {"default": None, "show_default": str(default)}
+    elif default is not ... and (is_flag or default not in (None, ())):
+        settings |= {"default": default, "show_default": not is_flag}
+    if name == "time_limit":
+        settings |= {"callback": _limit_time, "expose_value": False}
+    elif name == "force":
+        settings["callback"] = _keep_inputs
+    made = Option(flags, **declared | settings)
+    made.aliases = SPELLINGS.get(name, ())
+    return made
+
+
+def command_of(name: str, line: Line) -> click.Command:
+    """Return the command of a verb of the library: it reads PATH, calls it and shows the result."""
+    verb = getattr(dissensus, line.verb)
+    _answers, *others = signature(verb).parameters
+    texts = documented(verb.__doc__ or "")
+    words = {parameter: line.names.get(parameter, parameter) for parameter in others}
+    takes_progress = words.pop("progress", None) is not None
+    parameters: list[click.Parameter] = [click.Argument(["path"])]
+    for parameter, word in words.items():
+        described = signature(verb).parameters[parameter]
+        default = Computed(line.words[parameter]) if parameter in line.words else described.default
+        kind = _kind_of(described, verb)
+        parameters.append(option(word, default, kind=kind, text=texts.get(parameter, "")))
+    own_words = {parameter.name for parameter in parameters}
+    parameters += [option(word) for word in line.reading if word not in own_words]
+    parameters += [option(word) for word in (*line.views, "json")]
+    if _writes(parameters):
+        parameters.append(option("force", expose_value=False))
+
+    def call(path: str, as_json: bool, **values: Any) -> None:
+        from ..base.progress import progress_bar
+        from . import files
+
+        output, chart = values.pop("output", None), values.pop("chart", None)
+        files.check_views(output, chart)
+        settings = {parameter: values.pop(word) for parameter, word in words.items()}
+        settings = {name: None if value == () else value for name, value in settings.items()}
+        answers, inputs = files.read_any(path, **values), values.get("inputs")
+        settings = {
+            name: files.value_of(name, value, answers, inputs) for name, value in settings.items()
+        }
+        with progress_bar(line.work) as progress:
+            result = verb(answers, **settings | ({"progress": progress} if takes_progress else {}))
+        files.show_result(result, output=output, chart=chart, as_json=as_json)
+
+    text = f"{line.help}\n\n{cleandoc(line.text)}"
+    return click.Command(name, callback=call, params=parameters, help=text.strip())
+
+
+def spelled(verb: click.Command) -> click.Command:
+    """Return a verb with the options of the verb that peerannot has of the same name."""
+    spellings = peerannot.SPELLINGS.get(verb.name or "", {})
+    for parameter in verb.params:
+        if isinstance(parameter, Option):
+            others = spellings.get(parameter.name or "", ())
+            parameter.aliases = (*parameter.aliases, *(f"--{flag}" for flag in others))
+    if "encoder" in spellings:
+        verb.params += [
+            click.Option(
+                [f"--{flag}"], type=int, hidden=True, expose_value=False, callback=_say_why_not
+            )
+            for flag in peerannot.WITHOUT_EFFECT
+        ]
+    return verb
+
+
+def _say_why_not(_: click.Context, parameter: click.Parameter, value: int | None) -> None:
+    """Note that an option of peerannot changes nothing."""
+    if value is not None:
+        from ..pages.terminal import note
+
+        flag = parameter.opts[0]
+        note(f"{flag} has no effect: {peerannot.WITHOUT_EFFECT[flag.lstrip('-')]}")
+
+
+def options(names: str | Sequence[str] = (), **defaults: Any) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that gives a function of click options by name, with some defaults."""
+    listed = (names,) if isinstance(names, str) else names
+
+    def add(function: Decorated) -> Decorated:
+        added = [
+            option(name, defaults.get(name, ...)) for name in dict.fromkeys((*defaults, *listed))
+        ]
+        present: list[Any] = getattr(function, "__click_params__", [])
+        if _writes(added) and not any(one.name == "force" for one in (*present, *added)):
+            added.append(option("force"))
+        for one in added:
+            if one.name == "force":
+                one.expose_value = "force" in signature(function).parameters
+        function.__click_params__ = [*present, *reversed(added)]  # type: ignore[attr-defined]
+        return function
+
+    return add
+
+
+def _writes(parameters: Sequence[click.Parameter]) -> bool:
+    """Return whether a command writes files, which may be there already."""
+    return any(parameter.name in WRITTEN for parameter in parameters)
+
+
+def _argument(parameter: Parameter, kind: Any) -> click.Argument:
+    """Return an argument of a command: `Annotated` has its name in help, a literal its choices."""
+    settings: dict[str, Any] = {}
+    if get_origin(kind) is Annotated:
+        kind, settings["metavar"] = get_args(kind)
+    if get_origin(kind) is tuple:
+        settings["nargs"] = -1
+    elif parameter.default is not REQUIRED:
+        settings |= {"required": False, "default": parameter.default}
+    choices = declared_by(parameter.name, kind)[1].get("type")
+    if isinstance(choices, click.Choice):
+        settings["type"] = choices
+    return click.Argument([parameter.name], **settings)
+
+
+def _kind_of(parameter: Parameter, function: Callable[..., Any]) -> Any:
+    """Return the type of a parameter; of one that is imported for type checkers only, `Any`."""
+    if not isinstance(parameter.annotation, str):
+        return parameter.annotation
+    try:
+        return eval(parameter.annotation, vars(sys.modules[function.__module__]))
+    except NameError:
+        return Any
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Options)
+
+
+def _grouping(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function as click calls it: every option by itself."""
+    kinds = {name: _kind_of(one, function) for name, one in signature(function).parameters.items()}
+    groups = {name: kind for name, kind in kinds.items() if _is_group(kind)}
+
+    def call(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+        function(**values)
+
+    return call
 
 
 def _keep_inputs(ctx: click.Context, _: click.Parameter, force: bool) -> bool:
@@ -132,42 +337,3 @@ def _time_limited(seconds: float) -> Iterator[None]:
         )
     elif limit.reached:
         note(f"stopped at the time limit of {seconds:g} s, with the best found until then")
-
-
-def options(names: str | Sequence[str] = (), **defaults: Any) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command some options of the table.
-
-    Parameters
-    ----------
-    names
-        Names of options, each followed by its hidden aliases, as in `"scale --labels"`.
-    **defaults
-        Defaults of this command, by name: a value, `REQUIRED`, or words as `Computed`.
-    """
-    listed = (names,) if isinstance(names, str) else names
-
-    def add(command: Command) -> Command:
-        aliases_of = {name.split()[0]: name.split()[1:] for name in (*defaults, *listed)}
-        declared = {parameter.name for parameter in getattr(command, "__click_params__", ())}
-        if WRITTEN & aliases_of.keys() and "force" not in declared:
-            aliases_of = aliases_of | {"force": []}
-        for name, aliases in reversed(aliases_of.items()):
-            spellings = [*aliases, *_SPELLINGS.get(name, [])]
-            flags, settings = DECLARED[name]
-            default = defaults.get(name, _DEFAULTS.get(name))
-            if default is REQUIRED:
-                settings = settings | {"required": True}
-            elif isinstance(default, Computed):
-                settings = settings | {"default": None, "show_default": str(default)}
-            elif name in defaults or name in _DEFAULTS:
-                is_shown = default is not None and not settings.get("is_flag")
-                settings = settings | {"default": default, "show_default": is_shown}
-            if name == "time_limit":
-                settings = settings | {"callback": _limit_time, "expose_value": False}
-            if name == "force":
-                is_used = "force" in signature(command).parameters
-                settings = settings | {"callback": _keep_inputs, "expose_value": is_used}
-            command = click.option(*flags, cls=Option, aliases=spellings, **settings)(command)
-        return command
-
-    return add

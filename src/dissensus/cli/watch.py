@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..errors import OptionError
 from ..pages.terminal import note, show_json
-from .verb import REQUIRED, Computed, options
+from .files import split_patterns
+from .verb import Options, command, computed
 
 if TYPE_CHECKING:
     from ..scale.watching import Update
@@ -18,38 +18,51 @@ if TYPE_CHECKING:
 _TOGETHER = ("belong together", "exclude each other")
 
 
-@click.command()
-@click.argument("path", required=False)
-@options(
-    (
-        *("label_studio", "project", "key", "listen", "question"),
-        *("once", "every --interval", "columns", "classes", "missing", "json", "seed"),
-    ),
-    output=REQUIRED,
-    strategy="dawid-skene",
-    state=Computed("beside the output"),
-    every=5.0,
-    refit=0.5,
-)
+@dataclass(frozen=True, kw_only=True)
+class LabelStudio(Options):
+    """A project that is followed instead of files."""
+
+    label_studio: str | None = None
+    project: int | None = None
+    key: str | None = None
+    listen: int | None = None
+    question: str | None = None
+
+    def others(self) -> dict[str, Any]:
+        """Return what says more about the project, by flag."""
+        names = ("project", "key", "listen", "question")
+        return {f"--{name}": getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(Options):
+    """How the rows of files are read, and where it is kept which are."""
+
+    state: str | None = computed("beside the output")
+    columns: str | None = None
+    missing: str = "error"
+
+    def others(self) -> dict[str, Any]:
+        """Return what is for files, by flag."""
+        missing = None if self.missing == "error" else self.missing
+        return {"--state": self.state, "--columns": self.columns, "--missing": missing}
+
+
+@command()
 def watch(
-    path: str | None,
+    path: str | None = None,
+    *,
     output: str,
-    strategy: str,
-    state: str | None,
-    label_studio: str | None,
-    project: int | None,
-    key: str | None,
-    listen: int | None,
-    question: str | None,
-    once: bool,
-    every: float,
-    refit: float,
-    columns: str | None,
-    classes: str | None,
-    missing: str,
-    as_json: bool,
-    seed: int,
-    force: bool,
+    strategy: str = "dawid-skene",
+    every: float = 5.0,
+    refit: float = 0.5,
+    live: LabelStudio,
+    once: bool = False,
+    rows: Rows,
+    classes: str | None = None,
+    as_json: bool = False,
+    seed: int = 0,
+    force: bool = False,
 ) -> None:
     """Keep labels up to date while annotations arrive.
 
@@ -78,39 +91,37 @@ def watch(
     from ..scale.watching import WatchedFiles
 
     format_for(output)
-    target = Path(output)
-    declared = [name.strip() for name in classes.split(",")] if classes else None
+    target, url = Path(output), live.label_studio
+    declared = split_patterns(classes) or None
     fitting: dict[str, Any] = {"classes": declared, "refit": refit, "seed": seed}
-    live = {"--project": project, "--key": key, "--listen": listen, "--question": question}
-    of_files = {"PATH": path, "--state": state, "--columns": columns}
-    for name, value in (of_files if label_studio else live).items():
+    of_files = {"PATH": path} | rows.others()
+    for name, value in (of_files if url else live.others()).items():
         if value is not None:
-            raise OptionError(f"{name} and --label-studio {_TOGETHER[bool(label_studio)]}")
-    if label_studio is not None:
-        if project is None:
+            raise OptionError(f"{name} and --label-studio {_TOGETHER[bool(url)]}")
+    if url is not None:
+        if live.project is None:
             raise OptionError("--label-studio needs the number of a project: --project NUMBER")
-        labels = CurrentLabels(strategy, **fitting)
-        watched = WatchedProject(
-            connected(label_studio, project, key),
-            labels,
+        project = WatchedProject(
+            connected(url, live.project, live.key),
+            CurrentLabels(strategy, **fitting),
             target,
-            question=question,
+            question=live.question,
             classes=declared,
-            port=listen,
+            port=live.listen,
             once=once,
         )
-        _show(watched.updates(every), as_json)
+        _show(project.updates(every), as_json)
         return
     if path is None:
         raise OptionError("name a file or folder to watch, or --label-studio URL")
-    folder = state or str(target.with_name(f".{target.name}.state"))
+    folder = rows.state or str(target.with_name(f".{target.name}.state"))
     with Stream.opened(folder, strategy, **fitting) as stream:
         files = WatchedFiles(
             stream,
             Path(path),
             target,
-            columns=parse_columns(columns),
-            missing=missing,
+            columns=parse_columns(rows.columns),
+            missing=rows.missing,
             joined="aggregate --spelling join makes them one",
             once=once,
         )

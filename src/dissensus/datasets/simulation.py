@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..answers import Answers
 from ..answers.annotations import Annotations
 from ..answers.numbers import Numbers
 from ..base.arrays import Array
-from ..base.names import Names, numbered
+from ..base.names import Names, as_names, numbered
 from ..errors import OptionError
 from ..registry import answer_simulators, simulators, split_spec
 from .confusions import GivenMatrices
@@ -43,6 +44,22 @@ class AnswerSimulation:
     truth: Answers | dict[str, float]  # one answer per item, or the scores of things
     crowd: dict[str, Array]  # what was drawn of annotators
     options: dict[str, Any]  # every argument, ready for JSON
+
+    def write(self, folder: str | Path, ending: str) -> None:
+        """Write answers and truth as tables of an ending, and every option, to a folder."""
+        from ..formats.writers_init import write
+        from ..formats.writing import write_columns, write_json
+
+        folder, truth = Path(folder), self.truth
+        folder.mkdir(parents=True, exist_ok=True)
+        write(self.answers, folder / f"answers.{ending}")
+        file = folder / f"truth.{ending}"
+        if isinstance(truth, dict):
+            scores = {"thing": as_names(truth), "score": np.array(list(truth.values()))}
+            write_columns(scores, file)
+        else:
+            write(truth, file)
+        write_json(folder / "metadata.json", self.options, indent=2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,17 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...aggregation import as_method
 from ...answers.annotations import Annotations
 from ...base.arrays import Floats, Integers
 from ...base.names import Names, abbreviate, as_names, indices_of, numbered
 from ...errors import DataError
+from ...formats.predictions import read_predictions
+from ...formats.tools.peerannot import read_folder, read_metadata
+from ...method import Progress
 from ...result import Predictions
 from ..nn.inputs import Inputs
-from ..nn.reading import InputIndex, class_folders, read_input_index
+from ..nn.reading import InputIndex, class_folders, index_of_texts, read_input_index
 
 Truth = Mapping[str, str]  # item → class
 
@@ -66,6 +70,50 @@ class DataSet:
         if self.valid is None:
             return None
         return self.valid.inputs, self.annotations.classes[self.valid.truth]
+
+
+def read_data_set(
+    annotations: Annotations,
+    path: str | Path,
+    *,
+    inputs: str | Path | None = None,
+    column: str | None = None,
+    texts: Any = None,
+    metadata: str | Path | None = None,
+    valid: Truth | None = None,
+    test: Truth | None = None,
+) -> DataSet:
+    """Return annotations with the inputs of their items, wherever these are.
+
+    Parameters
+    ----------
+    annotations
+        The annotations.
+    path
+        A data set folder with `train/`, or what holds the inputs.
+    inputs, column
+        Where the inputs are, if not in `path`; the column of a table, or which array.
+    texts
+        A table of item and text that came with the annotations.
+    metadata
+        Metadata of the folder, if not in its own file.
+    valid, test
+        Known classes by item; these items are not learned from.
+    """
+    known_labels: dict[str, Any] = {"valid": valid, "test": test}
+    if inputs is None and (Path(path) / "train").is_dir():
+        names = read_metadata(path, metadata).get("label_names")
+        return open_folder(annotations, path, label_names=names, **known_labels)
+    try:
+        if inputs is None and texts is not None:
+            index = index_of_texts(str(path), texts.select("item", "text").iter_rows())
+        else:
+            index = read_input_index(inputs or path, annotations.items, column=column)
+    except DataError as problem:
+        if inputs is None:
+            problem.or_else("say where inputs are", inputs=..., column=...)
+        raise
+    return open_data_set(annotations, index, **known_labels)
 
 
 def open_data_set(
@@ -172,6 +220,53 @@ def open_folder(
         test=data.test or splits.get("test"),
         folders=classes or None,
     )
+
+
+def aggregated(
+    annotations: Annotations, strategy: str, seed: int, progress: Progress | None = None
+) -> Predictions:
+    """Return the labels of a method of aggregation, to learn from."""
+    annotations.check_classes("a classifier")
+    result = as_method(strategy).fit(annotations, seed=seed, progress=progress)
+    label = np.where(annotations.labels_per_item > 0, result.label, -1)
+    return Predictions(annotations.items, result.classes, label, result.probabilities)
+
+
+def read_labels(
+    labels: str,
+    path: str | Path,
+    *,
+    metadata: str | Path | None = None,
+    n_classes: int | None = None,
+) -> Predictions:
+    """Return one label per item from a file; rows of an array are the items of a data set folder.
+
+    Parameters
+    ----------
+    labels
+        A table or an array of labels.
+    path, metadata
+        The data set, and its metadata, if not in its own file.
+    n_classes
+        Number of classes, where labels may not show them all.
+    """
+    predicted = read_predictions(labels, scale="nominal")
+    assert isinstance(predicted, Predictions)
+    if not labels.endswith(".npy"):
+        return predicted
+    items, classes = predicted.items, predicted.classes
+    if (Path(path) / "answers.json").exists():
+        annotations = read_folder(path, metadata=metadata)
+        items = annotations.items if annotations.n_items == len(items) else items
+        classes = annotations.classes if annotations.n_classes >= len(classes) else classes
+    if n_classes is not None:
+        if n_classes < len(predicted.classes):
+            raise DataError(f"{labels}: {len(predicted.classes)} classes, more than {n_classes}")
+        classes = classes if len(classes) == n_classes else numbered(n_classes)
+    posterior = predicted.posterior
+    if posterior is not None:
+        posterior = np.pad(posterior, ((0, 0), (0, len(classes) - posterior.shape[1])))
+    return Predictions(items, classes, predicted.label, posterior)
 
 
 def labelled(predictions: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:

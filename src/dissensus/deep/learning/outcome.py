@@ -9,20 +9,33 @@ a folder            the saved classifier
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ...base.arrays import Array, Floats, Integers
 from ...base.files import atomic_file
 from ...metrics import Evaluation, evaluate
-from ...result import Predictions
+from ...pages.sections import Section
+from ...pages.sections import Table as SmallTable
+from ...pages.terminal import interval
+from ...result import Predictions, Result, Table
+from ..nn.estimator import predicted_columns
 from .classifier import CrowdClassifier
 from .data_sets import DataSet, Split
 
+_SHOWN = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "log_loss": "log loss",
+    "ece": "calibration error",
+}
+_WORST = 5  # annotators that are named
+_ENOUGH = 5  # labels of an annotator who is
 _MANY = 8  # classes from which on peerannot reports top-2 and top-5 accuracy
 
 
@@ -33,13 +46,85 @@ class OutputPaths(NamedTuple):
     results: Path  # a JSON file
     run: Path  # a folder: checkpoint, log, curve, tables
 
+    @classmethod
+    def below(cls, folder: Path, name: str, encoder: str = "") -> Self:
+        """Return the paths in a folder, as peerannot names them."""
+        results = folder / "results" / f"{name}.json"
+        return cls(folder / "best_models" / encoder / name, results, folder / "runs" / name)
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """A classifier and the data it was trained and tested on."""
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Result):
+    """A classifier and the data it was trained and tested on.
+
+    Attributes
+    ----------
+    model, data
+        The classifier and its data.
+    crowd
+        Whether it learned from annotators, and not from one label per item.
+    """
 
     model: CrowdClassifier
     data: DataSet
+    crowd: bool = True
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Predictions, and what was learned of annotators."""
+        tables: dict[str, Table] = {
+            f"predictions_{name}".removesuffix("_train"): prediction_columns(predicted)
+            for name, predicted in self.predictions.items()
+        }
+        if self.crowd:
+            tables |= {"annotators": self.annotators(), "confusion": self.confusion()}
+        return tables
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was learned from, the epoch that is kept, and who labelled worst."""
+        annotations, history = self.data.annotations, self.model.history_
+        labels = f"{len(annotations)} labels"
+        method = ""
+        if self.crowd:
+            labels += f" by {annotations.n_annotators} annotators"
+            method = f"by {self.model.method} "
+        sentences = [
+            f"Learned from {labels} on {annotations.n_items} items, {method}with the encoder "
+            f"{self.model.encoding_.name}.",
+            f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}.",
+        ]
+        worst = self._worst() if self.crowd and annotations.n_annotators > 1 else []
+        if worst:
+            sentences.append(f"Least accurate annotators, by the network: {', '.join(worst)}.")
+        return tuple(sentences)
+
+    def _worst(self) -> list[str]:
+        """Return the annotators whom the network finds least accurate, among those with labels."""
+        scores = self.annotators()
+        rows = zip(
+            *(scores[name].tolist() for name in ("performance", "n_labels", "annotator")),
+            strict=True,
+        )
+        ranked = sorted((row for row in rows if row[1] >= _ENOUGH), key=lambda row: float(row[0]))
+        return [f"{name} ({accuracy:.0%} of {count})" for accuracy, count, name in ranked[:_WORST]]
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the scores on items of known truth."""
+        panels = []
+        for part, evaluation in self.evaluations.items():
+            rows = [
+                (words, f"{score.value:.4f}", interval(score.low, score.high))
+                for name, words in _SHOWN.items()
+                if (score := evaluation.scores.get(name)) is not None
+            ]
+            title = f"{evaluation.n_scored} {part} items of known truth"
+            panels.append([SmallTable(title, ("score", "value", "95 % interval"), rows, n_texts=3)])
+        return (Section("training", "What was learned", panels=panels),)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return losses and scores; see `results`."""
+        return self.results()
 
     @cached_property
     def predictions(self) -> dict[str, Predictions]:
@@ -109,16 +194,12 @@ class Outcome:
         model = self.model
         return confusion_columns(model.confusion_, model.annotators_, model.classes_)
 
-    def write(self, paths: OutputPaths, *, crowd: bool = True) -> None:
-        """Write all files atomically, results last; without `crowd`, none of annotators."""
+    def write(self, paths: OutputPaths) -> None:
+        """Write all files atomically, results last."""
         from ...formats.writing import write_columns
 
-        for name, predictions in self.predictions.items():
-            file = "predictions.csv" if name == "train" else f"predictions_{name}.csv"
-            write_columns(_table(predictions), paths.run / file)
-        if crowd:
-            write_columns(self.annotators(), paths.run / "annotators.csv")
-            write_columns(self.confusion(), paths.run / "confusion.csv")
+        for name, table in self.tables.items():
+            write_columns(table, paths.run / f"{name}.csv")
         self.model.save(paths.model)
         with atomic_file(paths.results) as draft:
             draft.write_text(json.dumps(self.results(), indent=1), encoding="utf-8")
@@ -144,12 +225,8 @@ def top(posterior: Floats, truth: Integers, k: int) -> tuple[float, float]:
     return float(hit.mean()), float((hits[count > 0] / count[count > 0]).mean())
 
 
-def _table(predictions: Predictions) -> dict[str, Array]:
-    posterior, classes = predictions.posterior, predictions.classes
-    assert posterior is not None
-    return {
-        "item": predictions.items,
-        "label": classes[predictions.label],
-        "confidence": posterior.max(axis=1),
-        **{f"p:{name}": posterior[:, code] for code, name in enumerate(classes.tolist())},
-    }
+def prediction_columns(predictions: Predictions) -> dict[str, Array]:
+    """Return predicted labels with the probability of every class, as columns."""
+    assert predictions.posterior is not None
+    columns = {"item": predictions.items}
+    return columns | predicted_columns(predictions.classes, predictions.posterior)

@@ -55,7 +55,7 @@ from sklearn.utils.validation import check_array, check_is_fitted  # type: ignor
 from torch import Tensor, nn
 
 from ...answers.annotations import Annotations
-from ...base.arrays import Array, Integers
+from ...base.arrays import Array, Floats, Integers
 from ...base.files import atomic_folder, read_folder_whole
 from ...base.names import abbreviate, as_names, indices_of, text
 from ...base.storage import State, damage, digest_of
@@ -280,6 +280,26 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             return value
         items = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
         return type(cls.nested[name])(**items)
+
+
+def predicted_columns(
+    classes: Array, probability: Floats, label: Array | None = None
+) -> dict[str, Array]:
+    """Return labels, by default the most probable, and the probability of every class: (…, class).
+
+    >>> columns = predicted_columns(np.array(["cat", "dog"]), np.array([[0.75, 0.25]]))
+    >>> {name: column.tolist() for name, column in columns.items()}
+    {'label': ['cat'], 'confidence': [0.75], 'p:cat': [0.75], 'p:dog': [0.25]}
+    """
+    rows = probability.reshape(-1, len(classes))
+    label = classes[rows.argmax(axis=1)] if label is None else label
+    columns = {"label": label, "confidence": rows.max(axis=1)}
+    return columns | class_columns(classes, rows)
+
+
+def class_columns(classes: Array, values: Floats, prefix: str = "p") -> dict[str, Array]:
+    """Return a column for every class, the last axis of the values."""
+    return {f"{prefix}:{name}": values[..., k] for k, name in enumerate(classes.tolist())}
 
 
 def stored_classes(classes: Array) -> dict[str, Any]:

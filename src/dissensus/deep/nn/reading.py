@@ -23,6 +23,7 @@ from ...base.arrays import Array
 from ...base.names import as_names
 from ...base.storage import damage, load_arrays
 from ...errors import DataError
+from .encoding import Several
 from .inputs import SOUND_ENDINGS, VIDEO_ENDINGS, Inputs, Texts, as_inputs, files_of
 
 _IMAGE_ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -83,6 +84,16 @@ def read_inputs(
         Whether videos are used with their sound.
     """
     return read_input_index(path, items, column=column, frames=frames, sound=sound).take(items)
+
+
+def read_with_features(
+    path: str | Path, items: Names, *, features: str | Path | None = None, column: str | None = None
+) -> Inputs:
+    """Return the inputs of items, with features from a second file beside them, if one is given."""
+    inputs = read_inputs(path, items, column=column)
+    if features is None:
+        return inputs
+    return Several({"inputs": inputs, "features": read_inputs(features, items)})
 
 
 def read_input_index(

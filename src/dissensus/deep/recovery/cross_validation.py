@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,21 +28,33 @@ from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats, Integers
 from ...base.files import atomic_file
 from ...base.storage import damage, load_arrays
+from ...base.tables import columns_of
 from ...errors import DataError, OptionError
 from ...method import Progress
 from ...metrics import Score
+from ...pages.sections import Section
+from ...pages.sections import Table as SmallTable
 from ...registry import recoverers
+from ...result import Result, Table
+from ..nn.features import Features, features_of
 from .base import class_distances, resample_votes, shares_of
 from .evaluation import ceiling_scores, plain_number, soft_scores
 
-if TYPE_CHECKING:
-    from ..nn.features import Features
-
 FLOOR, CEILING = "marginal", "people asked again"
+# Heads of a table, and the scores below them.
+_SHOWN = {
+    "Manh.\ndist.": "manhattan",
+    "JSD\nbits": "jensen_shannon",
+    "sq.\nunb.": "unbiased_squared",
+    "cross\nentr.": "cross_entropy",
+    "entr.\ncorr.": "entropy_pearson",
+    "accu-\nracy": "accuracy",
+    "macro\nF1": "macro_f1",
+}
 
 
-@dataclass(frozen=True, eq=False)
-class CrossValidation:
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(Result):
     """Scores of methods over folds and repeats.
 
     Attributes
@@ -75,6 +87,25 @@ class CrossValidation:
         half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
         return Score(mean, float(mean - half), float(mean + half))
 
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Mean scores of every method."""
+        rows = [
+            {"method": method} | {name: self.mean(method, name).value for name in by_name}
+            for method, by_name in self.scores.items()
+        ]
+        return {"methods": columns_of(rows)}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return a table of the main scores."""
+        rows = [
+            (method, *(f"{self.mean(method, score).value:.3f}" for score in _SHOWN.values()))
+            for method in self.scores
+        ]
+        title = f"{self.n_items} items, {self.folds} folds, {self.repeats} repeats"
+        table = SmallTable(title, ("method", *_SHOWN), rows, n_texts=1 + len(_SHOWN))
+        return (Section("methods", title, panels=[[table]]),)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
         scores = {
@@ -86,6 +117,27 @@ class CrossValidation:
         }
         sizes = {"n_items": self.n_items, "folds": self.folds, "repeats": self.repeats}
         return {"scores": scores, "seconds": self.seconds, **sizes}
+
+
+def cross_validate_inputs(
+    inputs: Any,
+    annotations: Annotations,
+    specs: Sequence[str],
+    *,
+    encoder: str = "auto",
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> CrossValidation:
+    """Cross-validate methods on inputs, which are encoded once with all parts that methods need.
+
+    Further arguments are those of `cross_validate`.
+    """
+    methods = [recoverers.create(spec) for spec in specs]
+    used = {part for method in methods for part in (*method.needs, *method.uses)}
+    parts = {name: name in used for name in ("vectors", "tokens", "raw")}
+    features = features_of(inputs, encoder, seed=seed, progress=progress, **parts)
+    return cross_validate(features, annotations, specs, seed=seed, progress=progress, **settings)
 
 
 def cross_validate(

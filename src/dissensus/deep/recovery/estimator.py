@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length  # type: ignore[imp
 
 from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats
-from ...base.names import as_names, numbered
+from ...base.names import Names, as_names, numbered
 from ...base.probability import added_weight, fit_temperature, mixture_weights
 from ...base.progress import out_of_time, share_of_time
 from ...base.storage import State
@@ -31,7 +31,7 @@ from ...metrics import ranks
 from ...params import Count, NonNegative
 from ...registry import recoverers
 from ..nn import Estimator, Features
-from ..nn.estimator import class_codes
+from ..nn.estimator import class_codes, class_columns, predicted_columns
 from .base import FitInputs, Mixture, Recovery, RecoveryMethod, class_distances
 from .baselines import KernelRidge, Marginal
 from .cross_validation import majority
@@ -170,6 +170,14 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         """Return the share of members for every class: (item, class)."""
         features = self.features(X)
         return self.model_.votes(features)
+
+    def prediction_columns(self, X: Any, items: Names, *, votes: bool = False) -> dict[str, Array]:
+        """Return recovered distributions with a row for every item, and the votes of members."""
+        label = as_names(self.predict(X).tolist())
+        columns = {"item": items} | predicted_columns(self.classes_, self.predict_proba(X), label)
+        if votes:
+            columns |= class_columns(self.classes_, self.predict_votes(X), "v")
+        return columns
 
     def members_predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of every member: (member, item, class)."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -22,11 +23,15 @@ import numpy as np
 from ...answers.annotations import Annotations, Integers, Names
 from ...base.files import atomic_folder
 from ...errors import OptionError
+from ...method import Progress
 from ...pages.embedding import as_image, fill
 from ..nn import Arrays, Encoder, Features, Images, Inputs, Texts
+from ..nn.encoders import encoder_for
+from ..nn.features import features_of
 from ..nn.media import Videos
 from . import Tendency
 from .attention_images import ItemMaps, contrast, data_url, heat, overlay, pair_image, sheet
+from .classifier import TendencyClassifier
 from .maps import Faithfulness, Layers, Maps, attention_maps, faithfulness, word_maps, word_spans
 
 _LONG = 320  # pixels of the longer side of an image on the page
@@ -163,6 +168,50 @@ class AttentionReport:
                 for name, meaning in _MEANINGS.items()
             ],
         )
+
+
+def maps_of(
+    estimator: TendencyClassifier,
+    inputs: Inputs,
+    items: Names,
+    *,
+    among: Sequence[str] | None = None,
+    annotations: Annotations | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> AttentionReport:
+    """Return attention maps of annotators over some items, by a fitted estimator.
+
+    Parameters
+    ----------
+    estimator
+        Of a method with queries.
+    inputs, items
+        The items and their names.
+    among
+        Names of the annotators to show; all by default.
+    annotations
+        Labels, also on other items, if known.
+    progress
+        Called with steps done, steps in all, and a message.
+    options
+        Of `attention_report`: layers, raw, seed.
+    """
+    codes = estimator.annotator_codes(among)
+    if annotations is not None:
+        annotations = annotations.subset(items=np.isin(annotations.items, items))
+    features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
+    texts = inputs.kind == "texts"  # whose encoder knows the subwords
+    return attention_report(
+        estimator.model_,
+        inputs,
+        features,
+        MapNames(items, estimator.annotators_, estimator.classes_),
+        chosen=codes,
+        annotations=annotations,
+        encoder=encoder_for(estimator.encoder, inputs) if texts else None,
+        **options,
+    )
 
 
 def attention_report(

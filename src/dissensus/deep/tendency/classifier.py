@@ -12,7 +12,7 @@ Several questions about the same items are learned together, and asked one by on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
@@ -25,13 +25,13 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from ...answers.annotations import Annotations
 from ...base.arrays import Array, Floats
-from ...base.names import as_names, indices_of, text, union
+from ...base.names import Names, as_names, indices_of, text, union
 from ...base.storage import State
 from ...errors import DataError, OptionError
 from ...method import Progress
 from ...registry import tendencies
 from ..nn import Estimator, Features
-from ..nn.estimator import is_one_label, restored_classes, stored_classes
+from ..nn.estimator import is_one_label, predicted_columns, restored_classes, stored_classes
 from ..nn.inputs import digests
 from .base import FitOptions, Metadata, Table, Tendency, TendencyMethod, pieces, silent
 from .baselines import label_marginals
@@ -174,6 +174,27 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self)
         return [*getattr(self, "question_classes_", ())]
 
+    @property
+    def notes_(self) -> list[str]:
+        """What there is to say about the fit."""
+        remark = getattr(self.model_, "remark", "")
+        return [remark] if remark else []
+
+    @property
+    def parts_(self) -> dict[str, float]:
+        """The members of a mixture and their weights; empty of other methods."""
+        members, weight = (getattr(self.model_, name, ()) for name in ("members", "weight"))
+        return {name: float(share) for name, share in zip(members, weight, strict=True)}
+
+    def asked(self, question: str | None) -> Self:
+        """Return the estimator of a question, if it was fitted to several."""
+        if not self.questions_:
+            return self
+        if question is None:
+            remedy = f"{{}} chooses one of {', '.join(self.questions_)}"
+            raise OptionError(remedy=remedy, question=...)
+        return self.question(question)
+
     def question(self, name: str) -> Self:
         """Return the estimator of one of the questions; it shares the fitted model."""
         check_is_fitted(self)
@@ -212,6 +233,20 @@ class TendencyClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """Return the most probable label of annotators, all by default: (item, annotator)."""
         label = self.predict_annotator_proba(X, annotators).argmax(axis=2)
         return self.classes_[label]
+
+    def prediction_columns(
+        self,
+        X: Any,
+        items: Names,
+        annotators: Sequence[str] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> dict[str, Array]:
+        """Return predictions with a row for every item and annotator, all by default."""
+        probability = self.predict_annotator_proba(X, annotators, progress=progress)
+        names = self.annotators_ if annotators is None else as_names(annotators)
+        pairs = {"item": np.repeat(items, len(names)), "annotator": np.tile(names, len(items))}
+        return pairs | predicted_columns(self.classes_, probability)
 
     def predict_proba(self, X: Any, voting: Voting = "hard") -> Floats:
         """Return the consensus of all annotators: (item, class).
