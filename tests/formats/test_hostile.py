@@ -132,6 +132,13 @@ def test_half_characters_in_json_are_refused(tmp_path):
         assert "not valid" in outcome(written(tmp_path, body))
 
 
+def test_a_label_larger_than_any_number_is_named(tmp_path):
+    path = written(tmp_path, "task,worker,label\na,x,1e999\na,y,2.5\n")
+    with pytest.raises(DataError, match=r"line 2: label '1e999' is larger .*; scale='nominal'"):
+        examine(path)
+    assert examine(path, scale="nominal").answers.classes.tolist() == ["1e999", "2.5"]
+
+
 def test_numbers_that_no_computer_holds(tmp_path):
     huge = "9" * 5000
     for body in (

@@ -7,6 +7,7 @@ a note; `--columns item=2,annotator=1,label=3` overrides it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ from .line_faults import without_headers
 from .sources import Source, in_lines, open_source, ragged_line
 from .tables import first_lines, line_of_row, read_roles, read_unnamed, without_empty
 
+_LONGEST = 60  # characters of a label in a message
 _WORKERS = ("w", "worker", "a", "ann", "annotator", "user", "u", "rater")
 
 
@@ -255,7 +257,11 @@ def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
 def numbers_from(annotations: Annotations, source: Any = None) -> Numbers:
     """Return annotations whose classes are numbers as numbers; errors name the file they are in."""
     names = annotations.classes.tolist()
-    wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
+    wrong = [
+        code
+        for code, name in enumerate(names)
+        if not (re.match(NUMBER, name) and math.isfinite(float(name)))
+    ]
     if wrong:
         where, line, label = "", "", names[wrong[0]]
         if isinstance(source, (str, Path)) and Path(source).is_file():
@@ -266,8 +272,13 @@ def numbers_from(annotations: Annotations, source: Any = None) -> Numbers:
                 row = int(labels.is_in([names[code] for code in wrong]).arg_true()[0])
                 line, label = f"{line_of_row(opened, row)}: ", labels[row]
         n_more = int(np.isin(annotations.label, wrong).sum()) - 1
-        message = f"{line}label {label!r} is not a number" + (f"; {n_more} more" if n_more else "")
-        raise DataError(message, where=where)
+        more = f"; {n_more} more" if n_more else ""
+        short = label if len(label) <= _LONGEST else f"{label[:_LONGEST]}…"
+        message = f"{line}label {short!r} is not a number{more}"
+        if re.match(NUMBER, names[wrong[0]]) is None:
+            raise DataError(message, where=where)
+        message = f"{line}label {short!r} is larger than any number here{more}"
+        raise DataError(message, where=where, remedy="makes them classes", scale="nominal")
     value = np.array([float(name) for name in names])
     try:
         numbers = Numbers.from_codes(
