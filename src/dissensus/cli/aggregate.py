@@ -76,6 +76,12 @@ class DataFolder(Options):
     path_remove: str | None = None
     hard: bool = False
 
+    def refuse_elsewhere(self) -> None:
+        """Refuse what has no effect on other data."""
+        for flag, value in (("--hard", self.hard), ("--metadata", self.metadata)):
+            if value:
+                raise OptionError(f"{flag} is for data set folders; leave it out")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Destination(Options):
@@ -194,6 +200,7 @@ def aggregate(
     if is_folder:
         data = read_data_folder(paths[0], reading, answers=folder.answers, metadata=folder.metadata)
     else:
+        folder.refuse_elsewhere()
         data = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = data.annotations
     if gold_labels:

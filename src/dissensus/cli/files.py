@@ -14,14 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..base.progress import progress_bar
-from ..errors import DissensusError, OptionError, OutputError
+from ..errors import DissensusError, OutputError
 from ..pages.terminal import note, note_reading, show_json
 
 if TYPE_CHECKING:
     from ..answers import Answers
     from ..answers.annotations import Annotations
     from ..answers.base import Relation
-    from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
     from ..formats.any_kind import AnswerReading
     from ..pages.charts import Figure
@@ -145,15 +144,6 @@ def read_questions(path: str, question: str, **reading: Any) -> dict[str, Annota
         )
         for name, annotations in of_question.items()
     }
-
-
-def asked(estimator: TendencyClassifier, question: str | None) -> TendencyClassifier:
-    """Return a model of individual annotators for a question, if it was fitted to several."""
-    if not estimator.questions_:
-        return estimator
-    if question is None:
-        raise OptionError(f"--question chooses one of {', '.join(estimator.questions_)}")
-    return estimator.question(question)
 
 
 def is_data_folder(path: str, answers: str | None = None) -> bool:
