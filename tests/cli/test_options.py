@@ -166,3 +166,19 @@ def test_no_other_spelling_is_hidden():
             assert {*getattr(option, "aliases", ())} <= hidden | own, f"{option.name} of {name}"
             unused = isinstance(option, click.Option) and option.hidden
             assert not unused or option.opts[0].lstrip("-") in peerannot.WITHOUT_EFFECT, option.name
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("aggregate", "a.csv", "--hard"), b"--hard is for data set folders"),
+        (("aggregate", "a.csv", "--metadata", "m.json"), b"--metadata is for data set folders"),
+        (("watch", "--label-studio", "http://x", "--project", "1", "-o", "l.csv",
+          "--missing", "drop"), b"--missing and --label-studio exclude each other"),
+    ],
+)  # fmt: skip
+def test_an_option_that_would_have_no_effect_is_refused(words, problem, tmp_path):
+    (tmp_path / "a.csv").write_text("item,annotator,label\na,x,0\na,y,0\nb,x,1\n")
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert problem in done.stderr

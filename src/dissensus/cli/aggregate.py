@@ -78,6 +78,12 @@ class DataFolder(Options):
     path_remove: str | None = None
     hard: bool = False
 
+    def refuse_elsewhere(self) -> None:
+        """Refuse what has no effect on other data."""
+        for flag, value in (("--hard", self.hard), ("--metadata", self.metadata)):
+            if value:
+                raise OptionError(f"{flag} is for data set folders; leave it out")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Destination(Options):
@@ -191,6 +197,8 @@ def aggregate(
         settings |= {"strategy": strategy, "favour": favour, "gold": gold, "seed": seed}
         _answers.aggregate(data.answers, **settings)
         return
+    if not is_folder:
+        folder.refuse_elsewhere()
     _refuse_favour(favour)
     _check_whole(into.output, into.to, resume=machine.resume)
     gold_labels = read_known(gold) if gold else None

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.progress import progress_bar
-from ..errors import DissensusError, OptionError, OutputError
+from ..errors import DissensusError, OutputError
 from ..pages.terminal import note, note_reading, show_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..answers.annotations import Annotations
     from ..answers.base import Relation
     from ..answers.numbers import Numbers
-    from ..deep.tendency.classifier import TendencyClassifier
     from ..formats import Reading
     from ..pages.charts import Figure
     from ..result import Result
@@ -128,15 +127,6 @@ def read_questions(path: str, question: str, **reading: Any) -> dict[str, Annota
         )
         for name, annotations in of_question.items()
     }
-
-
-def asked(estimator: TendencyClassifier, question: str | None) -> TendencyClassifier:
-    """Return a model of individual annotators for a question, if it was fitted to several."""
-    if not estimator.questions_:
-        return estimator
-    if question is None:
-        raise OptionError(f"--question chooses one of {', '.join(estimator.questions_)}")
-    return estimator.question(question)
 
 
 def is_data_folder(path: str, answers: str | None = None) -> bool:

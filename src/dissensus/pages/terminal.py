@@ -219,8 +219,3 @@ def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str
         if (score := scores.get(name)) is not None
     ]
     print_table(("score", "value", "95 % interval"), rows, title)
-
-
-def class_columns(classes: Any, values: Any, prefix: str = "p") -> dict[str, Any]:
-    """Return a column for every class, the last axis of the values."""
-    return {f"{prefix}:{name}": values[..., k].ravel() for k, name in enumerate(classes.tolist())}
