@@ -291,15 +291,13 @@ class ClassAggregation(Aggregation):
 
         The latter are NaN where they cannot be told: see `is_identifiable`.
         """
-        columns = {"quality": self.quality, "agreement": self.agreement}
-        if self.interval is not None:
-            columns |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
-        identifiable = identifiable_annotators(self.answers, self.is_identifiable)
-        return {
-            "annotator": self.answers.annotators,
-            "n_labels": self.answers.labels_per_annotator,
-            **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
-        }
+        return annotators_table(
+            self.answers,
+            quality=self.quality,
+            agreement=self.agreement,
+            interval=self.interval,
+            identifiable=identifiable_annotators(self.answers, self.is_identifiable),
+        )
 
     @property
     def truth(self) -> Annotations:
@@ -565,6 +563,25 @@ class AnswerAggregation(Aggregation):
             annotations = Annotations(**relation)
             content["inner"] = ClassAggregation.from_state(result, annotations, params_type)
         return cls(answers=answers, **content)
+
+
+def annotators_table(
+    answers: Any,
+    *,
+    quality: Floats,
+    agreement: Floats,
+    interval: Floats | None,
+    identifiable: npt.NDArray[np.bool_],
+) -> dict[str, Array]:
+    """Return what a method learned about annotators, NaN for those who cannot be judged."""
+    columns = {"quality": quality, "agreement": agreement}
+    if interval is not None:
+        columns |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
+    return {
+        "annotator": answers.annotators,
+        "n_labels": answers.labels_per_annotator,
+        **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
+    }
 
 
 def pack_params(params: Any) -> dict[str, Any]:

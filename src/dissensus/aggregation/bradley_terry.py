@@ -35,7 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ..answers.rankings import Pairs, Rankings
 from ..base.arrays import Floats, Integers
-from ..base.iteration import iterate, relative_change_below
+from ..base.iteration import iterate, objective_settles
 from ..method import FitContext, Method
 from ..params import Count, NonNegative, Positive
 from .aggregation import AnswerAggregation
@@ -108,7 +108,7 @@ class BradleyTerry(Method[Rankings, AnswerAggregation]):
         reached, trace, converged = iterate(
             model.first(),
             model.advance,
-            self._has_converged,
+            objective_settles(self.tol),
             max_iter=self.max_iter,
             progress=fit.progress,
         )
@@ -145,9 +145,6 @@ class BradleyTerry(Method[Rankings, AnswerAggregation]):
             trace=trace,
             converged=converged,
         )
-
-    def _has_converged(self, trace: list[float], _step: Scores, _last: Scores) -> bool:
-        return relative_change_below(trace, self.tol)
 
 
 @dataclass(frozen=True, eq=False)

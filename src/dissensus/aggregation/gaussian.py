@@ -18,7 +18,7 @@ from scipy.special import digamma, gammaln, polygamma
 from ..answers.numbers import Numbers
 from ..answers.selections import author_codes
 from ..base.arrays import Floats, Integers
-from ..base.iteration import iterate, relative_change_below
+from ..base.iteration import iterate, objective_settles
 from ..params import Count, NonNegative, Positive, table_of
 from .aggregation import NumberAggregation
 from .numbers import NumberContext, NumberMethod, ratio
@@ -118,12 +118,10 @@ class Gaussian(NumberMethod):
             posterior = self._e_step(fit, params, weight)
             return State(params, posterior, self._objective(fit, posterior, params))
 
-        def has_converged(trace: list[float], _state: State, _last: State) -> bool:
-            return relative_change_below(trace, self.tol)
-
         start = State(self._first_params(fit))
+        settled = objective_settles(self.tol)
         (params, posterior, _), trace, converged = iterate(
-            start, advance, has_converged, max_iter=self.max_iter, progress=fit.progress
+            start, advance, settled, max_iter=self.max_iter, progress=fit.progress
         )
         assert posterior is not None  # after an iteration there is one
         return self.result(
@@ -257,7 +255,7 @@ class PeerGrading(NumberMethod):
 
     Fitted by variational Bayes with independent values, biases and precisions; grades enter the
     levels by their means. Whoever grades own work has to be left out before, as `authors=` of
-    `estimate` does.
+    `aggregate` does.
 
     When it fails: Graders who are all alike make it no better than the mean, and graders who agree
     on grades beforehand look reliable.
@@ -299,16 +297,10 @@ class PeerGrading(NumberMethod):
 
     def infer(self, fit: NumberContext) -> NumberAggregation:
         author = author_codes(fit.answers, table_of("authors", self.authors))
-        scored = fit.answers.labels_per_item > 0
-
-        def has_converged(_trace: list[float], state: Grades, last: Grades) -> bool:
-            change = np.mean((state.value - last.value)[scored] ** 2)
-            return bool(change <= self.tol**2 * fit.variance)
-
         grades, _, converged = iterate(
             _first_grades(fit),
             lambda last: self._advance(fit, last, author),
-            has_converged,
+            fit.values_settle(self.tol),
             max_iter=self.max_iter,
             progress=fit.progress,
         )

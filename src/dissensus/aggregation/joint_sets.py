@@ -32,7 +32,7 @@ from ..answers.annotations import Annotations
 from ..answers.selections import content_folds, content_order
 from ..answers.sets import Sets
 from ..base.arrays import Floats, Integers
-from ..base.iteration import iterate, relative_change_below
+from ..base.iteration import iterate, objective_settles
 from ..base.names import as_names
 from ..method import FitContext, Method, no_progress
 from ..params import Count, NonNegative, Positive, Whole
@@ -159,23 +159,18 @@ class JointSets(Method[Sets, AnswerAggregation]):
     ) -> tuple[_Step, tuple[float, ...], bool]:
         """Return the last step of EM, its trace, and whether it converged."""
         start, pooled = _start(answers, n_profiles), _together(answers)
-        centres = None
+        centres, settled = None, objective_settles(self.tol)
         for crowd, max_iter in ((pooled, _POOLED), (answers, self.max_iter)):
             parts = _parts(crowd, fit, gold)
             rates = [np.tile(rate[0], (crowd.n_annotators, 1)) for rate in start[2:]]
             first_step = _Step(Profiles(start.share, start.yes, *rates))
             centred = partial(self._advance, fit=fit, parts=parts, centres=centres)
             progress = fit.progress if centres is not None else no_progress
-            run = iterate(
-                first_step, centred, self._has_converged, max_iter=max_iter, progress=progress
-            )
+            run = iterate(first_step, centred, settled, max_iter=max_iter, progress=progress)
             start = run.state.params
             mean = start.share @ start.yes
             centres = Centres(mean, start.sensitivity[0], start.specificity[0])
         return run
-
-    def _has_converged(self, trace: list[float], _step: _Step, _last: _Step) -> bool:
-        return relative_change_below(trace, self.tol)
 
     def _advance(
         self, last: _Step, fit: FitContext[Sets], parts: list[_Part], centres: Centres | None

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ..answers.masks import Masks, Segments, runs_of
 from ..base.arrays import Array, Floats, Integers
-from ..base.iteration import iterate, relative_change_below
+from ..base.iteration import iterate, objective_settles
 from ..base.names import as_names
 from ..method import FitContext, Method
 from ..params import Count, NonNegative
@@ -235,7 +235,7 @@ class Staple(MaskMethod):
         state, trace, converged = iterate(
             start,
             advance,
-            lambda values, _state, _last: relative_change_below(values, self.tol),
+            objective_settles(self.tol),
             max_iter=self.max_iter,
             progress=fit.progress,
         )

@@ -8,6 +8,7 @@ annotators alike; those that weigh them are in `truth_discovery` and `gaussian`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -85,6 +86,16 @@ class NumberContext(FitContext[Numbers]):
     def keep_gold(self, value: Floats) -> Floats:
         """Return values with gold kept."""
         return np.where(np.isnan(self.gold), value, self.gold)
+
+    def values_settle(self, tol: float) -> Callable[[list[float], Any, Any], bool]:
+        """Return the test of convergence that looks at values, in deviations of the answers."""
+        answered = self.answers.labels_per_item > 0
+
+        def settled(_trace: list[float], state: Any, last: Any) -> bool:
+            change = np.mean((state.value - last.value)[answered] ** 2)
+            return bool(change <= tol**2 * self.variance)
+
+        return settled
 
     def errors(self, value: Floats) -> Floats:
         """Return the difference of every answer from the value of its item."""

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..answers.rankings import Pairs, Rankings
 from ..base.arrays import Array, Floats, Integers
-from ..base.iteration import iterate, relative_change_below
+from ..base.iteration import iterate, objective_settles
 from ..method import FitContext, Method
 from ..params import Count, NonNegative, Positive
 from .aggregation import AnswerAggregation
@@ -190,7 +190,7 @@ class PlackettLuce(Method[Rankings, AnswerAggregation]):
         reached, trace, converged = iterate(
             start,
             advance,
-            lambda trace, _step, _last: relative_change_below(trace, self.tol),
+            objective_settles(self.tol),
             max_iter=self.max_iter,
             progress=fit.progress,
         )

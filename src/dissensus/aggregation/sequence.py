@@ -17,7 +17,7 @@ from scipy.special import psi
 
 from ..answers.marks import Spans
 from ..base.arrays import Array, Floats, Integers, count_up
-from ..base.iteration import iterate, relative_change_below
+from ..base.iteration import iterate, objective_settles
 from ..base.probability import expected_log, label_temperature, negative_kl, temper
 from ..method import FitContext, Method
 from ..params import Count, NonNegative, Positive
@@ -179,7 +179,7 @@ class Sequence(Method[Spans, AnswerAggregation]):
         state, trace, converged = iterate(
             self._start(tags, answers.n_annotators),
             lambda last: self._advance(tags, last),
-            lambda values, _state, _last: relative_change_below(values, self.tol),
+            objective_settles(self.tol),
             max_iter=self.max_iter,
             progress=fit.progress,
         )

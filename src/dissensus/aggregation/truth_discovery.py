@@ -278,7 +278,7 @@ class WeightedMean(NumberMethod):
         return ratio(np.sqrt(fit.by_item(weight**2 * variance)), fit.by_item(weight))
 
     def infer(self, fit: NumberContext) -> NumberAggregation:
-        annotator, scored = fit.answers.annotator, fit.answers.labels_per_item > 0
+        annotator = fit.answers.annotator
 
         def advance(last: State) -> State:
             loss = fit.by_annotator(self.losses(fit, last.value))
@@ -286,13 +286,10 @@ class WeightedMean(NumberMethod):
             value = fit.keep_gold(self.locate(fit, weight[annotator]))
             return State(value, weight, self.objective(fit, loss))
 
-        def has_converged(_trace: list[float], state: State, last: State) -> bool:
-            change = np.mean((state.value - last.value)[scored] ** 2)
-            return bool(change <= self.tol**2 * fit.variance)
-
         start = State(fit.keep_gold(self.start(fit)))
+        settled = fit.values_settle(self.tol)
         (value, weight, _), trace, converged = iterate(
-            start, advance, has_converged, max_iter=self.max_iter, progress=fit.progress
+            start, advance, settled, max_iter=self.max_iter, progress=fit.progress
         )
         return self.result(
             fit,

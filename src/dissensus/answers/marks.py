@@ -60,9 +60,9 @@ class Marks(Ragged):
     def wrong(cls, place: Floats) -> tuple[Array, str]:
         """Return which coordinates cannot be, and what they have to be."""
 
-    @abstractmethod
     def corners(self, place: Floats) -> Floats:
         """Return the coordinates of marks by side, which can be compared and averaged."""
+        return place
 
     @abstractmethod
     def from_corners(self, corners: Floats) -> Floats:
@@ -356,9 +356,6 @@ class Spans(Marks):
     def wrong(cls, place: Floats) -> tuple[Array, str]:
         return (place[:, 0] < 0) | (place[:, 1] <= place[:, 0]), "0 ≤ start < end"
 
-    def corners(self, place: Floats) -> Floats:
-        return place
-
     def from_corners(self, corners: Floats) -> Floats:
         """Return spans with whole borders: of a half the start goes down and the end up."""
         start, end = np.ceil(corners[:, 0] - 0.5), np.floor(corners[:, 1] + 0.5)
@@ -531,9 +528,6 @@ class Points(Marks):
     @classmethod
     def wrong(cls, place: Floats) -> tuple[Array, str]:
         return np.zeros(len(place), dtype=bool), "x and y are numbers"
-
-    def corners(self, place: Floats) -> Floats:
-        return place
 
     def from_corners(self, corners: Floats) -> Floats:
         return corners

@@ -12,7 +12,7 @@ logistic model, parameters change the log-odds x of annotations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -76,6 +76,11 @@ def relative_change_below(values: list[float], tol: float) -> bool:
     False
     """
     return len(values) > 1 and abs(values[-1] - values[-2]) <= tol * max(1.0, abs(values[-1]))
+
+
+def objective_settles(tol: float) -> Callable[[list[float], Any, Any], bool]:
+    """Return the test of convergence that looks at nothing but the objective's relative change."""
+    return lambda trace, _state, _last: relative_change_below(trace, tol)
 
 
 class Derivatives(NamedTuple):

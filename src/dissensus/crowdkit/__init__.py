@@ -20,55 +20,7 @@ gradient. And by choice: in KOS, who answers a task twice is heard once; models 
 from __future__ import annotations
 
 from . import aggregation, metrics, postprocessing
-from .aggregation import (
-    GLAD,
-    HRRASA,
-    KOS,
-    MACE,
-    MMSR,
-    RASA,
-    ROVER,
-    BinaryRelevance,
-    BradleyTerry,
-    ClosestToAverage,
-    DawidSkene,
-    GoldMajorityVote,
-    MajorityVote,
-    NoisyBradleyTerry,
-    OneCoinDawidSkene,
-    SegmentationEM,
-    SegmentationMajorityVote,
-    SegmentationRASA,
-    TextHRRASA,
-    TextRASA,
-    Wawa,
-    ZeroBasedSkill,
-)
+from .aggregation import *  # noqa: F403
 
-__all__ = [
-    "GLAD",
-    "HRRASA",
-    "KOS",
-    "MACE",
-    "MMSR",
-    "RASA",
-    "ROVER",
-    "BinaryRelevance",
-    "BradleyTerry",
-    "ClosestToAverage",
-    "DawidSkene",
-    "GoldMajorityVote",
-    "MajorityVote",
-    "NoisyBradleyTerry",
-    "OneCoinDawidSkene",
-    "SegmentationEM",
-    "SegmentationMajorityVote",
-    "SegmentationRASA",
-    "TextHRRASA",
-    "TextRASA",
-    "Wawa",
-    "ZeroBasedSkill",
-    "aggregation",
-    "metrics",
-    "postprocessing",
-]
+__all__ = ["aggregation", "metrics", "postprocessing"]
+__all__ += aggregation.__all__

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..aggregation.aggregation import pack_params
+from ..aggregation.aggregation import annotators_table, pack_params
 from ..aggregation.classes import ClassContext, ClassMethod, check_size
 from ..answers.annotations import Annotations, Floats, Integers, Part, Scale
 from ..answers.identifiability import (
@@ -91,15 +91,13 @@ class ShardedFit:
             progress(n_done)
         with np.errstate(invalid="ignore"):
             agreement = posterior / annotations.labels_per_annotator
-        columns = {"quality": method.quality(self.params, agreement), "agreement": agreement}
-        interval = method.interval(self.params, 0.95)
-        if interval is not None:
-            columns |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
-        table = {
-            "annotator": annotations.annotators,
-            "n_labels": annotations.labels_per_annotator,
-            **{name: np.where(identifiable, values, np.nan) for name, values in columns.items()},
-        }
+        table = annotators_table(
+            annotations,
+            quality=method.quality(self.params, agreement),
+            agreement=agreement,
+            interval=method.interval(self.params, 0.95),
+            identifiable=identifiable,
+        )
         return replace(self, annotators=table)
 
     def _identifiable(self) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import base
+from . import base as base
 from .classification import (
     GLAD,
     KOS,
@@ -44,5 +44,4 @@ __all__ = [
     "TextRASA",
     "Wawa",
     "ZeroBasedSkill",
-    "base",
 ]
