@@ -22,7 +22,7 @@ from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 from warnings import warn
 
@@ -245,7 +245,9 @@ class Verb(Generic[Given, Returned]):
             raise KindError(self.__name__, answers.kind, *self.lacks[answers.kind])
         behaviour = self.behaviours[answers.kind]
         bound.apply_defaults()
-        accepted = signature(behaviour).parameters
+        parameters = signature(behaviour).parameters
+        passes_on = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+        accepted = {*parameters, *(others if passes_on else ())}
         settings = {word: bound.arguments[word] for word in others if word in accepted}
         used = {*accepted, *self._of_reading, *_FOR_ALL}
         for word, make in self._together.items():

@@ -64,6 +64,6 @@ _NO_TABLE = "as a table; give a path"
 _ELEMENTS = ("sets", "rankings", "texts", "spans", "boxes", "points", "masks")
 LACKS: dict[tuple[str, str], Lack] = {
     ("report", "numbers"): Lack("notimpl", "`report_numbers` reports on numbers"),
-    **{("bootstrap", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
+    **{("bootstrap", kind): Lack("notimpl", "only methods for classes") for kind in _ELEMENTS},
     **{("judge", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
 }
