@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 def read_any(path: str, reading: Mapping[str, Any], *, as_classes: bool = False) -> Any:
     """Return the answers of a file, of any kind, or read as classes."""
-    other = None if as_classes else examine_answers(path, **reading)
-    if other is not None:
-        return other.answers
+    examined = None if as_classes else examine_answers(path, **reading)
+    if examined is not None:
+        return examined.answers
     return read_annotations(path, **class_options(path, dict(reading)))
 
 

@@ -384,8 +384,8 @@ def _copied(copies: Any) -> list[str]:
         for pair in copies.pairs[:SENTENCES]
     ]
     if len(copies.pairs) > SENTENCES:
-        more = f"{len(copies.pairs) - SENTENCES} more pairs agree too much"
-        text.append(Note(more, remedy="all are in {}.", json=True))
+        hidden = f"{len(copies.pairs) - SENTENCES} more pairs agree too much"
+        text.append(Note(hidden, remedy="all are in {}.", json=True))
     if copies.sampled < 1:
         text.append(f"Pairs were compared on {copies.sampled:.0%} of the items.")
     return text
@@ -401,8 +401,8 @@ def cleaned_sections(cleaned: Cleaned) -> tuple[Section, ...]:
         before, after = change.before or "undecided", change.after or "undecided"
         text.append(f"  {change.item}: {before} → {after}")
     if len(cleaned.changes) > SENTENCES:
-        more = f"  … {len(cleaned.changes) - SENTENCES} more"
-        text.append(Note(more, remedy="all are in {}.", json=True))
+        hidden = f"  … {len(cleaned.changes) - SENTENCES} more"
+        text.append(Note(hidden, remedy="all are in {}.", json=True))
     return (Section("cleaned", "Cleaned", text=text),)
 
 
