@@ -9,6 +9,7 @@ import dissensus as ds
 
 if TYPE_CHECKING:  # a misspelt name is found, or both checkers report the needless comment
     misspelt = ds.agregate  # type: ignore[attr-defined]
+    untyped = ds.agree({}).no_such_thing  # type: ignore[attr-defined]
 
 
 def labels_of(path: Path) -> list[str]:

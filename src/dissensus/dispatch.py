@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .errors import KindError, OptionError
@@ -74,7 +74,9 @@ class Verb(Generic[Given, Returned]):
             raise KindError(self.__name__, answers.kind, *self.lacks[answers.kind])
         behaviour = self.behaviours[answers.kind]
         bound.apply_defaults()
-        accepted = signature(behaviour).parameters
+        parameters = signature(behaviour).parameters
+        passes_on = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+        accepted = {*parameters, *(others if passes_on else ())}
         settings = {word: bound.arguments[word] for word in others if word in accepted}
         used = {*accepted, *self._of_reading, *_FOR_ALL}
         for word, make in self._together.items():

@@ -328,8 +328,8 @@ def compare_classes(
     """Compare methods for classes by the likelihood of held-out labels."""
     if seeds < 1:
         raise OptionError(f"seeds = {seeds}, but it must be at least 1")
-    named = _named(annotations.kind, methods or ("majority", "dawid-skene"), folds)
-    names, instances = list(named), list(named.values())
+    method_of = _named(annotations.kind, methods or ("majority", "dawid-skene"), folds)
+    names, instances = list(method_of), list(method_of.values())
     truth, gold = as_truth(truth), as_truth(gold)
     fits = [_timed(method, annotations, gold, seed) for method in instances]
     results = [result for result, _, _ in fits]
@@ -405,14 +405,12 @@ def _named(kind: str, methods: Any, folds: int) -> dict[str, Any]:
     """Return methods by their specifications, each once."""
     if folds < 2:
         raise OptionError(f"folds = {folds}, but it must be at least 2")
-    listed = (
-        methods if isinstance(methods, Sequence) and not isinstance(methods, str) else [methods]
-    )
-    instances = [as_method(method, kind) for method in listed]
-    named = {method.spec_for(kind): method for method in instances}
-    if len(named) < len(instances):
+    specs = [methods] if isinstance(methods, (str, Method)) else methods
+    instances = [as_method(method, kind) for method in specs]
+    method_of = {method.spec_for(kind): method for method in instances}
+    if len(method_of) < len(instances):
         raise OptionError("a method is named twice; name every method once")
-    return named
+    return method_of
 
 
 def _repeated(

@@ -18,23 +18,26 @@ intervals cover the uncertainty about annotators; the labels on an item itself s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..answers import KINDS
 from ..answers.annotations import Annotations
+from ..answers.numbers import Numbers
 from ..answers.selections import content_folds
 from ..base.arrays import Floats, Integers
 from ..base.engine import Local
 from ..base.probability import label_temperature, normalize, temper
-from ..base.tables import Table, Tabular
+from ..base.storage import as_rows
+from ..dispatch import by_kind
 from ..errors import OptionError
 from ..formats import as_answers
 from ..params import describe_fields
+from ..result import Result, Table
 from . import as_method
 from .aggregation import ClassAggregation
 from .classes import ClassMethod
@@ -155,8 +158,8 @@ def confusion_from_posterior(annotations: Annotations, posterior: Floats) -> Flo
     return normalize((cells + prior).swapaxes(1, 2))  # (annotator, true class, given class)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap(Tabular):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bootstrap(Result):
     """Bootstrap intervals of a result.
 
     Attributes
@@ -187,14 +190,32 @@ class Bootstrap(Tabular):
             f"<Bootstrap of {self.result.method}: {level} intervals of {self.resamples} resamples>"
         )
 
-    def _table(self) -> Table:
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Annotators and items with their intervals."""
         names = ("quality_low", "quality_high", "rank_low", "rank_high")
         bounds = np.concatenate([self.quality, self.rank], axis=1).T
-        return {**self.result.annotators, **dict(zip(names, bounds, strict=True))}
+        return {
+            "annotators": {**self.result.annotators, **dict(zip(names, bounds, strict=True))},
+            "items": {
+                "item": self.result.answers.items,
+                "label": self.result.labels,
+                "confidence_low": self.confidence[:, 0],
+                "confidence_high": self.confidence[:, 1],
+                "stability": self.stability,
+            },
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the tables as rows, and how the intervals were made."""
+        content = {"method": self.result.method, "resamples": self.resamples}
+        content |= {"confidence": self.confidence_level}
+        return content | {name: as_rows(table) for name, table in self.tables.items()}
 
 
+@by_kind(read=as_answers)
 def bootstrap(
-    annotations: Annotations | str | Path | Any,
+    answers: Any,
     method: str | ClassMethod = "dawid-skene",
     *,
     resamples: int = 200,
@@ -212,11 +233,35 @@ def bootstrap(
     >>> intervals.quality.shape, intervals.confidence.shape
     ((40, 2), (500, 2))
     """
+    raise NotImplementedError
+
+
+for _kind in KINDS:
+    bootstrap.lacking(_kind, "notimpl", "only methods for classes label items that they left out")
+
+
+@bootstrap.for_kind("numbers")
+def bootstrap_numbers(numbers: Numbers, **settings: Any) -> Bootstrap:
+    """Return intervals where every number is a class."""
+    return bootstrap_classes(numbers.as_classes(), **settings)
+
+
+@bootstrap.for_kind("classes")
+def bootstrap_classes(
+    annotations: Annotations,
+    method: str | ClassMethod,
+    *,
+    resamples: int,
+    confidence: float,
+    seed: int,
+    threads: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> Bootstrap:
+    """Return intervals from fits to items drawn with replacement."""
     if resamples < 2:
         raise OptionError(f"resamples = {resamples}, but it must be at least 2")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    annotations = as_answers(annotations, kind="classes")
     aggregator = as_method(method)
     result = aggregator.fit(annotations, seed=seed)
     seeds = np.random.SeedSequence(seed).spawn(resamples)

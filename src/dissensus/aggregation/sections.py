@@ -54,7 +54,7 @@ def comparison_sections(comparison: Comparison) -> tuple[Section, ...]:
     for row in methods:
         reach = f"±{row.error:.4f}" if math.isfinite(row.error) else ""
         gap = f"{row.gap:.4f}{reach}" if reach else "–"
-        cost = f"{1000 * row.seconds:5.0f}"  # of one width, whatever the machine
+        cost = f"{1000 * row.seconds:3.0f}"  # of one width, whatever the machine
         scores = row.evaluation.available if row.evaluation else {}
         cells = [_scored(name, scores.get(name), full=name == names[0]) for name in names]
         if row.held_out is None or row.agreement is None:

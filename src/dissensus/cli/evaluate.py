@@ -97,9 +97,9 @@ def evaluate(
     else:
         from .. import metrics
 
-        predicted, known = _read(pred, truth, kind, inputs, scale=scale, spelling=spelling)
+        predicted, truth_values = _read(pred, truth, kind, inputs, scale=scale, spelling=spelling)
         with progress_bar("resampling"):
-            evaluation = metrics.evaluate(predicted, known, **resampling)
+            evaluation = metrics.evaluate(predicted, truth_values, **resampling)
         if as_json:
             show_json(evaluation.as_dict())
         else:
@@ -116,10 +116,11 @@ def _read(
     from ..formats.spellings import truth_spelled
     from ..metrics import Things
 
-    other = _other_kind(pred, truth, kind)
-    if other is not None:
-        predicted, known = (read_truth(path, kind=other, inputs=inputs) for path in (pred, truth))
-        return (predicted if hasattr(predicted, "kind") else Things(predicted)), known
+    kind_of_answers = _other_kind(pred, truth, kind)
+    if kind_of_answers is not None:
+        predicted = read_truth(pred, kind=kind_of_answers, inputs=inputs)
+        scored = predicted if hasattr(predicted, "kind") else Things(predicted)
+        return scored, read_truth(truth, kind=kind_of_answers, inputs=inputs)
     labels, known_labels = read_predictions(pred, scale=scale), read_known(truth) or {}
     if hasattr(labels, "classes"):
         known_labels, notes = truth_spelled(known_labels, labels.items, labels.classes, spelling)

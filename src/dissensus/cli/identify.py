@@ -319,11 +319,11 @@ def identify(
     if holds_marks(examined):
         from ._answers import refuse
 
-        others = examined.answers
-        refuse({"--drop": rules, "--probabilities": probabilities, "--chart": chart}, others)
-        known = read_known_answers(gold, others, network.inputs)
+        other_answers = examined.answers
+        refuse({"--drop": rules, "--probabilities": probabilities, "--chart": chart}, other_answers)
+        gold_answers = read_known_answers(gold, other_answers, network.inputs)
         view = View(output, top, as_json, _chart(None, rules, None))
-        _show_others(others, score, known, view, items=items, seed=seed)
+        _show_others(other_answers, score, gold_answers, view, items=items, seed=seed)
         return
     wanted_score = _wanted(score, items=items)
     view = View(output, top, as_json, _chart(chart, rules, wanted_score))

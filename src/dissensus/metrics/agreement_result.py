@@ -249,8 +249,8 @@ class Agreement(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        others = _OF_ANSWERS if self.scale else _OF_LABELS
-        return {name: value for name, value in as_plain(self).items() if name not in others}
+        unused = _OF_ANSWERS if self.scale else _OF_LABELS
+        return {name: value for name, value in as_plain(self).items() if name not in unused}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the breakdown as a table, or the measures where there is none."""

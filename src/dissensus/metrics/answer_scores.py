@@ -297,8 +297,9 @@ def scores_of_things(predicted: Any) -> Mapping[str, float] | None:
 def ranked_by(scores: Mapping[str, float], truth: Rankings) -> Rankings:
     """Return how scores order what the truth has on every item."""
     ranked = set(truth.things.tolist())
-    kept = {name: score for name, score in scores.items() if name in ranked}
-    return truth.as_answers({"thing": as_names(list(kept)), "score": np.array([*kept.values()])})
+    score_of = {name: score for name, score in scores.items() if name in ranked}
+    table = {"thing": as_names(list(score_of)), "score": np.array(list(score_of.values()))}
+    return truth.as_answers(table)
 
 
 class Tau(NamedTuple):

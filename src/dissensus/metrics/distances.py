@@ -266,8 +266,8 @@ def _measures(
         ("expected", expected),
     ]
     of_kind = _MEASURES.get(answers.kind, _nothing_else)
-    more, more_notes = of_kind(answers, within, first, second, rng)
-    return [*measures, *more.items()], notes + more_notes
+    measures_of_kind, notes_of_kind = of_kind(answers, within, first, second, rng)
+    return [*measures, *measures_of_kind.items()], notes + notes_of_kind
 
 
 def _nothing_else(*_: object) -> OfKind:

@@ -52,10 +52,10 @@ def agreement_sections(agreement: Agreement) -> tuple[Section, ...]:
         f"{agreement.n_labels} {noun} by {agreement.n_annotators} annotators; "
         f"{agreement.n_paired} items have two or more"
     )
-    first = "mean over options" if agreement.by == "option" else "measure"
-    heads = (first, "value", f"{100 * agreement.confidence:g} % interval", "error")
+    first_head = "mean over options" if agreement.by == "option" else "measure"
+    heads = (first_head, "value", f"{100 * agreement.confidence:g} % interval", "error")
     panels = [[Table(caption, heads, rows)]]
-    more: list[str] = []
+    remarks: list[str] = []
     if agreement.parts:
         parts = [
             (part.name, str(part.n_labels), *(formatted(x, ".3f") for x in part.values.values()))
@@ -65,11 +65,11 @@ def agreement_sections(agreement: Agreement) -> tuple[Section, ...]:
         caption = _BREAKDOWNS[by] if agreement.scale else _DISTANCES
         panels.append([Table(caption, (by, noun, *agreement.parts[0].values), parts)])
         if len(agreement.parts) > _MOST:
-            left = f"{len(agreement.parts) - _MOST} more"
-            more = [Note(left, remedy="{} FILE writes all.", output=...)]
+            hidden = f"{len(agreement.parts) - _MOST} more"
+            remarks = [Note(hidden, remedy="{} FILE writes all.", output=...)]
     sections = [
         Section("agreement", "Agreement", panels=panels),
-        Section("words", "In words", text=(*more, *agreement.sentences), notes=agreement.notes),
+        Section("words", "In words", text=(*remarks, *agreement.sentences), notes=agreement.notes),
     ]
     if agreement.kinds:
         columns = [

@@ -109,9 +109,9 @@ class Plan(Result):
         return len(self.item)
 
     def __repr__(self) -> str:
-        what = "labels" if self.items is None else "items to show again"
+        noun = "labels" if self.items is None else "items to show again"
         ended = "; stop" if self.stop else ""
-        return f"<Plan by {self.policy}: {len(self)} {what} for {self.cost.sum():g}{ended}>"
+        return f"<Plan by {self.policy}: {len(self)} {noun} for {self.cost.sum():g}{ended}>"
 
     @property
     def table(self) -> Table:
@@ -138,9 +138,11 @@ class Plan(Result):
     @property
     def sentences(self) -> tuple[str, ...]:
         """The reason, and what accuracy is expected."""
-        out, (now, then) = [self.reason], self.accuracy
-        if now == now:
-            out.append(f"Expected to be right: {now:.1%} now, {then:.1%} with this plan.")
+        out, (right_now, right_then) = [self.reason], self.accuracy
+        if right_now == right_now:
+            out.append(
+                f"Expected to be right: {right_now:.1%} now, {right_then:.1%} with this plan."
+            )
         if self.curve is not None and not self.stop:
             expected = f"not expected within {self.curve.points[-1].labels} more labels"
             if self.reached is not None:

@@ -52,8 +52,8 @@ def _items_sections(plan: Plan) -> tuple[Section, ...]:
     caption = f"{int(plan.table['more'].sum())} answers on {len(plan)} items"
     text: list[str] = list(plan.sentences)
     if len(plan) > _ITEMS:
-        left = f"{len(plan) - _ITEMS} more items"
-        text.insert(0, Note(left, remedy="{} FILE writes them.", output=...))
+        hidden = f"{len(plan) - _ITEMS} more items"
+        text.insert(0, Note(hidden, remedy="{} FILE writes them.", output=...))
     return (
         Section("plan", "What to show again", panels=[[Table(caption, _ITEM_HEADS, rows)]]),
         Section("advice", "Advice", text=text),

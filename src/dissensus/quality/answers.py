@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri
@@ -31,17 +31,22 @@ from ..base.names import Names, as_names
 from ..base.probability import proportion
 from ..base.storage import as_plain, as_rows
 from ..metrics.distances import Distances
+from ..pages.sections import Section
+from ..pages.sections import Table as SmallTable
+from ..pages.wording import formatted
 from ..result import Result, Table
 from .annotators import check_level, identify
-
-if TYPE_CHECKING:
-    from ..pages.sections import Section
+from .sections import SENTENCES, more_rows, verdicts_sentence
 
 FEW = "too few answers"
 LIKE_OTHERS = "like the others"
 _LEAST = 5  # answers of an annotator
 _LEAST_COUNTS = 10  # marks, options or comparisons
 _HONEST = (8.0, 2.0)  # the Beta prior of honesty
+_SHOWN = (  # what is shown of annotators, where the kind has it
+    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
+    *("accuracy", "quality"),
+)
 _HALF, _TWICE = 0.5, 2.0  # of the mean
 _SIDE = 0.75  # share of one side
 
@@ -96,9 +101,42 @@ class AnswerScores(Result):
 
     def sections(self, top: int = 20, *, items: bool = False) -> tuple[Section, ...]:
         """Return the first annotators with their verdicts, or the first items."""
-        from .sections import answers_sections, distant_items_sections
+        return self._items(top) if items else self._annotators(top)
 
-        return distant_items_sections(self, top) if items else answers_sections(self, top)
+    def _annotators(self, top: int) -> tuple[Section, ...]:
+        table, order = self.annotators, self.worst
+        names = [name for name in _SHOWN if name in table]
+        rows = [
+            (
+                *(str(table[name][code]) for name in ("annotator", "verdict", "n_answers")),
+                *(_with_bounds(table, name, code) for name in names),
+                formatted(float(table["distance"][code]), ".3f"),
+            )
+            for code in order[:top].tolist()
+        ]
+        heads = ("annotator", "verdict", "answers", *names, "distance")
+        caption = f"{len(order)} annotators compared with {self.result.method}"
+        text = [*more_rows(len(order), top), verdicts_sentence(self.verdict_counts)]
+        text += [f"{name}: {words}." for name, words in [*self.evidence.items()][:SENTENCES]]
+        panels = [[SmallTable(caption, heads, rows, n_texts=2)]]
+        return (
+            Section("annotators", "Annotators", panels=panels),
+            Section("verdicts", "Verdicts", text=text),
+        )
+
+    def _items(self, top: int) -> tuple[Section, ...]:
+        items, n_answers, empty, distance = (
+            column[:top].tolist() for column in self.items.values()
+        )
+        cells = [formatted(value, ".3f") for value in distance]
+        rows = list(zip(items, map(str, n_answers), map(str, empty), cells, strict=True))
+        n_items = len(self.items["item"])
+        caption = f"{n_items} items, those with the largest distance first"
+        table = SmallTable(caption, ("item", "answers", "empty", "distance"), rows)
+        return (
+            Section("items", "Items", panels=[[table]]),
+            Section("more", "More", text=more_rows(n_items, top)),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
@@ -107,6 +145,14 @@ class AnswerScores(Result):
         return as_plain(content | {"confidence": self.confidence} | tables) | {
             "evidence": self.evidence
         }
+
+
+def _with_bounds(table: Table, name: str, code: int) -> str:
+    value = formatted(float(table[name][code]), ".2f")
+    if f"{name}_low" not in table:
+        return value
+    low, high = (float(table[f"{name}_{end}"][code]) for end in ("low", "high"))
+    return f"{value} [{low:.2f}, {high:.2f}]" if low == low and value != "–" else value
 
 
 @identify.for_kind(*KINDS)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
     from .annotator_scores import AnnotatorScores
-    from .answers import AnswerScores
     from .cleaning import Cleaned
     from .items import ItemScores
 
@@ -46,11 +45,7 @@ _MAX_EXAMPLES = 10  # labels of one annotator
 _MAX_CLASSES = 20  # of annotators' confusion matrices
 _SHORT = 120  # characters of a text in the table
 
-_SENTENCES = 5  # sentences, pairs and changes on a screen
-_OF_ANSWERS = (  # what is shown of annotators of other kinds, where the kind has it
-    *("found", "spurious", "sensitivity", "specificity", "honest", "side", "ties", "iou"),
-    *("accuracy", "quality"),
-)
+SENTENCES = 5  # sentences, pairs and changes on a screen
 _CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
 
 _MOST = 2000  # points, above which they are counted in cells
@@ -287,7 +282,10 @@ def score_sections(scored: Scored, top: int) -> tuple[Section, ...]:
         return (Section("score", score.name, text=[f"{score.name} {scored.values[0]:.4f}"]),)
     rows = [(scored.names[code], _cell(scored.values[code])) for code in scored.order[:top]]
     table = SmallTable("", (score.of, score.name), rows)
-    title, about = f"{score.name}, the worst first", [score.text, *_more(len(scored.names), top)]
+    title, about = (
+        f"{score.name}, the worst first",
+        [score.text, *more_rows(len(scored.names), top)],
+    )
     return (
         Section("score", score.name, text=[title], panels=[[table]]),
         Section("about", "About the score", text=about),
@@ -314,7 +312,7 @@ def items_sections(scores: ItemScores, top: int) -> tuple[Section, ...]:
     counts = "; ".join(f"{reason} {count}" for reason, count in scores.causes.items() if count)
     return (
         Section("items", "Items", panels=[[SmallTable(caption, heads, rows, n_texts=2)]]),
-        Section("causes", "Causes", text=[counts, *_more(len(order), top)]),
+        Section("causes", "Causes", text=[counts, *more_rows(len(order), top)]),
     )
 
 
@@ -346,11 +344,11 @@ def annotators_sections(scores: AnnotatorScores, top: int) -> tuple[Section, ...
         f"by {scores.method}" if scores.peers is not None and styles is None else "by their ratings"
     )
     caption = f"{len(order)} annotators compared with the others, {by}"
-    text: list[str] = [*_more(len(order), top), _verdicts(scores.verdict_counts)]
+    text: list[str] = [*more_rows(len(order), top), verdicts_sentence(scores.verdict_counts)]
     suspect = [code for code in order if scores.verdict[code] in FAULTS]
     text += [
         f"{names[code]} ({scores.verdict[code]}): {scores.evidence[code]}"
-        for code in suspect[:_SENTENCES]
+        for code in suspect[:SENTENCES]
     ]
     if "likely random" in scores.verdict_counts and not scores.basis.gold_labels.any():
         settle = "Known items ({}) would settle who is only likely random."
@@ -364,50 +362,8 @@ def annotators_sections(scores: AnnotatorScores, top: int) -> tuple[Section, ...
     )
 
 
-def answers_sections(scores: AnswerScores, top: int) -> tuple[Section, ...]:
-    """Return annotators of other kinds of answers, those with a verdict first."""
-    table, order = scores.annotators, scores.worst
-    names = [name for name in _OF_ANSWERS if name in table]
-    rows = [
-        (
-            *(str(table[name][code]) for name in ("annotator", "verdict", "n_answers")),
-            *(_with_bounds(table, name, code) for name in names),
-            formatted(float(table["distance"][code]), ".3f"),
-        )
-        for code in order[:top].tolist()
-    ]
-    heads = ("annotator", "verdict", "answers", *names, "distance")
-    caption = f"{len(order)} annotators compared with {scores.result.method}"
-    text = [*_more(len(order), top), _verdicts(scores.verdict_counts)]
-    text += [f"{name}: {words}." for name, words in [*scores.evidence.items()][:_SENTENCES]]
-    return (
-        Section("annotators", "Annotators", panels=[[SmallTable(caption, heads, rows, n_texts=2)]]),
-        Section("verdicts", "Verdicts", text=text),
-    )
-
-
-def distant_items_sections(scores: AnswerScores, top: int) -> tuple[Section, ...]:
-    """Return items by the distance of their answers."""
-    items, n_answers, empty, distance = (column[:top].tolist() for column in scores.items.values())
-    cells = [formatted(value, ".3f") for value in distance]
-    rows = list(zip(items, map(str, n_answers), map(str, empty), cells, strict=True))
-    n_items = len(scores.items["item"])
-    caption = f"{n_items} items, those with the largest distance first"
-    table = SmallTable(caption, ("item", "answers", "empty", "distance"), rows)
-    return Section("items", "Items", panels=[[table]]), Section(
-        "more", "", text=_more(n_items, top)
-    )
-
-
-def _with_bounds(table: Table, name: str, code: int) -> str:
-    value = formatted(float(table[name][code]), ".2f")
-    if f"{name}_low" not in table:
-        return value
-    low, high = (float(table[f"{name}_{end}"][code]) for end in ("low", "high"))
-    return f"{value} [{low:.2f}, {high:.2f}]" if low == low and value != "–" else value
-
-
-def _verdicts(counts: Mapping[str, int]) -> str:
+def verdicts_sentence(counts: Mapping[str, int]) -> str:
+    """Return how many annotators have which verdict."""
     return f"Verdicts: {', '.join(f'{count} {word}' for word, count in counts.items())}."
 
 
@@ -425,11 +381,11 @@ def _copied(copies: Any) -> list[str]:
     text: list[str] = [
         f"{pair.one} and {pair.other} agree too much: {pair.equal} of {pair.common} labels are "
         f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
-        for pair in copies.pairs[:_SENTENCES]
+        for pair in copies.pairs[:SENTENCES]
     ]
-    if len(copies.pairs) > _SENTENCES:
-        more = f"{len(copies.pairs) - _SENTENCES} more pairs agree too much"
-        text.append(Note(more, remedy="all are in {}.", json=True))
+    if len(copies.pairs) > SENTENCES:
+        hidden = f"{len(copies.pairs) - SENTENCES} more pairs agree too much"
+        text.append(Note(hidden, remedy="all are in {}.", json=True))
     if copies.sampled < 1:
         text.append(f"Pairs were compared on {copies.sampled:.0%} of the items.")
     return text
@@ -441,16 +397,17 @@ def cleaned_sections(cleaned: Cleaned) -> tuple[Section, ...]:
     for role, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
         if len(names):
             text.append(f"No label is left of {role} {abbreviate(names)}.")
-    for change in cleaned.changes[:_SENTENCES]:
+    for change in cleaned.changes[:SENTENCES]:
         before, after = change.before or "undecided", change.after or "undecided"
         text.append(f"  {change.item}: {before} → {after}")
-    if len(cleaned.changes) > _SENTENCES:
-        more = f"  … {len(cleaned.changes) - _SENTENCES} more"
-        text.append(Note(more, remedy="all are in {}.", json=True))
+    if len(cleaned.changes) > SENTENCES:
+        hidden = f"  … {len(cleaned.changes) - SENTENCES} more"
+        text.append(Note(hidden, remedy="all are in {}.", json=True))
     return (Section("cleaned", "Cleaned", text=text),)
 
 
-def _more(rows: int, top: int) -> list[str]:
+def more_rows(rows: int, top: int) -> list[str]:
+    """Return how many rows a table leaves out, as a sentence; nothing if it shows all."""
     if rows <= top:
         return []
     return [Note(f"{rows - top} more", remedy="{} shows all, -o FILE writes them.", top=rows)]
