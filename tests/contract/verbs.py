@@ -65,7 +65,6 @@ _ELEMENTS = ("sets", "rankings", "texts", "spans", "boxes", "points", "masks")
 LACKS: dict[tuple[str, str], Lack] = {
     ("compare", "numbers"): Lack("notimpl", "a comparison of methods needs classes"),
     ("plan", "numbers"): Lack("notimpl", "a plan needs classes"),
-    ("report", "numbers"): Lack("notimpl", "`report_numbers` reports on numbers"),
     **{("bootstrap", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
     **{("judge", kind): Lack("notimpl", _NO_TABLE) for kind in _ELEMENTS},
 }

@@ -11,8 +11,7 @@ import pytest
 import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Rankings, Sets, Spans, Texts
 from dissensus.formats.any_kind import examine_any
-from dissensus.reporting.answer_report import report_answers
-from dissensus.reporting.drawings import contour
+from dissensus.reporting.drawings import contour, counts_tokens
 
 from ..answer_sets import drawn, made
 from ..support import run, shared_path
@@ -60,7 +59,7 @@ def test_the_page_of_every_kind_opens_without_trouble(kind, folder, opened):  # 
     summary.save(folder / f"{kind}.html")
     for settings in ({}, {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark"}):
         seen = opened(folder / f"{kind}.html", **settings)
-        assert seen.texts(".lead p") == summary.sentences
+        assert seen.texts(".lead p") == list(summary.sentences)
         assert seen.page.locator("img[onerror]").count() == 0
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert seen.page.evaluate(wide) <= 0
@@ -68,14 +67,14 @@ def test_the_page_of_every_kind_opens_without_trouble(kind, folder, opened):  # 
         assert len(ids) == len(set(ids))
     drawings = {"sets": "#disputed table", "rankings": "#disputed tbody tr"}
     shown = seen.page.locator(drawings.get(kind, "figure.drawing")).count()
-    assert shown == len(summary.most_disputed) > 0
+    assert shown == len(summary.doubt.most_disputed) > 0
 
 
 def test_the_page_of_answers_works_without_scripts(folder, opened):  # noqa: F811
     summary = ds.report(small("boxes"))
     summary.save(folder / "static.html")
     seen = opened(folder / "static.html", java_script_enabled=False)
-    assert seen.texts(".lead p") == summary.sentences
+    assert seen.texts(".lead p") == list(summary.sentences)
     assert seen.page.locator("svg.drawn rect.agreed").count() > 0
 
 
@@ -88,7 +87,7 @@ def test_boxes_are_drawn_over_the_image_in_its_pixels(tmp_path):
     rows = [("p", who, 10 + 9 * k, 20, 30, 40) for k, who in enumerate("xyz")]
     rows += [(item, who, k, 0, 1, 1) for item in "qr" for k, who in enumerate("xyz")]
     boxes = Boxes.from_columns(*map(list, zip(*rows, strict=True)))
-    page = report_answers(boxes, texts=tmp_path / "images.csv").page()
+    page = ds.report(boxes, texts=tmp_path / "images.csv").page()
     assert 'viewBox="0 0 1600 1200"' in page
     assert page.count("<image ") == 2
     assert 'width="1600" height="1200"' in page
@@ -99,8 +98,8 @@ def test_spans_are_shown_in_the_text_by_characters_or_tokens(tmp_path):
     for start, end in ((0, 1), (0, 3)):  # one token, three characters
         ends = [end, 17 if end == 3 else 4]
         spans = Spans.from_columns("aa", "xy", [start, 0], ends, ["PER", "LOC"])
-        report = report_answers(spans, texts=tmp_path / "t.csv")
-        assert report.tokens == (end == 1)
+        report = ds.report(spans, texts=tmp_path / "t.csv")
+        assert counts_tokens(report) == (end == 1)
         page = report.page()
         assert '<mark class="k1">Ann</mark><sub>PER</sub> &lt;b&gt; went home' in page
 
@@ -242,7 +241,7 @@ def test_sentences_about_masks_are_true():
         apart.append((1 - both[pairs] / union[pairs]).mean())
     assert f"distance of {np.mean(apart):.2f} on average" in report.sentences[3]
     worst = max(masks, key=lambda name: apart[list(masks).index(name)])
-    assert report.answers.items[report.most_disputed[0]] == worst
+    assert report.answers.items[report.doubt.most_disputed[0]] == worst
 
 
 def test_sentences_about_transcripts_are_true():
@@ -290,7 +289,7 @@ def test_sentences_about_comparisons_are_true():
     votes = defaultdict(Counter)
     for row in rows:
         votes[row["task"]][row[label]] += 1
-    names = set(report.answers.items[report.disputed].tolist())
+    names = set(report.answers.items[report.doubt.again].tolist())
     split = [t for t, v in votes.items() if v["a1"] == v["a2"] == 2 and not v["equal"]]
     assert set(split) <= names
 

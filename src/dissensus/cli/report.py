@@ -26,10 +26,9 @@ from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
+    from ..formats import Reading
     from ..formats.any_kind import AnswerReading
-    from ..reporting.answer_report import AnswerReport
     from ..reporting.group_comparison import GroupComparison
-    from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
 
 
@@ -84,50 +83,34 @@ def report(
     """
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
-    answer_reading = None if second or by else _other_kind(path, reading, inputs)
+    of_classes = {"annotators": annotators, "tendency": tendency, "waum": waum}
     settings: dict[str, Any] = {"seed": seed}
-    if answer_reading is None:
-        settings["truth"] = read_known(truth)
-        reading = class_options(path, reading)
-    for_classes = {"--annotators": annotators, "--tendency": tendency, "--waum": waum}
-    run: Callable[..., Report | NumberReport | GroupComparison | AnswerReport]
-    if answer_reading is not None:
-        from ..reporting.answer_report import report_answers
-
-        _refuse(for_classes, "needs classes")
-        settings |= {
-            name: read_known_answers(file, answer_reading.answers, inputs)
-            for name, file in (("truth", truth), ("gold", gold))
-        }
-        settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
-        run = partial(report_answers, answer_reading, strategy, name=_title(title, path))
-    elif second is not None or by is not None:
+    run: Callable[..., Report | GroupComparison]
+    if second is not None or by is not None:
         from ..reporting.group_comparison import report_groups
 
-        for_one = {"--gold": gold, "--inputs": inputs} | for_classes
-        _refuse(for_one, "does not go with a comparison of two groups")
-        (first, before), (last, after) = _read_groups(path, second, by, reading).items()
+        flags = {f"--{name}": value for name, value in of_classes.items()}
+        _refuse({"--gold": gold, "--inputs": inputs} | flags)
+        settings["truth"] = read_known(truth)
+        pair = _read_groups(path, second, by, class_options(path, reading))
+        (first, before), (last, after) = pair.items()
         run = partial(report_groups, before, after, strategy, names=(first, last))
     else:
-        examined = examine_annotations(path, **reading)
-        settings["gold"] = read_known(gold, examined.annotations)
-        if truth and settings["truth"]:
-            note_unknown(settings["truth"], examined.annotations.items.tolist(), truth)
-        settings |= {"name": _title(title, path), "texts": inputs, "show": split_names(show)}
-        settings["folder"] = Path(path).parent if Path(path).is_file() else None
-        if examined.annotations.numeric:
-            from ..formats import as_numbers
-            from ..reporting.number_report import report_numbers
+        from ..reporting.report import report as report_on
 
-            _refuse(for_classes, "needs classes")
-            method = "mean" if strategy == "auto" else strategy
-            numbers: Any = as_numbers(examined.annotations, path)
-            run = partial(report_numbers, replace(examined, annotations=numbers), method)
+        name = title or ("standard input" if path == "-" else Path(path).name)
+        settings |= {"name": name, "show": split_names(show), "target": target} | of_classes
+        answers = _other_kind(path, reading, inputs)
+        if answers is not None:
+            read = partial(read_known_answers, answers=answers.answers, inputs=inputs)
+            settings |= {"gold": read(gold), "truth": read(truth)}
+            settings["texts"] = _texts_of(inputs, show)
+            run = partial(report_on, answers, strategy)
         else:
-            from ..reporting.report import report_labels
-
-            settings |= {"annotators": annotators, "target": target, "tendency": tendency}
-            run = partial(report_labels, examined, strategy, waum=waum)
+            examined, known = _labels(path, reading, gold=gold, truth=truth)
+            settings |= known | {"texts": inputs}
+            settings["folder"] = Path(path).parent if Path(path).is_file() else None
+            run = partial(report_on, examined, strategy)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)
     if output != "-":
@@ -139,10 +122,6 @@ def report(
     else:
         _print(page)
         note(f"\nThe report is in {output}")
-
-
-def _title(title: str | None, path: str) -> str:
-    return title or ("standard input" if path == "-" else Path(path).name)
 
 
 def _other_kind(path: str, reading: dict[str, Any], inputs: str | None) -> AnswerReading | None:
@@ -161,10 +140,28 @@ def _texts_of(inputs: str | None, show: str | None) -> str | None:
     return inputs if has_texts(inputs) else None
 
 
-def _refuse(options: dict[str, str | None], reason: str) -> None:
+def _labels(
+    path: str, reading: dict[str, Any], *, gold: str | None, truth: str | None
+) -> tuple[Reading, dict[str, Any]]:
+    """Return labels or numbers, and the known ones of both options."""
+    known_labels = read_known(truth)
+    examined = examine_annotations(path, **class_options(path, reading))
+    labels = examined.annotations
+    known = {"truth": known_labels, "gold": read_known(gold, labels)}
+    if truth and known_labels:
+        note_unknown(known_labels, labels.items.tolist(), truth)
+    if labels.numeric:
+        from ..formats import as_numbers
+
+        numbers: Any = as_numbers(labels, path)
+        examined = replace(examined, annotations=numbers)
+    return examined, known
+
+
+def _refuse(options: dict[str, str | None]) -> None:
     for name, value in options.items():
         if value is not None:
-            raise OptionError(f"{name} {reason}; leave it out")
+            raise OptionError(f"{name} does not go with a comparison of two groups; leave it out")
 
 
 def _read_groups(
@@ -197,7 +194,7 @@ def _distinct_names(first: str, second: str) -> tuple[str, str]:
     return next((pair for pair in pairs if pair[0] != pair[1] and all(pair)), ("first", "second"))
 
 
-def _print(page: Report | NumberReport | GroupComparison | AnswerReport) -> None:
+def _print(page: Report | GroupComparison) -> None:
     for sentence in page.sentences:
         echo(sentence)
     if page.actions:

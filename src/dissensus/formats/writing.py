@@ -23,6 +23,7 @@ from ..base.files import atomic_file, atomic_folder, write_stdout
 from ..base.panics import without_panics
 from ..base.tables import Tabular, frame_of_table
 from ..errors import DataError, OptionError
+from ..result import Result
 from .content import Content, Writable, content_of
 from .reading import Reading
 from .sources import FORMATS, format_for
@@ -65,7 +66,7 @@ def write(
     if isinstance(what, Answers):
         _write_answers(what, path, format)
         return
-    if isinstance(what, Tabular) and not isinstance(what, Writable):
+    if isinstance(what, Tabular) and not _holds_answers(what):
         write_columns(what._table(), path, format)
         return
     content = content_of(what, gold, texts, reading)
@@ -80,6 +81,13 @@ def write(
     else:
         body = _body(content, destination.target)
     _save(body, path, destination.kind, destination.compression)
+
+
+def _holds_answers(what: Any) -> bool:
+    """Return whether something is written as answers; other results are tables alone."""
+    if isinstance(what, Result):
+        return hasattr(what, "saved_as")
+    return isinstance(what, Writable)
 
 
 def _write_answers(answers: Answers, path: str | Path, format_name: str | None) -> None:
