@@ -10,10 +10,10 @@ other kinds   an item is disputed if it has three answers or more, which differ 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Doubt:
     """What is in doubt, whatever the kind."""
 
     errors: LabelErrors | None = None
+    ordered: ClassVar[bool] = False  # whether labels are certain within one step
 
     @property
     def again(self) -> Integers:
@@ -45,6 +46,11 @@ class Doubt:
     @property
     def columns(self) -> Table:
         """What is said of every row of the items of the result."""
+        return {}
+
+    @property
+    def forms(self) -> Mapping[str, Callable[[float], str]]:
+        """How scores are written that are in units of the answers."""
         return {}
 
 
@@ -84,7 +90,7 @@ class LabelDoubt(Doubt):
         return {"certainty": self.certainty, "cause": self.cause}
 
     @property
-    def ordered(self) -> bool:
+    def ordered(self) -> bool:  # type: ignore[override]
         """Whether classes are in order, so that labels are certain within one step."""
         return self.result.answers.scale == "ordinal"
 
@@ -235,6 +241,11 @@ class ValueDoubt(Doubt):
         by_chance = float((2 * observed**2 / (n + 1)).mean()) if has_pairs.any() else 0.0
         share_kept = max(1 - by_chance / spread, 0.0) if spread > 0 else 0.0
         return np.where(has_pairs, mean + share_kept * (square - mean), mean)
+
+    @property
+    def forms(self) -> Mapping[str, Callable[[float], str]]:
+        """How errors are written, in units of the answers."""
+        return dict.fromkeys(("mae", "rmse"), self.form)
 
     def form(self, value: float) -> str:
         """Return a value as text, with as many decimals for all."""

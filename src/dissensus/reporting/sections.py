@@ -5,11 +5,11 @@ A section that a kind has not, or for which there is nothing to say, is absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..judging.sections import judging_section
-from ..metrics import ClassAgreement, Evaluation, percent_agreement
+from ..metrics import ClassAgreement, percent_agreement
 from ..metrics.sections import pairs_table
 from ..pages.sections import Page, Section, Table, estimates_table
 from ..pages.wording import amount, formatted, interval, percent, titles, with_interval
@@ -24,11 +24,25 @@ if TYPE_CHECKING:
 IN_MEMORY = ("annotations", "answers", "mapping", "table")  # formats without a file
 _MAX_COPIES, _MAX_DIVIDING, _MAX_GROUPS = 20, 10, 12  # rows
 _IN_PART = "agreement of pairs, near labels in part"
-_SCORES = ("accuracy", "macro_f1", "log_loss", "brier", "ece")
-_VALUE_SCORES = ("mae", "rmse", "pearson", "spearman")
+_SCORES = {  # against what is known: of other kinds all
+    "classes": ("accuracy", "macro_f1", "log_loss", "brier", "ece"),
+    "numbers": ("mae", "rmse", "pearson", "spearman"),
+}
+_KNOWN = {  # title and caption
+    "classes": ("Known labels", "Scores against known labels"),
+    "numbers": ("Known values", "Scores against known values"),
+}
 _COUNTED = {"classes": "label"}  # what an item has several of
-_TERMS = ("follows", "verdicts", "alpha")  # explained on the page
-_ANSWER_TERMS = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
+_TERMS = {  # explained on the page
+    "classes": ("confidence", "within", "follows", "verdicts", "alpha"),
+    "numbers": ("error", "scatter", "level", "follows", "verdicts", "alpha"),
+}
+_ANSWER_TERMS = ("distance", "answer verdicts", "found", "distance alpha")
+_CERTAIN = {"sets": "set", "masks": "mask", "texts": "text", "rankings": "ranking"}
+_ALONE = {  # examples of what an annotator answered
+    "classes": "Labels that nobody else gave",
+    "numbers": "Answers that are farthest from the values",
+}
 _PICTURES = ("classes", "values", "scores", "confidence")  # beside the sentences: the first drawn
 _COMPARE = "The command `dissensus compare` puts methods side by side."
 
@@ -94,7 +108,7 @@ def _value_facts(report: Report) -> Mapping[str, tuple[str, str]]:
         "annotators": (amount(answers.n_annotators), "annotators"),
         "items": (amount(answers.n_items), "items"),
         "answers": (amount(len(answers)), "values"),
-        "alpha": (_alpha(report), "values"),
+        "alpha": (_alpha(report), "agreement"),
         "items to answer again": (amount(len(report.doubt.again)), "items"),
     }
 
@@ -117,27 +131,12 @@ def _alpha(report: Report) -> str:
     return "–" if agreement is None else formatted(agreement["alpha"].value, ".2f")
 
 
-@part
 def terms(report: Report) -> tuple[str, ...]:
     """Return the terms that the page explains."""
-    raise NotImplementedError
-
-
-@terms.for_kind("classes")
-def _label_terms(report: Report) -> tuple[str, ...]:
-    return ("confidence", *["within"] * report.doubt.ordered, *_TERMS)
-
-
-@terms.for_kind("numbers")
-def _value_terms(_report: Report) -> tuple[str, ...]:
-    return ("error", "scatter", "level", *_TERMS)
-
-
-@terms.for_kind(*OTHERS)
-def _consensus_terms(report: Report) -> tuple[str, ...]:
-    confidence = f"{_ANSWER_TERMS.get(report.kind, 'mark')} confidence"
-    has_found = ["found"] * ("found" in report.result.annotators)
-    return (confidence, "distance", "answer verdicts", *has_found, "distance alpha")
+    certain = (f"{_CERTAIN.get(report.kind, 'mark')} confidence", *_ANSWER_TERMS)
+    absent = set() if report.doubt.ordered else {"within"}
+    absent |= set() if "found" in report.result.annotators else {"found"}
+    return tuple(term for term in _TERMS.get(report.kind, certain) if term not in absent)
 
 
 def samples(report: Report) -> list[str] | None:
@@ -148,33 +147,16 @@ def samples(report: Report) -> list[str] | None:
     return [*report.samples, *[too_many] * (not report.downloads["labels"].columns)]
 
 
-@part
 def clicked(report: Report) -> Mapping[str, Any]:
     """Return what the page shows of annotators and items that are clicked."""
-    raise NotImplementedError
-
-
-@clicked.for_kind("classes")
-def _clicked_labels(report: Report) -> Mapping[str, Any]:
-    alone = "Labels that nobody else gave"
-    return _details(report, alone) | {"classes": report.answers.classes.tolist()}
-
-
-@clicked.for_kind("numbers")
-def _clicked_values(report: Report) -> Mapping[str, Any]:
-    return _details(report, "Answers that are farthest from the values")
-
-
-@clicked.for_kind(*OTHERS)
-def _nothing_clicked(_report: Report) -> Mapping[str, Any]:
-    return {}
-
-
-def _details(report: Report, alone: str) -> dict[str, Any]:
+    if report.kind not in _ALONE:
+        return {}
     _, annotators = report.annotator_rows
     _, items, names = report.item_rows
-    about = {"annotators": annotators, "items": items, "names": names}
-    return {"noun": report.noun, "alone": alone, **about}
+    words = {"noun": report.noun, "alone": _ALONE[report.kind]}
+    if hasattr(report.answers, "classes"):
+        words["classes"] = report.answers.classes.tolist()
+    return words | {"annotators": annotators, "items": items, "names": names}
 
 
 # Sections.
@@ -233,18 +215,11 @@ def _labels(report: Report) -> Section:
 
 @inferred_section.for_kind("numbers")
 def _values(report: Report) -> Section:
-    """Return how values were estimated, agreement, and scores against known values."""
+    """Return how values were estimated."""
     method = report.result.method
     how = {"mean": "the mean of its answers", "median": "the median of its answers"}
     text = f"The value of an item is {how.get(method, f'estimated by the method {method}')}."
-    alpha = {"Krippendorff's alpha for numbers": report.agreement["alpha"]}
-    tables: list[Table | str] = [estimates_table("Agreement", alpha)]
-    if report.evaluation is not None:
-        forms = dict.fromkeys(("mae", "rmse"), report.doubt.form)
-        tables.append(
-            _scores_table(report.evaluation, "Against known values", _VALUE_SCORES, forms)
-        )
-    return Section("values", "Values", [text], panels=[tables])
+    return Section("values", "Values", [text])
 
 
 @inferred_section.for_kind(*OTHERS)
@@ -263,44 +238,18 @@ def _consensus(report: Report) -> Section:
     return Section("consensus", "Consensus", text, table=table, folded=notes)
 
 
-def _scores_table(
-    evaluation: Evaluation,
-    caption: str,
-    names: tuple[str, ...] | None = None,
-    forms: Mapping[str, Callable[[float], str]] | None = None,
-) -> Table:
-    """Return scores against what is known, all or some, a few in a format of their own."""
-    words, scores = titles("scores"), evaluation.scores
-    named = {words[name]: scores.get(name) for name in names or scores}
-    written = {words[name]: form for name, form in (forms or {}).items()}
-    return estimates_table(caption, named, written)
-
-
-@part
 def known_section(report: Report) -> Section | None:
-    """Return scores against what is known."""
-    raise NotImplementedError
-
-
-@known_section.for_kind("classes")
-def _known_labels(report: Report) -> Section | None:
-    if report.evaluation is None:
+    """Return scores against what is known, and calibration."""
+    evaluation = report.evaluation
+    if evaluation is None:
         return None
-    table = _scores_table(report.evaluation, "Scores against known labels", _SCORES)
-    return Section("truth", "Known labels", panels=[[table, "calibration"]])
-
-
-@known_section.for_kind("numbers")
-def _known_values(_report: Report) -> Section | None:
-    return None  # they stand beside the values
-
-
-@known_section.for_kind(*OTHERS)
-def _known_answers(report: Report) -> Section | None:
-    if report.evaluation is None:
-        return None
-    table = _scores_table(report.evaluation, "Scores of the consensus")
-    return Section("truth", "Known answers", panels=[[table]])
+    title, caption = _KNOWN.get(report.kind, ("Known answers", "Scores of the consensus"))
+    words, scores = titles("scores"), evaluation.scores
+    named = {words[name]: scores.get(name) for name in _SCORES.get(report.kind, scores)}
+    forms = {words[name]: form for name, form in report.doubt.forms.items()}
+    panel: list[Table | str] = [estimates_table(caption, named, forms)]
+    panel += ["calibration"] * ("calibration" in report.charts)
+    return Section("truth", title, panels=[panel])
 
 
 @part
@@ -461,8 +410,11 @@ def agreement_section(report: Report) -> Section | None:
 
 
 @agreement_section.for_kind("numbers")
-def _agreement_beside_values(_report: Report) -> Section | None:
-    return None
+def _agreement_on_numbers(report: Report) -> Section | None:
+    alpha = {"Krippendorff's alpha for numbers": report.agreement["alpha"]}
+    table = estimates_table("Coefficient, interval over items", alpha)
+    text = f"Beyond chance, agreement is {report.agreement.word or 'undefined'}."
+    return Section("agreement", "Agreement", [text], report.agreement.notes, panels=[[table]])
 
 
 @agreement_section.for_kind(*OTHERS)
