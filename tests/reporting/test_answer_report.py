@@ -53,6 +53,20 @@ def test_the_summary_of_every_kind_is_in_numbers(kind):
     assert f"{len(answers)} answers to {answers.n_items} items" in summary["sentences"][0]
 
 
+def test_json_of_every_kind_has_the_same_keys():
+    annotations = ds.Annotations.from_columns("aabb", "xyxy", "0110")
+    numbers = ds.Numbers.from_columns("aabb", "xyxy", [1.0, 2.0, 3.0, 5.0])
+    keys = [
+        ds.report(answers).as_dict().keys() for answers in (annotations, numbers, small("sets"))
+    ]
+    common = {"name", "kind", "sentences", "actions", "method", "check", "agreement", "annotators",
+              "errors", "evaluation", "camps", "groups", "judging", "samples"}  # fmt: skip
+    assert all(common <= names for names in keys)
+    assert ["disputed" if "disputed" in names else "relabel" for names in keys] == [
+        "relabel", "relabel", "disputed"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_of_every_kind_opens_without_trouble(kind, folder, opened):  # noqa: F811
     summary = ds.report(small(kind, NAMES[:6]), name=NAMES[0])

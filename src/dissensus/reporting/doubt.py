@@ -37,6 +37,7 @@ class Doubt:
 
     errors: LabelErrors | None = None
     ordered: ClassVar[bool] = False  # whether labels are certain within one step
+    listed_as: ClassVar[str] = "relabel"  # what JSON calls the items to look at again
 
     @property
     def again(self) -> Integers:
@@ -273,6 +274,8 @@ class AnswerDoubt(Doubt):
     errors
         How many marks are wrong, by their confidence; `None` where that is no probability.
     """
+
+    listed_as: ClassVar[str] = "disputed"
 
     result: Aggregation
     agreement: AnswerAgreement | None

@@ -204,8 +204,27 @@ class Report(PageReport, Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        opened = {"name": self.name, "sentences": list(self.sentences)}
-        return opened | {"actions": [action.sentence for action in self.actions]} | plain(self)
+        answers = self.answers
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "sentences": list(self.sentences),
+            "actions": [action.sentence for action in self.actions],
+            "method": self.result.method,
+            "n_items": answers.n_items,
+            "n_annotators": answers.n_annotators,
+            "n_answers": len(answers),
+            "check": None if self.check is None else self.check.as_dict(),
+            "camps": None if self.camps is None else self.camps.as_dict(),
+            "groups": None if self.groups is None else self.groups.as_dict(),
+            "errors": as_plain(self.errors),
+            "evaluation": as_plain(self.evaluation),
+            "tendency": None if self.predictions is None else self.predictions.scores,
+            "judging": None if self.judging is None else self.judging.to_dict(),
+            "samples": list(self.samples or ()),
+            self.doubt.listed_as: answers.items[self.doubt.again].tolist(),
+            **plain(self),
+        }
 
 
 @part
@@ -228,60 +247,37 @@ def _who_answered(report: Report) -> Table:
 
 @part
 def plain(report: Report) -> dict[str, Any]:
-    """Return the results, ready for JSON."""
+    """Return what JSON has beside what is the same for every kind."""
     raise NotImplementedError
+
+
+@plain.for_kind("numbers")
+def _plain_values(report: Report) -> dict[str, Any]:
+    scores: AnnotatorScores = report.annotator_scores
+    return {"agreement": report.agreement.as_dict(), "annotators": scores.as_dict()}
 
 
 @plain.for_kind("classes")
 def _plain_labels(report: Report) -> dict[str, Any]:
     summary = summarise(report.answers, report.result, truth=dict(report.truth) or None)
-    doubt, unidentifiable = report.doubt, report.result.unidentifiable
+    unidentifiable = report.result.unidentifiable
     return {
         **({} if unidentifiable is None else {"cannot_be_told": " ".join(unidentifiable)}),
+        **_plain_values(report),
         "summary": summary.as_dict(),
-        "check": None if report.check is None else report.check.as_dict(),
-        "agreement": report.agreement.as_dict(),
-        "camps": None if report.camps is None else report.camps.as_dict(),
-        "annotators": report.annotator_scores.as_dict(),
-        "groups": None if report.groups is None else report.groups.as_dict(),
-        "errors": as_plain(doubt.errors),
-        "relabel": report.answers.items[doubt.again].tolist(),
-        "target": doubt.target,
-        "stop": doubt.should_stop,
-        "tendency": None if report.predictions is None else report.predictions.scores,
-        "judging": None if report.judging is None else report.judging.to_dict(),
-        "samples": list(report.samples or ()),
-    }
-
-
-@plain.for_kind("numbers")
-def _plain_values(report: Report) -> dict[str, Any]:
-    return {
-        "method": report.result.method,
-        "check": None if report.check is None else report.check.as_dict(),
-        "agreement": report.agreement.as_dict(),
-        "annotators": report.annotator_scores.as_dict(),
-        "relabel": report.answers.items[report.doubt.again].tolist(),
-        "evaluation": as_plain(report.evaluation),
+        "target": report.doubt.target,
+        "stop": report.doubt.should_stop,
     }
 
 
 @plain.for_kind(*OTHERS)
 def _plain_answers(report: Report) -> dict[str, Any]:
-    answers, agreement = report.answers, report.agreement
+    agreement = report.agreement
     return {
-        "kind": report.kind,
-        "method": report.result.method,
-        "n_items": answers.n_items,
-        "n_annotators": answers.n_annotators,
-        "n_answers": len(answers),
-        "n_empty": int(answers.empty.sum()),
+        "n_empty": int(report.answers.empty.sum()),
         "agreement": None if agreement is None else as_plain(agreement.estimates),
         "annotators": as_rows(report.annotators),
         "evidence": report.annotator_scores.evidence,
-        "disputed": answers.items[report.doubt.again].tolist(),
-        "errors": as_plain(report.errors),
-        "evaluation": as_plain(report.evaluation),
     }
 
 
@@ -557,8 +553,7 @@ def _results(
     scores = identify(answers, result, gold=known, seed=seed)
     left_out, without = _unreliable(scores), None
     if left_out.any() and not left_out.all():
-        remaining = answers.keep(~left_out[answers.annotator])
-        without = aggregate(remaining, method, gold=gold, seed=seed)
+        without = aggregate(_only(answers, ~left_out), method, gold=gold, seed=seed)
     return {
         "result": result,
         "annotator_scores": scores,
@@ -570,6 +565,13 @@ def _results(
 def _unreliable(scores: AnnotatorScores | AnswerScores) -> npt.NDArray[np.bool_]:
     """Return whose answers a result is computed without, to say what they change: (annotator)."""
     return np.isin(scores.verdict, as_names([*LEFT_OUT, *ANSWER_VERDICTS]))
+
+
+def _only(answers: Any, is_left: npt.NDArray[np.bool_]) -> Any:
+    """Return the answers of some annotators alone; numbers keep the names of the others."""
+    if hasattr(answers, "subset"):
+        return answers.subset(annotators=is_left)
+    return answers.keep(is_left[answers.annotator])
 
 
 def _evaluated(result: Aggregation, truth: Any, seed: int) -> Evaluation:
