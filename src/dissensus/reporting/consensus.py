@@ -23,7 +23,7 @@ from .parts import OTHERS, part
 if TYPE_CHECKING:
     from .report import Report
 
-_MAX_NAMED = 40  # annotators and things in a chart
+_MAX_NAMED = 40  # things in a chart
 _HEADS = {
     "excess": "more distant",
     "distance": "distance to others",
@@ -219,44 +219,18 @@ def _annotators_figure(report: Report) -> Figure | None:
     has_interval = np.flatnonzero(np.isfinite(table["excess_low"]))
     if not len(has_interval):
         return None
-    kinds = verdict.tolist()
-    palette = {FEW: GREY, LIKE_OTHERS: BLUE} | dict.fromkeys(report.judged, RED)
-    palette = {
-        word: tone for word, tone in palette.items() if word in verdict[has_interval].tolist()
-    }
-    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
-    counted = [f"{word} {kinds.count(word)}" for word in dict.fromkeys(kinds)]
-    words = f"Number of annotators by verdict: {', '.join(counted)}."
-    title, axis = "Distance to others, compared with others on the same items", "more distant by"
-    value = table["excess"][has_interval]
-    if len(has_interval) > _MAX_NAMED:
-        step = np.floor(value * 20 + 1e-9) / 20
-        pairs = Counter(zip(step.tolist(), verdict[has_interval].tolist(), strict=True))
-        rows = [
-            {"from": low, "to": round(low + 0.05, 3), "verdict": word, "annotators": count}
-            for (low, word), count in sorted(pairs.items())
-        ]
-        x = charts.number("from", axis, bin={"binned": True}, axis={"tickCount": 10})
-        y = charts.number("annotators", "annotators", stack="zero")
-        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
-        mark = {"type": "bar", "tooltip": {"content": "data"}}
-        return Figure(title, words, charts.chart(rows, height=220, mark=mark, encoding=encoding))
-    order = has_interval[np.argsort(value, kind="stable")]
+    tones = {FEW: GREY, LIKE_OTHERS: BLUE} | dict.fromkeys(report.judged, RED)
+    drawn, counts = set(verdict[has_interval].tolist()), Counter(verdict.tolist())
+    palette = {word: tone for word, tone in tones.items() if word in drawn}
+    words = ", ".join(f"{word} {count}" for word, count in counts.items())
     columns = {
-        "annotator": table["annotator"][order],
-        "answers": table["n_answers"][order],
-        "excess": table["excess"][order].round(3),
-        "low": table["excess_low"][order].round(3),
-        "high": table["excess_high"][order].round(3),
-        "verdict": verdict[order],
+        "annotator": table["annotator"][has_interval],
+        "answers": table["n_answers"][has_interval],
+        "excess": table["excess"][has_interval],
+        "low": table["excess_low"][has_interval],
+        "high": table["excess_high"][has_interval],
+        "verdict": verdict[has_interval],
     }
-    x = charts.number("excess", axis, axis={"tickCount": 8}, scale={"nice": False})
-    names = columns["annotator"].tolist()
-    y = {"field": "annotator", "type": "nominal", "sort": names, "title": None}
-    tip = charts.tooltip(annotator="", answers="d", excess=".2f", low=".2f", high=".2f")
-    layers = charts.dots(x, y, tip, along="x")
-    for layer in layers:
-        layer["encoding"]["color"] = colour
-    return Figure(
-        title, words, charts.chart(as_rows(columns), height=18 * len(order), layer=layers)
-    )
+    spec = charts.verdicts_chart(columns, palette, "excess", "more distant by", 0.05)
+    title = "Distance to others, compared with others on the same items"
+    return Figure(title, f"Number of annotators by verdict: {words}.", spec)
