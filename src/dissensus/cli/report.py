@@ -12,7 +12,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import echo, note, show_json, with_flags
+from ..pages.terminal import echo, note, print_opening, show_json
 from .files import (
     class_options,
     examine_annotations,
@@ -120,7 +120,7 @@ def report(
     elif output == "-":
         echo(page.page())
     else:
-        _print(page)
+        print_opening(page.opening)
         note(f"\nThe report is in {output}")
 
 
@@ -192,12 +192,3 @@ def _distinct_names(first: str, second: str) -> tuple[str, str]:
         (first, second),
     ]
     return next((pair for pair in pairs if pair[0] != pair[1] and all(pair)), ("first", "second"))
-
-
-def _print(page: Report | GroupComparison) -> None:
-    for sentence in page.sentences:
-        echo(sentence)
-    if page.actions:
-        echo("\nWhat to do:")
-        for position, action in enumerate(page.actions, 1):
-            echo(f"  {position}. {with_flags(action.sentence)}")

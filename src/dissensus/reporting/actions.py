@@ -9,13 +9,13 @@ never called wrong, and only random and constant annotators are proposed to be l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Note
 from ..metrics.answer_scores import joined
-from ..pages.sections import CONFIDENT, Finding
+from ..pages.sections import CONFIDENT, Action, Finding
 from ..pages.wording import amount, listed, percent
 from ..planning.label_errors import checks_needed, label_errors
 from ..quality.verdicts import ENOUGH, LEFT_OUT, RELATED
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 _NAMED = 3  # groups in one sentence
 _MOST = 0.5  # of the items, above which a list to relabel is no plan
 _CHANGED = 0.1  # distance above which the consensus on an item has changed
-
-
-class Action(NamedTuple):
-    """Something to do, and the section of the page that shows why.
-
-    `names` are names of annotators, each with its words in the sentence.
-    """
-
-    sentence: str
-    section: str = ""
-    names: tuple[tuple[str, str], ...] = ()
 
 
 def actions(report: Report) -> list[Action]:

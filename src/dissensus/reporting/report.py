@@ -196,7 +196,7 @@ class Report(PageReport, Result):
 
     def sections(self) -> tuple[Section, ...]:
         """Return what every view shows: the opening, and the sections of the results."""
-        return (Section("overview", "Summary", text=self.sentences), *sections_of(self))
+        return (self.opening, *sections_of(self))
 
     def layout(self) -> Page:
         """Return what the page shows."""

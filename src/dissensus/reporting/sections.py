@@ -72,7 +72,6 @@ def page_of(report: Report) -> Page:
         downloads=report.downloads,
         terms=terms(report),
         method=report.result.method,
-        actions=report.actions,
         samples=samples(report),
         picture=next((name for name in _PICTURES if name in report.charts), ""),
         data=clicked(report),
