@@ -98,8 +98,7 @@ def about_data(report: Report) -> Sequence[Action]:
 @about_data.for_kind(*LABELS)
 def _data_of_labels(report: Report) -> Sequence[Action]:
     """Return the remedies of serious problems in the data."""
-    serious = () if report.check is None else report.check.serious
-    return [Action(_with_remedy(finding), "data") for finding in serious]
+    return [Action(_with_remedy(finding), "data") for finding in report.check.serious]
 
 
 def _with_remedy(finding: Finding) -> str:
@@ -117,16 +116,13 @@ def _with_remedy(finding: Finding) -> str:
 
 @about_data.for_kind(*OTHERS)
 def _data_of_answers(report: Report) -> Sequence[Action]:
-    """Return whether items need further answers."""
-    answers = report.answers
+    """Return the same, and whether items need further answers."""
+    answers, remedies = report.answers, _data_of_labels(report)
     single = int((answers.labels_per_item == 1).sum())
-    if report.agreement is None:
-        words = "Have some items answered by several annotators: nothing can be compared now."
-        return [Action(words, "data")]
-    if 2 * single <= answers.n_items:
-        return []
+    if report.agreement is None or 2 * single <= answers.n_items:
+        return remedies
     words = f"{amount(single, 'item', answers.n_items)} have one answer"
-    return [Action(f"{words}: have them answered again, or check them.", "data")]
+    return [*remedies, Action(f"{words}: have them answered again, or check them.", "data")]
 
 
 @about_data.for_kind(*MARKS)

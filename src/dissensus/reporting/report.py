@@ -78,11 +78,11 @@ class Report(PageReport, Result):
         Of the data set.
     reading
         The answers with format and notes, and the gold labels that methods used.
-    result, check, agreement, evaluation, camps, groups, pairs, judging
-        Results of `aggregate`, `check`, `agree`, `evaluate`, `camps`, `group_differences`,
-        `pairwise` and `judge`; `None` where a kind has none, or there is nothing to report.
-    annotator_scores
-        Result of `identify`.
+    result, annotator_scores, check
+        Results of `aggregate`, `identify` and `check`.
+    agreement, evaluation, camps, groups, pairs, judging
+        Results of `agree`, `evaluate`, `camps`, `group_differences`, `pairwise` and `judge`; `None`
+        where a kind has none, or there is nothing to report.
     doubt
         How sure what was inferred is, item by item: a `LabelDoubt`, `ValueDoubt` or `AnswerDoubt`.
     without
@@ -106,7 +106,7 @@ class Report(PageReport, Result):
     result: Any
     annotator_scores: Any
     doubt: Any
-    check: Check | None = None
+    check: Check
     agreement: Any = None
     evaluation: Evaluation | None = None
     without: Any = None
@@ -214,7 +214,7 @@ class Report(PageReport, Result):
             "n_items": answers.n_items,
             "n_annotators": answers.n_annotators,
             "n_answers": len(answers),
-            "check": None if self.check is None else self.check.as_dict(),
+            "check": self.check.as_dict(),
             "camps": None if self.camps is None else self.camps.as_dict(),
             "groups": None if self.groups is None else self.groups.as_dict(),
             "errors": as_plain(self.errors),
@@ -529,11 +529,13 @@ def report_on_answers(
     """Report on answers of other kinds."""
     answers = data.answers
     progress = progress or _no_progress
-    results = _results(answers, method, gold=gold, truth=truth, known=None, seed=seed)
+    findings = check(answers)
     progress(1, _STEPS)
+    results = _results(answers, method, gold=gold, truth=truth, known=None, seed=seed)
+    progress(2, _STEPS)
     has_pairs = bool((answers.labels_per_item > 1).any())
     agreement = agree(answers, seed=seed) if has_pairs else None
-    progress(2, _STEPS)
+    progress(3, _STEPS)
     result = results["result"]
     doubt = AnswerDoubt(
         result=result,
@@ -542,7 +544,9 @@ def report_on_answers(
         errors=_wrong_marks(result) if answers.kind in MARKS else None,
     )
     progress(_STEPS, _STEPS)
-    return data.report(**results, reading=data.reading, doubt=doubt, agreement=agreement, seed=seed)
+    return data.report(
+        **results, reading=data.reading, doubt=doubt, check=findings, agreement=agreement, seed=seed
+    )
 
 
 def _results(

@@ -175,8 +175,8 @@ def data_section(report: Report) -> Section:
         "" if report.kind in LABELS else f"The answers are {report.kind}.",
         f"An item has {amount(few, noun) if few == most else range_words}.",
     )
-    findings = None if report.check is None else report.check.findings
-    return Section("data", "Data", [" ".join(filter(None, parts))], reading.notes, findings)
+    text = [" ".join(filter(None, parts))]
+    return Section("data", "Data", text, reading.notes, report.check.findings)
 
 
 @part
