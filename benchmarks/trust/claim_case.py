@@ -65,7 +65,7 @@ class Case:
     def certainty(self) -> dict[str, float]:
         """The certainty of every label."""
         items = self.report.annotations.items.tolist()
-        return dict(zip(items, self.report.certainty.tolist(), strict=True))
+        return dict(zip(items, self.report.doubt.certainty.tolist(), strict=True))
 
     @cached_property
     def people_of(self) -> dict[str, list[str]]:

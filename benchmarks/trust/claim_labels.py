@@ -53,7 +53,7 @@ def relabel(case: Case, groups: Groups) -> Checks:
         yield near(expected, total, 0), f"sum of doubts {total:.1f}, stated {expected:.0f}"
         yield near(fixed, held, 0) or abs(fixed - held) <= 1, f"doubts of the list {held:.1f}"
     yield abs(fixed + left - expected) <= 1, f"{fixed:.0f} and {left:.0f} of {expected:.0f}"
-    goal = 1 - case.report.target
+    goal = 1 - case.report.doubt.target
     yield left <= goal * len(doubt) + 1, f"{left:.0f} left of {len(doubt)}: the target is reached"
     if groups[6]:
         yield is_share("share of the items", groups[6], len(items) / len(doubt))
@@ -68,7 +68,7 @@ def relabel(case: Case, groups: Groups) -> Checks:
 
 
 def spot_check(case: Case, groups: Groups) -> Checks:
-    n, target = count(groups[0]), case.report.target
+    n, target = count(groups[0]), case.report.doubt.target
     yield target**n <= 0.05 < target ** (n - 1), f"{target}^{n} = {target**n:.3f}"
     items = list(case.page.downloads["check"].columns["item"])
     drawn = min(n, len(case.labels))
@@ -132,8 +132,11 @@ def sure_enough(case: Case) -> Checks:
         return
     if case.hidden:
         right = 1 - float(np.mean(list(case.wrong.values())))
-        stops = case.report.should_stop
-        yield not (stops and right < case.report.target), f"stop {stops}, {right:.3f} are right"
+        stops = case.report.doubt.should_stop
+        yield (
+            not (stops and right < case.report.doubt.target),
+            f"stop {stops}, {right:.3f} are right",
+        )
 
 
 def calibrated(case: Case) -> Checks:

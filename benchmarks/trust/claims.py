@@ -23,7 +23,7 @@ import claim_data
 import claim_labels
 import claim_people
 from claim_case import MISSED, Case, Verdict
-from dissensus import report, report_numbers
+from dissensus import read, report
 from pages import Table
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -194,7 +194,8 @@ def make(name: str, with_truth: bool, folder: Path) -> Case:
         hidden = dict(zip(known["item"], known["label"], strict=True))
     if name in NUMBERS:
         rows["value"] = rows["label"].astype(float)
-        made = report_numbers(str(source), truth=str(truth) if with_truth else None)
+        numbers = read(str(source), scale="numeric")
+        made = report(numbers, truth=str(truth) if with_truth else None)
     else:
         made = report(
             str(source),

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from .registry import policies as policies
     from .registry import simulators as simulators
     from .reporting.group_comparison import report_groups as report_groups
-    from .reporting.number_report import report_numbers as report_numbers
     from .reporting.report import report as report
     from .reporting.summary import summarise as summarise
 
@@ -105,7 +104,6 @@ _EXPORTS = {
     "quality.items": "item_scores",
     "registry": "aggregators estimators policies simulators",
     "reporting.group_comparison": "report_groups",
-    "reporting.number_report": "report_numbers",
     "reporting.report": "report",
     "reporting.summary": "summarise",
 }

@@ -17,7 +17,7 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Behaviour = TypeVar("Behaviour", bound=Callable[..., Any])
 
-_FOR_ALL = ("progress", "seed")  # arguments of a verb that a behaviour may do without
+_FOR_ALL = ("progress", "result", "seed")  # what a behaviour may do without
 
 
 class Verb(Generic[Given, Returned]):

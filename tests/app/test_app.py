@@ -492,13 +492,15 @@ def test_the_queue_begins_with_the_least_certain_and_every_fifth_is_drawn(bench)
     certainty, drawn = [], []
     for _ in range(10):
         shown = bench.next_item("ann")
-        certainty.append(bench.present.fit.report.certainty[bench.present.fit.codes[shown.item]])
+        certainty.append(
+            bench.present.fit.report.doubt.certainty[bench.present.fit.codes[shown.item]]
+        )
         drawn.append(shown.drawn)
         bench.decide("ann", shown.item, "label", "fox", drawn=shown.drawn)
     assert drawn == [False] * 4 + [True] + [False] * 4 + [True]
     chosen = [value for value, random in zip(certainty, drawn, strict=True) if not random]
     assert chosen == sorted(chosen)
-    assert chosen[0] == bench.present.fit.report.certainty.min()
+    assert chosen[0] == bench.present.fit.report.doubt.certainty.min()
 
 
 def test_checked_labels_calibrate_the_doubts_about_the_others():

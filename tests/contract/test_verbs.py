@@ -1,6 +1,7 @@
 """Every verb takes every kind of answers, or says why not; results keep what they promise."""
 
 import json
+from html import unescape
 
 import pytest
 
@@ -32,4 +33,4 @@ def check_result(result):
         frame = result.to_polars()
         assert len({len(frame[name]) for name in frame.columns}) <= 1
         assert result.to_pandas().shape == frame.shape
-        assert "<table" in result._repr_html_()
+        assert "<table" in unescape(result._repr_html_())

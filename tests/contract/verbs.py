@@ -63,7 +63,6 @@ VERBS: dict[str, Callable[[str, Path], Any]] = {
 _NO_TABLE = "and classes are needed here"
 _ELEMENTS = ("sets", "rankings", "texts", "spans", "boxes", "points", "masks")
 LACKS: dict[tuple[str, str], Lack] = {
-    ("report", "numbers"): Lack("notimpl", "`report_numbers` reports on numbers"),
     **{("bootstrap", kind): Lack("notimpl", "only methods for classes") for kind in _ELEMENTS},
     **{
         ("judge", kind): Lack("notimpl", f"no measure of models on {kind} yet")

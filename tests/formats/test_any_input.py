@@ -76,7 +76,6 @@ TAKING_ANNOTATIONS = {
     "read": lambda data, _: ds.read(data).to_dict(),
     "report": lambda data, _: ds.report(data).sentences,
     "report_groups": lambda data, _: ds.report_groups(data, data, "majority").sentences,
-    "report_numbers": lambda data, _: ds.report_numbers(data).sentences,
     "summarise": lambda data, _: ds.summarise(data, ds.aggregate(ANNOTATIONS)),
     "write": written,
     "Aggregation.predict": lambda data, _: ds.aggregate(data).predict(data).posterior.tolist(),
@@ -108,8 +107,8 @@ TAKING_TRUTH = {
     "report_groups, truth": lambda truth, _: (
         ds.report_groups(ANNOTATIONS, ANNOTATIONS, "majority", truth=truth).sentences
     ),
-    "report_numbers, gold": lambda truth, _: ds.report_numbers(NUMBERS, gold=truth).sentences,
-    "report_numbers, truth": lambda truth, _: ds.report_numbers(NUMBERS, truth=truth).sentences,
+    "report of numbers, gold": lambda truth, _: ds.report(NUMBERS, gold=truth).sentences,
+    "report of numbers, truth": lambda truth, _: ds.report(NUMBERS, truth=truth).sentences,
     "summarise, truth": lambda truth, _: ds.summarise(
         ANNOTATIONS, RESULT, truth=truth
     ).evaluation.as_dict(),
@@ -143,7 +142,7 @@ def test_it_takes_truth_of_every_kind(name, tmp_path):
         assert repr(call(make(tmp_path), tmp_path)) == repr(expected), kind
 
 
-@pytest.mark.parametrize("name", ["aggregate", "agree", "check", "identify", "report_numbers"])
+@pytest.mark.parametrize("name", ["aggregate", "agree", "check", "identify", "report"])
 def test_functions_for_numbers_take_numbers(name):
     assert TAKING_ANNOTATIONS[name](NUMBERS, None) is not None
 

@@ -11,8 +11,7 @@ import pytest
 import dissensus as ds
 from dissensus.answers import KINDS, Boxes, Rankings, Sets, Spans, Texts
 from dissensus.formats import examine
-from dissensus.reporting.answer_report import report_answers
-from dissensus.reporting.drawings import contour
+from dissensus.reporting.drawings import contour, counts_tokens
 
 from ..answer_sets import drawn, made
 from ..support import run, shared_path
@@ -54,13 +53,27 @@ def test_the_summary_of_every_kind_is_in_numbers(kind):
     assert f"{len(answers)} answers to {answers.n_items} items" in summary["sentences"][0]
 
 
+def test_json_of_every_kind_has_the_same_keys():
+    annotations = ds.Annotations.from_columns("aabb", "xyxy", "0110")
+    numbers = ds.Numbers.from_columns("aabb", "xyxy", [1.0, 2.0, 3.0, 5.0])
+    keys = [
+        ds.report(answers).as_dict().keys() for answers in (annotations, numbers, small("sets"))
+    ]
+    common = {"name", "kind", "sentences", "actions", "method", "check", "agreement", "annotators",
+              "errors", "evaluation", "camps", "groups", "judging", "samples"}  # fmt: skip
+    assert all(common <= names for names in keys)
+    assert ["disputed" if "disputed" in names else "relabel" for names in keys] == [
+        "relabel", "relabel", "disputed"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_of_every_kind_opens_without_trouble(kind, folder, opened):  # noqa: F811
     summary = ds.report(small(kind, NAMES[:6]), name=NAMES[0])
     summary.save(folder / f"{kind}.html")
     for settings in ({}, {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark"}):
         seen = opened(folder / f"{kind}.html", **settings)
-        assert seen.texts(".lead p") == summary.sentences
+        assert seen.texts(".lead p") == list(summary.sentences)
         assert seen.page.locator("img[onerror]").count() == 0
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert seen.page.evaluate(wide) <= 0
@@ -68,14 +81,14 @@ def test_the_page_of_every_kind_opens_without_trouble(kind, folder, opened):  # 
         assert len(ids) == len(set(ids))
     drawings = {"sets": "#disputed table", "rankings": "#disputed tbody tr"}
     shown = seen.page.locator(drawings.get(kind, "figure.drawing")).count()
-    assert shown == len(summary.most_disputed) > 0
+    assert shown == len(summary.doubt.most_disputed) > 0
 
 
 def test_the_page_of_answers_works_without_scripts(folder, opened):  # noqa: F811
     summary = ds.report(small("boxes"))
     summary.save(folder / "static.html")
     seen = opened(folder / "static.html", java_script_enabled=False)
-    assert seen.texts(".lead p") == summary.sentences
+    assert seen.texts(".lead p") == list(summary.sentences)
     assert seen.page.locator("svg.drawn rect.agreed").count() > 0
 
 
@@ -88,7 +101,7 @@ def test_boxes_are_drawn_over_the_image_in_its_pixels(tmp_path):
     rows = [("p", who, 10 + 9 * k, 20, 30, 40) for k, who in enumerate("xyz")]
     rows += [(item, who, k, 0, 1, 1) for item in "qr" for k, who in enumerate("xyz")]
     boxes = Boxes.from_columns(*map(list, zip(*rows, strict=True)))
-    page = report_answers(boxes, texts=tmp_path / "images.csv").page()
+    page = ds.report(boxes, texts=tmp_path / "images.csv").page()
     assert 'viewBox="0 0 1600 1200"' in page
     assert page.count("<image ") == 2
     assert 'width="1600" height="1200"' in page
@@ -99,8 +112,8 @@ def test_spans_are_shown_in_the_text_by_characters_or_tokens(tmp_path):
     for start, end in ((0, 1), (0, 3)):  # one token, three characters
         ends = [end, 17 if end == 3 else 4]
         spans = Spans.from_columns("aa", "xy", [start, 0], ends, ["PER", "LOC"])
-        report = report_answers(spans, texts=tmp_path / "t.csv")
-        assert report.tokens == (end == 1)
+        report = ds.report(spans, texts=tmp_path / "t.csv")
+        assert counts_tokens(report) == (end == 1)
         page = report.page()
         assert '<mark class="k1">Ann</mark><sub>PER</sub> &lt;b&gt; went home' in page
 
@@ -120,13 +133,15 @@ def test_one_answer_per_item_is_reported_without_agreement():
     boxes = Boxes.from_columns("ab", "xx", [1, 2], [1, 2], [3, 3], [4, 4])
     report = ds.report(boxes)
     assert "Agreement cannot be measured: no item has two answers." in report.sentences
-    assert "Have some items answered by several annotators" in report.actions[0].sentence
+    words = " ".join(action.sentence for action in report.actions)
+    assert "Have a part of the items labelled by three annotators" in words
+    assert "have one answer" not in words
     assert "<h2" in report.page()
 
 
 def test_answers_that_all_agree_need_nothing():
-    texts = Texts.from_values(["a", "a", "b", "b"], list("xyxy"), ["one", "one", "two", "two"])
-    report = ds.report(texts)
+    items, people = zip(*[(item, name) for item in "abcde" for name in "xyz"], strict=True)
+    report = ds.report(Texts.from_values(items, people, [f"{item}{item}" for item in items]))
     assert report.actions == []
     assert "almost perfect (alpha 1.00" in " ".join(report.sentences)
     assert "No two answers to an item differ" in report.page()
@@ -242,7 +257,7 @@ def test_sentences_about_masks_are_true():
         apart.append((1 - both[pairs] / union[pairs]).mean())
     assert f"distance of {np.mean(apart):.2f} on average" in report.sentences[3]
     worst = max(masks, key=lambda name: apart[list(masks).index(name)])
-    assert report.answers.items[report.most_disputed[0]] == worst
+    assert report.answers.items[report.doubt.most_disputed[0]] == worst
 
 
 def test_sentences_about_transcripts_are_true():
@@ -290,7 +305,7 @@ def test_sentences_about_comparisons_are_true():
     votes = defaultdict(Counter)
     for row in rows:
         votes[row["task"]][row[label]] += 1
-    names = set(report.answers.items[report.disputed].tolist())
+    names = set(report.answers.items[report.doubt.again].tolist())
     split = [t for t, v in votes.items() if v["a1"] == v["a2"] == 2 and not v["equal"]]
     assert set(split) <= names
 

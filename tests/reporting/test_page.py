@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissensus import Annotations, Numbers, demo, report, report_groups, report_numbers
+from dissensus import Annotations, Numbers, demo, report, report_groups
 from dissensus.pages.charts import save_chart
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -155,7 +155,7 @@ def test_names_of_what_scripts_have_are_names_like_others(folder, opened):
 def test_the_page_begins_with_the_sentences(photos, opened):
     summary, path = photos
     seen = opened(path)
-    assert seen.texts(".lead p") == summary.sentences
+    assert seen.texts(".lead p") == list(summary.sentences)
     assert seen.texts(".facts strong")[:3] == ["40", "500", "2527"]
 
 
@@ -279,7 +279,7 @@ def test_downloads_hold_the_labels_and_the_lists(photos, opened):
     posteriors = np.array([float(row["confidence"]) for row in labels])
     np.testing.assert_allclose(posteriors, summary.result.confidence, atol=1e-4)
     again = [row["item"] for row in seen.download("relabel")]
-    assert again == summary.annotations.items[summary.to_relabel].tolist()
+    assert again == summary.annotations.items[summary.doubt.again].tolist()
     assert {row["annotator"] for row in seen.download("annotators")} == set(
         summary.annotations.annotators.tolist()
     )
@@ -335,7 +335,7 @@ def test_print_is_black_on_white_and_whole(photos, opened, clicks):
 def test_without_scripts_the_page_is_read_all_the_same(photos, opened):
     summary, path = photos
     seen = opened(path, java_script_enabled=False)
-    assert seen.texts(".lead p") == summary.sentences
+    assert seen.texts(".lead p") == list(summary.sentences)
     assert seen.page.locator("#annotator-table tbody tr").count() == 40
     assert not seen.page.locator(".controls").first.is_visible()
     assert not seen.page.locator(".canvas").first.is_visible()
@@ -392,10 +392,10 @@ def test_groups_and_numbers_have_pages_that_sort_and_download(folder, opened):
     annotations = Numbers.from_codes(
         item, annotator, rng.normal(item, 3), items=40, annotators=NAMES[:5]
     )
-    summary = report_numbers(annotations, name=NAMES[1])
+    summary = report(annotations, name=NAMES[1])
     summary.save(folder / "numbers.html")
     seen = opened(folder / "numbers.html")
-    assert seen.texts(".lead p") == summary.sentences
+    assert seen.texts(".lead p") == list(summary.sentences)
     seen.page.locator("#item-table thead button", has_text="value").click()
     shown = [float(text) for text in seen.texts("#item-table tbody td:nth-of-type(1)")]
     assert shown == sorted(shown)

@@ -20,9 +20,9 @@ from dissensus import (
     demo,
     evaluate,
     identify,
+    read,
     report,
     report_groups,
-    report_numbers,
     simulate,
     summarise,
 )
@@ -87,18 +87,18 @@ def test_leaving_out_changes_as_many_labels_as_the_plan_says(photos):
     kept = annotations.keep(~random[annotations.annotator])
     changed = int((aggregate(kept, "dawid-skene").label != summary.result.label).sum())
     assert any(f"this changes {amount(changed, 'label')}." in one for one in plan_of(summary))
-    assert replace(summary, n_changed=0).effect == "this changes no label"
+    assert replace(summary, without=summary.result).effect == "this changes no label"
 
 
 def test_items_to_label_again_are_the_least_certain_and_no_more_than_needed(photos):
     annotations, _, _ = photos
     summary = report(annotations, "dawid-skene", target=0.99)
-    again, certainty = summary.to_relabel, summary.certainty
+    again, certainty = summary.doubt.again, summary.doubt.certainty
     assert 0 < len(again) < annotations.n_items
     others = np.setdiff1d(np.arange(annotations.n_items), again)
     assert certainty[again].max() <= certainty[others].min()
     assert (np.diff(certainty[again]) >= 0).all()
-    left = summary.errors_after
+    left = summary.doubt.errors_after
     assert left.expected <= 0.01 * annotations.n_items + 1e-9
     doubt = 1 - certainty
     share = doubt[np.append(others, again[-1])].sum() / doubt.sum()
@@ -280,9 +280,9 @@ def test_a_plan_never_says_both_to_stop_and_to_label_again(right, target):
             any(word in one for one in plan_of(summary))
             for word in ("Stop here", "labelled again", "random items against known")
         )
-        assert stops == summary.should_stop == (summary.errors.accuracy[1] >= target)
+        assert stops == summary.doubt.should_stop == (summary.errors.accuracy[1] >= target)
         assert not (stops and (again or checks))
-        assert again == (len(summary.to_relabel) > 0)
+        assert again == (len(summary.doubt.again) > 0)
         settles = any("probably reached" in one for one in plan_of(summary))
         assert again + stops + settles <= 1
         assert again or stops or settles or checks
@@ -301,7 +301,7 @@ def test_camps_are_the_headline_and_nobody_is_wrong_for_them():
     assert plan_of(summary)[0].startswith("Keep the labels of both camps")
     assert not any(word in one for one in plan_of(summary) for word in ("Leave out", "again"))
     assert not any("% of the inferred labels are right" in one for one in summary.sentences)
-    assert len(summary.to_relabel) == 0
+    assert len(summary.doubt.again) == 0
     assert "Items that divide the camps most" in summary.page()
 
 
@@ -340,7 +340,7 @@ def test_ordered_labels_are_certain_within_one_step():
     for item in range(200):
         label, probability = summary.result.label[item], summary.result.probabilities[item]
         near = sum(probability[k] for k in range(5) if abs(k - label) <= 1)
-        assert summary.certainty[item] == pytest.approx(near)
+        assert summary.doubt.certainty[item] == pytest.approx(near)
     assert "are right within one step" in " ".join(summary.sentences)
     assert "within one step" in summary.page()
     known = {str(item): str(label) for item, label in enumerate(level[:, 0].tolist())}
@@ -357,10 +357,10 @@ def test_split_votes_and_labels_that_nobody_gave_are_named_as_such():
     ]
     annotations = Annotations.from_columns(*zip(*columns, strict=True))
     plain = report(annotations, "majority")
-    assert plain.odd_items == {"with a split vote": 1}
+    assert plain.doubt.odd_items == {"with a split vote": 1}
     assert "Look at these yourself: 1 item with a split vote." in plain.sentences
     label = np.where(annotations.items == "clear", 2, plain.result.label)
-    odd = replace(plain, result=replace(plain.result, label=label))
+    odd = replace(plain.doubt, result=replace(plain.result, label=label))
     assert odd.odd_items["with a label that nobody gave"] == 1
 
 
@@ -391,11 +391,11 @@ def test_one_annotator_one_class_and_empty_items_make_a_page():
         assert summary.page()
 
 
-def test_no_labels_and_numbers_are_refused_in_a_line():
+def test_no_labels_and_settings_of_other_kinds_are_refused_in_a_line():
     with pytest.raises(DataError, match="no labels to report on"):
         report(Annotations.from_columns([], [], []))
-    with pytest.raises(DataError, match="report_numbers"):
-        report(Numbers.from_columns("ab", "xy", [1.0, 2.0]))
+    with pytest.raises(OptionError, match="report of numbers has no waum"):
+        report(Numbers.from_columns("ab", "xy", [1.0, 2.0]), waum={"a": 1.0})
 
 
 def test_several_options_are_noted():
@@ -425,7 +425,8 @@ def test_paths_tables_and_annotations_are_reported_alike(tmp_path):
         groups = report_groups(source, expected, "majority", truth=known)
         assert groups.sentences == report_groups(expected, expected, "majority").sentences
         numbers = Numbers.from_columns(rows["item"], rows["annotator"], [1, 2, 1, 1, 2, 2])
-        assert report_numbers(source).sentences == report_numbers(numbers).sentences
+        as_read = read(source, scale="numeric")
+        assert report(as_read).sentences == report(numbers).sentences
 
 
 def test_a_report_fits_no_method_twice(monkeypatch):
@@ -648,13 +649,13 @@ def test_numbers_are_reported_with_those_who_answer_too_high():
     item, annotator = np.divmod(np.arange(1600), 8)
     annotations = Numbers.from_codes(item, annotator, value.ravel(), items=200, annotators=8)
     known = {str(k): str(v) for k, v in enumerate(true)}
-    summary = report_numbers(annotations, truth=known)
+    summary = report(annotations, truth=known)
     assert (
         summary.annotator_scores.verdict.tolist()
         == identify(annotations, gold=known).verdict.tolist()
     )
     assert summary.annotator_scores.verdict[3:5].tolist() == ["lenient", "random"]
-    np.testing.assert_allclose(summary.scatter, value.std(axis=1, ddof=1))
+    np.testing.assert_allclose(summary.doubt.scatter, value.std(axis=1, ddof=1))
     json.dumps(summary.as_dict(), allow_nan=False)
     data = data_of(summary.page())
     assert data["downloads"]["values"][0][:2] == ["item", "value"]
@@ -663,8 +664,8 @@ def test_numbers_are_reported_with_those_who_answer_too_high():
     assert name == "answers higher by"
     assert float(level) == pytest.approx(6, abs=0.5)
     without = np.delete(value, 4, axis=1).mean(axis=1) - value.mean(axis=1)
-    np.testing.assert_allclose(summary.changes, without)
-    mean = f"{np.abs(without).mean():.{summary._decimals}f}"
+    np.testing.assert_allclose(summary.without.value - summary.result.value, without)
+    mean = f"{np.abs(without).mean():.{summary.doubt.decimals}f}"
     assert plan_of(summary)[0] == (
         "Leave out annotator 4, whose answers do not follow the items: this changes 200 values by "
         f"{mean} on average."
@@ -678,8 +679,8 @@ def test_numbers_that_scatter_are_answered_again_with_the_expected_standard_erro
     item, annotator = np.divmod(np.arange(2400), 6)
     annotations = Numbers.from_codes(item, annotator, value.ravel(), items=400, annotators=6)
     (tmp_path / "t.csv").write_text("item,text\n" + "".join(f"{k},text {k}\n" for k in range(400)))
-    summary = report_numbers(annotations, texts=tmp_path / "t.csv")
-    wide = summary.wide
+    summary = report(annotations, texts=tmp_path / "t.csv")
+    wide = summary.doubt.again
     scatter = value.std(axis=1, ddof=1)
     expected = np.flatnonzero(scatter > 2 * np.median(scatter))
     assert wide.tolist() == expected[np.argsort(-scatter[expected])].tolist()
@@ -702,7 +703,7 @@ def test_numbers_that_scatter_are_answered_again_with_the_expected_standard_erro
 
 def test_few_numbers_make_a_page():
     annotations = Numbers.from_columns("ab", "xy", [1.0, 1.0])
-    summary = report_numbers(annotations)
+    summary = report(annotations)
     assert "Agreement cannot be measured" in summary.sentences[1]
     assert summary.page()
 
@@ -786,7 +787,7 @@ def test_no_method_is_fitted_twice_to_the_same_labels(monkeypatch):
 
     monkeypatch.setattr(ClassMethod, "fit", counted)
     summary = report(demo()[0])
-    assert summary.n_changed is not None
+    assert summary.without is not None
     assert set(fitted.values()) == {1}
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.storage import as_rows
 from ..pages import charts
 from ..pages.charts import (
     BLUE,
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 _LIKELIHOOD = "log-likelihood of held-out labels"
 _MAX_CONTESTED = 5  # items of a comparison
 _BOUNDS = ("value", "low", "high")
-_MAX_NAMED = 60  # annotators, above which they are counted
 _BINS = 20
 _TITLE = "How far answers follow the items"
 _FOLLOWS = "follows (correlation with the others)"
@@ -153,48 +150,22 @@ def annotators_figure(scores: AnnotatorScores, hint: str = "") -> Figure | None:
         return None
     verdicts = scores.verdict_counts
     palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in verdicts}
-    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
     words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
     words = f"Number of annotators by verdict: {words}."
     if len(defined) < sum(verdicts.values()):
         words += " Those whose correlation is undefined are not shown."
-    if len(defined) > _MAX_NAMED:
-        bins = np.clip(np.floor(follow.correlation[defined] * 10 + 1e-9), -10, 9)
-        counts = Counter(
-            zip(bins.astype(int).tolist(), scores.verdict[defined].tolist(), strict=True)
-        )
-        rows = [
-            {"from": k / 10, "to": (k + 1) / 10, "verdict": word, "annotators": count}
-            for (k, word), count in sorted(counts.items())
-        ]
-        x = charts.number("from", _FOLLOWS, bin={"binned": True}, axis={"tickCount": 10})
-        y = charts.number("annotators", "annotators", stack="zero")
-        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
-        mark = {"type": "bar", "tooltip": {"content": "data"}}
-        spec = charts.chart(rows, height=220, mark=mark, encoding=encoding)
-        return Figure(_TITLE, words, spec)
-    order = defined[np.argsort(follow.correlation[defined], kind="stable")]
     columns = {
-        "annotator": scores.annotations.annotators[order],
-        "labels": scores.behaviour.labels[order].astype(int),
-        "follows": follow.correlation[order].round(3),
-        "low": follow.low[order].round(3),
-        "high": follow.high[order].round(3),
-        "verdict": scores.verdict[order],
+        "annotator": scores.annotations.annotators[defined],
+        "labels": scores.behaviour.labels[defined].astype(int),
+        "follows": follow.correlation[defined],
+        "low": follow.low[defined],
+        "high": follow.high[defined],
+        "verdict": scores.verdict[defined],
     }
-    names = columns["annotator"].tolist()
-    at_zero = {"condition": {"test": "datum.value === 0", "value": 3}, "value": 1}
-    ticks = {"tickCount": 10, "gridWidth": at_zero}
-    x = charts.number("follows", _FOLLOWS, axis=ticks, scale={"nice": False})
-    axis = {"labelLimit": 140, "ticks": False, "labelOverlap": False}
-    y = {"field": "annotator", "type": "nominal", "sort": names, "title": "annotator", "axis": axis}
-    tooltip = charts.tooltip(
-        annotator="", verdict="", labels="", follows=".2f", low=".2f", high=".2f"
-    )
-    layers = charts.dots(x, y, tooltip, along="x", cursor="pointer")
-    height = len(order) * max(12, min(20, 400 // len(order)))
-    spec = charts.chart(as_rows(columns), height=height, encoding={"color": colour}, layer=layers)
-    return Figure(_TITLE, f"{words} Lines are 95% intervals{hint}.", spec)
+    spec = charts.verdicts_chart(columns, palette, "follows", _FOLLOWS, 0.1)
+    if charts.has_names(defined):
+        words += f" Lines are 95% intervals{hint}."
+    return Figure(_TITLE, words, spec)
 
 
 def confidence_histogram(confidence: Floats, of: str, axis: str, rows_of: str) -> Figure:

@@ -125,7 +125,7 @@ class Catalogue:
     @cached_property
     def causes(self) -> list[str]:
         """Causes of disagreement that occur."""
-        return sorted(set(self.fit.report.cause.tolist()))
+        return sorted(set(self.fit.report.doubt.cause.tolist()))
 
     @cached_property
     def _by_name(self) -> Integers:
@@ -171,7 +171,7 @@ class Catalogue:
         if filter_.label:
             fits &= present.label == self.fit.classes.get(filter_.label, -2)
         if filter_.cause:
-            fits &= self.fit.report.cause == filter_.cause
+            fits &= self.fit.report.doubt.cause == filter_.cause
         if filter_.status:
             fits &= present.status == STATUSES.index(filter_.status)
         if filter_.votes == "outvoted":
@@ -197,7 +197,7 @@ class Catalogue:
             certainty=float(present.certainty[code]),
             votes=votes_of(self.fit.annotations, code),
             n_labels=int(self.fit.annotations.labels_per_item[code]),
-            cause=str(self.fit.report.cause[code]),
+            cause=str(self.fit.report.doubt.cause[code]),
             status=STATUSES[present.status[code]],
             provisional=bool(present.provisional[code]),
         )

@@ -23,7 +23,6 @@ from ..base.formulas import guarded_frame
 from ..errors import OptionError
 from ..formats.format import TARGETS
 from ..formats.writers_init import write
-from ..reporting.details import downloads
 from .decisions import Decisions
 from .fits import Fit
 from .journal import Entry
@@ -105,7 +104,7 @@ def journal_table(entries: list[Entry]) -> Taken:
 
 def relabel_table(fit: Fit) -> Taken:
     """Return the items to label again."""
-    columns = downloads(fit.report)["relabel"].columns
+    columns = fit.report.downloads["relabel"].columns
     frame = pl.DataFrame({name: list(values) for name, values in columns.items()}, strict=False)
     return Taken("relabel.csv", _CSV, _csv(frame))
 

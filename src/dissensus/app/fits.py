@@ -25,7 +25,8 @@ from ..base.arrays import Floats, Integers
 from ..formats import Reading
 from ..planning import Review, plan_review, random_order
 from ..planning.label_errors import Checked, LabelErrors
-from ..reporting.report import Report, report_labels
+from ..reporting.report import Report
+from ..reporting.report import report as report_on
 from .decisions import OPEN, Changes, Decisions
 
 _MOVED = 0.005  # change of an annotator's accuracy worth a word
@@ -110,12 +111,12 @@ class Fit:
         is_decided = np.zeros(self.annotations.n_items, dtype=bool)
         is_decided[[self.codes[item] for item in self.gold]] = True
         return plan_review(
-            self.report.certainty_without_gold,
+            self.report.doubt.certainty_without_gold,
             self.labelled & ~is_decided,
             n_items=int(self.labelled.sum()),
             seconds=seconds,
             checked=checked,
-            target=self.report.target,
+            target=self.report.doubt.target,
         )
 
 
@@ -139,7 +140,7 @@ def fit(
     decided = {item: changes.name(label) for item, label in decisions.gold().items()}
     gold = {k: label for k, label in decided.items() if label in classes and k in items}
     in_file = {k: changes.name(label) for k, label in reading.gold.items()}
-    report = report_labels(
+    report = report_on(
         replace(reading, answers=annotations),
         possible.method or method,
         name=name,
@@ -200,7 +201,7 @@ class Present:
         present = cls(
             fit=fit,
             label=result.label,
-            certainty=fit.report.certainty,
+            certainty=fit.report.doubt.certainty,
             status=status,
             provisional=nothing,
             accuracy=accuracy,
@@ -231,7 +232,7 @@ class Present:
         decided = decisions.label(item)
         decided_code = None if decided is None else fit.classes.get(fit.changes.name(decided))
         fitted = fit.classes.get(fit.gold.get(item, ""))
-        label, certainty = int(result.label[code]), float(fit.report.certainty[code])
+        label, certainty = int(result.label[code]), float(fit.report.doubt.certainty[code])
         if decided_code != fitted and decided_code is not None:
             label, certainty = decided_code, 1.0
         elif decided_code != fitted:  # what the fit knew was taken back

@@ -21,6 +21,7 @@ from ..errors import DataError, DissensusError
 from ..formats.spellings import about_spellings
 from ..metrics import krippendorff_alpha
 from ..pages import embedding
+from ..pages.page import chart_specs
 from ..pages.terminal import with_flags, words_of
 from ..pages.wording import amount, percent
 from ..quality.sections import MAX_ANNOTATORS
@@ -77,17 +78,13 @@ class Pages:
         """Return what is known, and what to do."""
         report = self.workbench.present.fit.report
         charts = {name: figure for name, figure in report.charts.items() if name in _CHARTS}
-        specs = {
-            name: {**figure.spec, "description": f"{figure.title}. {figure.words}"}
-            for name, figure in charts.items()
-        }
         return self.fill(
             "overview.html",
             session,
-            report=report,
+            opening=report.opening,
             spellings=about_spellings(report.reading.notes),
             charts=charts,
-            data=embedding.as_json(specs),
+            data=embedding.as_json(chart_specs(charts)),
             progress=self.workbench.progress(),
             reviewers=self.reviewers(),
             outdated=self.outdated(),

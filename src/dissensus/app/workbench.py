@@ -71,7 +71,7 @@ class Workbench:
     folder
         Where files that texts name are looked for.
     method, target, seed
-        As of `report_labels`.
+        As of `report`.
     reviews
         How many reviewers decide on every item.
     progress
@@ -314,7 +314,7 @@ class Workbench:
                 value=originals[as_named(value, originals)] if kind == "label" else "",
                 comment=comment,
                 inferred=inferred,
-                certainty=_stated(float(last_fit.report.certainty_without_gold[code])),
+                certainty=_stated(float(last_fit.report.doubt.certainty_without_gold[code])),
                 drawn=drawn and item not in decisions,
                 seconds=self._time_spent(reviewer, item),
                 changes=number,
@@ -485,7 +485,7 @@ class Workbench:
         present, plan = self.present, self._plan
         decided = present.status == DECIDED
         is_undecided = present.fit.labelled & ~decided
-        certainty = present.fit.report.certainty_without_gold[is_undecided]
+        certainty = present.fit.report.doubt.certainty_without_gold[is_undecided]
         errors = errors_left(certainty, self._checked(self.decisions))
         review = Review(plan.order, errors, plan.n_items, 0, 0.0, self.target)
         since = present.provisional & decided

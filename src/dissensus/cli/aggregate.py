@@ -186,6 +186,7 @@ def aggregate(
     if is_folder:
         data = read_data_folder(paths[0], reading, answers=folder.answers, metadata=folder.metadata)
     else:
+        folder.refuse_elsewhere()
         data = files.read() if files else examine_path(paths[0], **reading)
     if holds_marks(data):
         from . import _answers
@@ -197,8 +198,6 @@ def aggregate(
         settings |= {"strategy": strategy, "favour": favour, "gold": gold, "seed": seed}
         _answers.aggregate(data.answers, **settings)
         return
-    if not is_folder:
-        folder.refuse_elsewhere()
     _refuse_favour(favour)
     _check_whole(into.output, into.to, resume=machine.resume)
     gold_labels = read_known(gold) if gold else None

@@ -44,8 +44,8 @@ def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
     own = (target / "answers.csv").is_file() and _is_demo(target / "answers.csv", annotations)
     replacing([target / name for name in _FILES], own=own, force=force)
     with progress_bar("reporting") as progress:
-        settings = {"name": "Camera traps (demo)", "truth": truth}
-        page = report(annotations, strategy, **settings, progress=progress)
+        name = "Camera traps (demo)"
+        page = report(annotations, strategy, name=name, truth=truth, progress=progress)
     write(annotations, target / "answers.csv")
     write_truth(truth, target / "truth.csv")
     write(page.result, target / "labels.csv")

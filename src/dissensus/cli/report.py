@@ -11,7 +11,7 @@ import click
 
 from ..base.progress import progress_bar
 from ..errors import OptionError
-from ..pages.terminal import echo, note, show_json, with_flags
+from ..pages.terminal import echo, note, print_opening, show_json
 from .files import (
     examine_annotations,
     examine_path,
@@ -25,9 +25,8 @@ from .verb import KINDS, READING, Computed, options
 
 if TYPE_CHECKING:
     from ..answers.annotations import Annotations
-    from ..reporting.answer_report import AnswerReport
+    from ..formats import Reading
     from ..reporting.group_comparison import GroupComparison
-    from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
 
 
@@ -82,47 +81,31 @@ def report(
     """
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
-    in_groups = second is not None or by is not None
+    of_classes = {"annotators": annotators, "tendency": tendency, "waum": waum}
     settings: dict[str, Any] = {"seed": seed}
-    examined = None if in_groups else examine_path(path, **reading, inputs=inputs)
-    for_classes = {"--annotators": annotators, "--tendency": tendency, "--waum": waum}
-    run: Callable[..., Report | NumberReport | GroupComparison | AnswerReport]
-    if examined is None:
+    run: Callable[..., Report | GroupComparison]
+    if second is not None or by is not None:
         from ..reporting.group_comparison import report_groups
 
+        flags = {f"--{name}": value for name, value in of_classes.items()}
+        _refuse({"--gold": gold, "--inputs": inputs} | flags)
         settings["truth"] = read_known(truth)
-        for_one = {"--gold": gold, "--inputs": inputs} | for_classes
-        _refuse(for_one, "does not go with a comparison of two groups")
         (first, before), (last, after) = _read_groups(path, second, by, reading).items()
         run = partial(report_groups, before, after, strategy, names=(first, last))
-    elif holds_marks(examined):
-        from ..reporting.answer_report import report_answers
-
-        _refuse(for_classes, "needs classes")
-        settings |= {
-            name: read_known_answers(file, examined.answers, inputs)
-            for name, file in (("truth", truth), ("gold", gold))
-        }
-        settings |= {"texts": _texts_of(inputs, show), "show": split_names(show)}
-        run = partial(report_answers, examined, strategy, name=_title(title, path))
     else:
-        settings["truth"] = read_known(truth)
-        settings["gold"] = read_known(gold, examined.answers)
-        if truth and settings["truth"]:
-            note_unknown(settings["truth"], examined.answers.items.tolist(), truth)
-        settings |= {"name": _title(title, path), "texts": inputs, "show": split_names(show)}
-        settings["folder"] = Path(path).parent if Path(path).is_file() else None
-        if examined.answers.kind == "numbers":
-            from ..reporting.number_report import report_numbers
+        from ..reporting.report import report as report_on
 
-            _refuse(for_classes, "needs classes")
-            method = "mean" if strategy == "auto" else strategy
-            run = partial(report_numbers, examined, method)
+        examined = examine_path(path, **reading, inputs=inputs)
+        name = title or ("standard input" if path == "-" else Path(path).name)
+        settings |= {"name": name, "show": split_names(show), "target": target} | of_classes
+        if holds_marks(examined):
+            read = partial(read_known_answers, answers=examined.answers, inputs=inputs)
+            settings |= {"gold": read(gold), "truth": read(truth)}
+            settings["texts"] = _texts_of(inputs, show)
         else:
-            from ..reporting.report import report_labels
-
-            settings |= {"annotators": annotators, "target": target, "tendency": tendency}
-            run = partial(report_labels, examined, strategy, waum=waum)
+            settings |= _known_labels(examined, gold=gold, truth=truth) | {"texts": inputs}
+            settings["folder"] = Path(path).parent if Path(path).is_file() else None
+        run = partial(report_on, examined, strategy)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)
     if output != "-":
@@ -132,12 +115,8 @@ def report(
     elif output == "-":
         echo(page.page())
     else:
-        _print(page)
+        print_opening(page.opening)
         note(f"\nThe report is in {output}")
-
-
-def _title(title: str | None, path: str) -> str:
-    return title or ("standard input" if path == "-" else Path(path).name)
 
 
 def _texts_of(inputs: str | None, show: str | None) -> str | None:
@@ -149,10 +128,18 @@ def _texts_of(inputs: str | None, show: str | None) -> str | None:
     return inputs if has_texts(inputs) else None
 
 
-def _refuse(options: dict[str, str | None], reason: str) -> None:
+def _known_labels(examined: Reading, *, gold: str | None, truth: str | None) -> dict[str, Any]:
+    """Return the known labels or numbers of both options."""
+    known_labels, labels = read_known(truth), examined.answers
+    if truth and known_labels:
+        note_unknown(known_labels, labels.items.tolist(), truth)
+    return {"truth": known_labels, "gold": read_known(gold, labels)}
+
+
+def _refuse(options: dict[str, str | None]) -> None:
     for name, value in options.items():
         if value is not None:
-            raise OptionError(f"{name} {reason}; leave it out")
+            raise OptionError(f"{name} does not go with a comparison of two groups; leave it out")
 
 
 def _read_groups(
@@ -183,12 +170,3 @@ def _distinct_names(first: str, second: str) -> tuple[str, str]:
         (first, second),
     ]
     return next((pair for pair in pairs if pair[0] != pair[1] and all(pair)), ("first", "second"))
-
-
-def _print(page: Report | NumberReport | GroupComparison | AnswerReport) -> None:
-    for sentence in page.sentences:
-        echo(sentence)
-    if page.actions:
-        echo("\nWhat to do:")
-        for position, action in enumerate(page.actions, 1):
-            echo(f"  {position}. {with_flags(action.sentence)}")

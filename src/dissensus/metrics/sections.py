@@ -15,7 +15,7 @@ from ..pages.sections import Section, Table
 from ..pages.wording import amount, formatted, interval, percent, titles
 
 if TYPE_CHECKING:
-    from ..reporting.report import Report
+    from ..aggregation.aggregation import ClassAggregation
     from . import Agreement, Pairs
 
 _MAX_CLASSES = 40
@@ -145,12 +145,13 @@ def agreement_figure(agreement: Agreement) -> Figure | None:
     return Figure("Agreement of the annotators", words, spec)
 
 
-def confusion_figure(report: Report) -> Figure | None:
-    """Return the confusion matrix of all annotators together."""
-    names = report.annotations.classes.tolist()
+def confusion_figure(result: ClassAggregation) -> Figure | None:
+    """Return the confusion matrix of all annotators together: inferred against given classes."""
+    names = result.classes.tolist()
     if not 2 <= len(names) <= _MAX_CLASSES:
         return None
-    counts = report.crowd_confusion
+    is_inferred = np.eye(len(names))[result.label] * (result.label >= 0)[:, None]
+    counts = is_inferred.T @ result.answers.votes()
     matrix = normalize(counts)
     rows = [
         {"true": true, "given": label, "share": round(float(value), 4)}

@@ -5,11 +5,14 @@ Colours of texts and axes are left to the page, which knows whether it is dark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..base.files import atomic_file
 from ..base.storage import as_rows
@@ -43,6 +46,7 @@ VERDICT_COLOURS = {  # by verdict, the worst first; they differ in lightness, to
 PERCENT = {"format": ".0%", "tickCount": 6}
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched
 
+_MAX_NAMED = 60  # annotators, above which they are counted
 _ENDINGS = (".svg", ".png", ".html")
 _WIDTH = 520  # pixels of a chart that would fill its page, where there is no page
 
@@ -225,3 +229,48 @@ def save_chart(spec: dict[str, Any], path: str | Path) -> None:
         else:
             page = fill("chart.html", spec, scripts=("chart.js",), styles=(), charts=True)
             draft.write_text(page, encoding="utf-8")
+
+
+def has_names(annotators: Sized) -> bool:
+    """Return whether so many annotators are drawn one by one."""
+    return len(annotators) <= _MAX_NAMED
+
+
+def verdicts_chart(
+    columns: Mapping[str, Any], palette: Mapping[str, str], measure: str, title: str, step: float
+) -> dict[str, Any]:
+    """Return annotators by a measure with intervals, the lowest first; many are counted in steps.
+
+    Columns are annotator, verdict, low, high, the measure, which is at least -1 and at most 1, and
+    others to be shown of an annotator.
+    """
+    tones = colour("verdict", palette, symbolOpacity=1, columns=3)
+    value, verdict = np.asarray(columns[measure]), columns["verdict"].tolist()
+    if not has_names(value):
+        bins = np.clip(np.floor(value / step + 1e-9), -1 / step, 1 / step - 1).round().astype(int)
+        counts = Counter(zip(bins.tolist(), verdict, strict=True))
+        rows = [
+            {"from": low, "to": high, "verdict": word, "annotators": count}
+            for (k, word), count in sorted(counts.items())
+            for low, high in [(round(k * step, 3), round((k + 1) * step, 3))]
+        ]
+        x = number("from", title, bin={"binned": True}, axis={"tickCount": 10})
+        y = number("annotators", "annotators", stack="zero")
+        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": tones}
+        mark = {"type": "bar", "tooltip": {"content": "data"}}
+        return chart(rows, height=220, mark=mark, encoding=encoding)
+    order = np.argsort(value, kind="stable")
+    table = {name: values[order] for name, values in columns.items()}
+    for name in (measure, "low", "high"):
+        table[name] = table[name].round(3)
+    at_zero = {"condition": {"test": "datum.value === 0", "value": 3}, "value": 1}
+    ticks = {"tickCount": 10, "gridWidth": at_zero}
+    x = number(measure, title, axis=ticks, scale={"nice": False})
+    axis = {"labelLimit": 140, "ticks": False, "labelOverlap": False}
+    names = table["annotator"].tolist()
+    y = {"field": "annotator", "type": "nominal", "sort": names, "title": "annotator", "axis": axis}
+    forms = dict.fromkeys(("annotator", "verdict", *columns), "")
+    forms |= dict.fromkeys((measure, "low", "high"), ".2f")
+    layers = dots(x, y, tooltip(**forms), along="x", cursor="pointer")
+    height = len(order) * max(12, min(20, 400 // len(order)))
+    return chart(as_rows(table), height=height, encoding={"color": tones}, layer=layers)

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.files import atomic_file
 from ..base.formulas import guarded
 from ..base.storage import as_plain
 from .embedding import fill, framed
-from .sections import CONFIDENT, Page
+from .sections import CONFIDENT, Page, Section
+
+if TYPE_CHECKING:
+    from .charts import Figure
+
+
+def chart_specs(charts: Mapping[str, Figure]) -> dict[str, Any]:
+    """Return what draws charts, with their descriptions, by name."""
+    return {
+        name: {**figure.spec, "description": f"{figure.title}. {figure.words}"}
+        for name, figure in charts.items()
+    }
 
 
 class PageReport:
@@ -21,8 +33,13 @@ class PageReport:
     actions: Any = ()  # list[Action], often cached
 
     def layout(self) -> Page:
-        """Return what the page shows."""
+        """Return what the page shows after the opening."""
         raise NotImplementedError
+
+    @property
+    def opening(self) -> Section:
+        """The sentences, and what to do."""
+        return Section("overview", "Summary", text=self.sentences, actions=self.actions)
 
     def page(self) -> str:
         """Return the report as one self-contained page."""
@@ -34,10 +51,7 @@ class PageReport:
             )
             tables[name] = [[*columns], list(zip(*columns.values(), strict=True))]
         tables = {name: table for name, table in tables.items() if table[1]}
-        specs = {
-            name: {**figure.spec, "description": f"{figure.title}. {figure.words}"}
-            for name, figure in page.charts.items()
-        }
+        specs = chart_specs(page.charts)
         return fill(
             "report.html",
             {**page.data, "charts": specs, "downloads": tables},
@@ -45,10 +59,8 @@ class PageReport:
             report=self,
             page=page,
             title=self.name,
-            sections=[
-                ("overview", "Summary"),
-                *((section.name, section.title) for section in page.sections),
-            ],
+            opening=self.opening,
+            sections=[(one.name, one.title) for one in (self.opening, *page.sections)],
             confident=f"{CONFIDENT:.0%}",
             downloads={name: page.downloads[name] for name in tables},
         )

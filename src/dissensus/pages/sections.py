@@ -112,6 +112,17 @@ class SortableTable(NamedTuple):
         return list(zip(*cells, strict=True))
 
 
+class Action(NamedTuple):
+    """Something to do, and the section of the page that shows why.
+
+    `names` are names of annotators, each with its words in the sentence.
+    """
+
+    sentence: str
+    section: str = ""
+    names: tuple[tuple[str, str], ...] = ()
+
+
 class Section(NamedTuple):
     """A part of a page; panels are rows of tables, drawings and names of figures, side by side."""
 
@@ -124,6 +135,7 @@ class Section(NamedTuple):
     table: SortableTable | None = None
     subsections: Sequence[Section] = ()
     folded: Sequence[str] = ()  # about the method
+    actions: Sequence[Action] = ()
 
 
 class Download(NamedTuple):
@@ -143,7 +155,6 @@ class Page:
     downloads: Mapping[str, Download]
     terms: Sequence[str]  # explained at the end
     method: str
-    actions: Sequence[Any] = ()
     samples: Sequence[str] | None = None  # parts that were computed on a sample
     picture: str = ""  # the chart beside the sentences
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from ..answers.left_out import LeftOut
 from ..base.files import printable
 from ..base.progress import hide_bar
 from ..errors import DissensusError, Note, Spell
-from .sections import SERIOUS, Finding, Section
+from .sections import SERIOUS, Action, Finding, Section
 from .sections import Table as SmallTable
 
 _LINE = 55  # characters of examples on one line
@@ -164,7 +164,7 @@ def print_table(
 def print_sections(sections: Iterable[Section]) -> None:
     """Print sections: text, tables, findings, then notes; drawings are for pages.
 
-    Of subsections, titles and sentences.
+    Of subsections with a title, that and the sentences.
     """
     for section in sections:
         for sentence in section.text:
@@ -180,10 +180,32 @@ def print_sections(sections: Iterable[Section]) -> None:
             print_findings(section.findings)
         for sentence in section.notes:
             print_text(f"Note: {sentence.removesuffix('.')}.")
+        _print_actions(section.actions)
         for subsection in section.subsections:
-            echo(subsection.title)
-            for sentence in subsection.text:
-                echo(f"  {sentence}")
+            _print_subsection(subsection)
+
+
+def _print_subsection(subsection: Section) -> None:
+    if not subsection.title:
+        print_sections([subsection])
+        return
+    echo(subsection.title)
+    for sentence in subsection.text:
+        echo(f"  {sentence}")
+
+
+def print_opening(section: Section) -> None:
+    """Print the sentences of a report, a line each, and what to do."""
+    for sentence in section.text:
+        echo(sentence)
+    _print_actions(section.actions)
+
+
+def _print_actions(actions: Sequence[Action]) -> None:
+    if actions:
+        echo("\nWhat to do:")
+        for position, action in enumerate(actions, 1):
+            echo(f"  {position}. {with_flags(action.sentence)}")
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

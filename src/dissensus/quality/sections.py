@@ -31,7 +31,6 @@ from .verdicts import FAULTS, rated_values
 
 if TYPE_CHECKING:
     from ..deep.learning.label_trainer import Hardness
-    from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
     from .annotator_scores import AnnotatorScores
     from .cleaning import Cleaned
@@ -64,13 +63,13 @@ _AXES = {
 PRUNED = {"too hard": RED, "kept": BLUE}
 
 
-def shown_annotators(report: Report | NumberReport) -> Integers:
+def shown_annotators(report: Report) -> Integers:
     """Return the annotators with labels, by code, the worst first, and not too many."""
     worst = report.annotator_scores.worst
     return worst[report.annotations.labels_per_annotator[worst] > 0][:MAX_ANNOTATORS]
 
 
-def annotator_columns(report: Report | NumberReport) -> Table:
+def annotator_columns(report: Report) -> Table:
     """Return the most important scores of annotators, to download."""
     scores, annotators = report.annotator_scores, shown_annotators(report)
     follow, gold = scores.basis.following, scores.gold
@@ -90,7 +89,7 @@ def annotator_columns(report: Report | NumberReport) -> Table:
 
 
 def annotator_table(
-    report: Report | NumberReport, examples: Integers, truth: Any, answers: Any
+    report: Report, examples: Integers, truth: Any, answers: Any
 ) -> tuple[SortableTable, list[dict[str, Any]]]:
     """Return the annotators, the worst first, and the details of each.
 
@@ -163,7 +162,7 @@ def annotator_table(
     return table, details
 
 
-def _level(report: Report | NumberReport) -> Floats | None:
+def _level(report: Report) -> Floats | None:
     """Return how much higher annotators answer, in units of the labels: (bound, annotator)."""
     styles = report.annotator_scores.basis.styles
     if styles is None:
@@ -173,7 +172,7 @@ def _level(report: Report | NumberReport) -> Floats | None:
 
 
 def _styles(
-    report: Report | NumberReport, level: Floats | None, annotator: int
+    report: Report, level: Floats | None, annotator: int
 ) -> list[tuple[str, str, str]] | None:
     """Return how an annotator uses the scale: names, values and intervals."""
     styles = report.annotator_scores.basis.styles
@@ -197,7 +196,7 @@ def shortened(text: str | None) -> str:
 
 
 def item_table(
-    report: Report | NumberReport,
+    report: Report,
     codes: Integers,
     *,
     answers: Array,

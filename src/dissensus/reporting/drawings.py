@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from ..aggregation.rover import align
-from ..answers.marks import Marks, Points, Spans
+from ..answers.marks import Marks, Spans
 from ..answers.masks import Masks
 from ..answers.rankings import Rankings
 from ..answers.sets import Sets
@@ -27,9 +28,10 @@ from ..pages.embedding import Picture, item_picture
 from ..pages.sections import Drawing, Table
 from ..pages.wording import amount, formatted, percent
 from ..registry import methods
+from .parts import part
 
 if TYPE_CHECKING:
-    from .answer_report import AnswerReport
+    from .report import Report
 
 _COLOURS = 8  # classes of the style sheet
 _MOST = 24  # answers drawn for an item
@@ -42,10 +44,13 @@ _MARGIN = 0.04  # around marks, of their extent
 CONSENSUS = "consensus"
 
 
+Draw = Callable[["DisputedItem", str, str], Drawing | Table]  # an item, with title and words
+
+
 class DisputedItem(NamedTuple):
     """An item with what is drawn of it."""
 
-    report: AnswerReport
+    report: Report
     item: int
     rows: Any  # answers, not too many
     consensus: int | None  # row of the consensus
@@ -71,19 +76,23 @@ class DisputedItem(NamedTuple):
         return self.answers.annotators[self.answers.annotator[self.rows]].tolist()
 
 
-def disputed_panels(report: AnswerReport) -> list[list[Any]]:
+@part
+def disputed_panels(report: Report) -> list[list[Any]]:
     """Return drawings of the most disputed items, or a table of the most disputed questions."""
-    if isinstance(report.answers, Rankings):
-        return [[_questions(report)]] if len(report.most_disputed) else []
-    draw = _DRAWN[report.answers.kind]
+    raise NotImplementedError
+
+
+def _panels(report: Report, draw: Draw) -> list[list[Any]]:
+    """Return a drawing or table for every item of the most disputed ones."""
     panels = []
-    for item in report.most_disputed.tolist():
-        answers, agreed = report.answers, report.result.truth
+    answers, agreed = report.answers, report.result.truth
+    for item in report.doubt.most_disputed.tolist():
         first, last = int(answers.index[item]), int(answers.index[item + 1])
         start, end = agreed.index[item : item + 2].tolist()
         rows = np.arange(first, min(last, first + _MOST))
         disputed = DisputedItem(report, item, rows, start if end > start else None)
-        words = f"{amount(last - first, 'answer')}, mean distance {report.distance[item]:.2f}."
+        distance = report.doubt.distance[item]
+        words = f"{amount(last - first, 'answer')}, mean distance {distance:.2f}."
         if last - first > _MOST:
             words += f" The first {_MOST} are shown."
         panels.append([draw(disputed, str(answers.items[item]), words)])
@@ -140,8 +149,17 @@ def _frame(low: Floats, high: Floats) -> tuple[float, float, float, float]:
     return (*(low - margin).tolist(), *(size + 2 * margin).tolist())
 
 
-def _marks_in_image(disputed: DisputedItem, title: str, words: str) -> Drawing:
-    """Return boxes or points of everybody, over the image or on a frame of their extent."""
+def _points_in_image(disputed: DisputedItem, title: str, words: str) -> Drawing:
+    """Return points of everybody, over the image or on a frame of its size, where that is known."""
+    size = disputed.answers.size[disputed.item]
+    frame = (0, 0, *size.tolist()) if np.isfinite(size).all() else None
+    return _marks_in_image(disputed, title, words, frame)
+
+
+def _marks_in_image(
+    disputed: DisputedItem, title: str, words: str, of_image: Sequence[float] | None = None
+) -> Drawing:
+    """Return marks of everybody, over the image, on its frame, or on one of their extent."""
     answers: Marks = disputed.answers
     picture = item_picture(disputed.text, disputed.report.folder)
     layers: list[tuple[Any, int, str, str]] = []  # answers, row, classes, name
@@ -160,8 +178,8 @@ def _marks_in_image(disputed: DisputedItem, title: str, words: str) -> Drawing:
         frame: Any = (0, 0, picture.width, picture.height)
         inside = (corners >= 0).all() and (corners.max(axis=0) <= frame[2:]).all()
         frame = frame if inside else _frame(corners.min(axis=0), corners.max(axis=0))
-    elif isinstance(answers, Points) and np.isfinite(answers.size[disputed.item]).all():
-        frame = (0, 0, *answers.size[disputed.item].tolist())
+    elif of_image is not None:
+        frame = of_image
     elif len(corners):
         frame = _frame(corners.min(axis=0), corners.max(axis=0))
     else:
@@ -246,7 +264,7 @@ def contour(mask: npt.NDArray[np.bool_]) -> str:
     return "".join(parts)
 
 
-def _spans(disputed: DisputedItem, title: str, words: str) -> Drawing:
+def _spans(disputed: DisputedItem, title: str, words: str, *, tokens: bool) -> Drawing:
     """Return the text once for everybody, with their spans; without it, a line of positions."""
     answers: Spans = disputed.answers
     rows = [
@@ -271,7 +289,7 @@ def _spans(disputed: DisputedItem, title: str, words: str) -> Drawing:
         return Drawing(title, f"{words} Nobody marked anything.", Markup(""))
     text = disputed.text
     if text is not None:
-        spans = [_characters(text, row_spans, disputed.report.tokens) for row_spans in spans]
+        spans = [_characters(text, row_spans, tokens) for row_spans in spans]
         flat = [span for row_spans in spans for span in row_spans]
         low = max(min(start for start, _, _ in flat) - _CONTEXT, 0)
         high = min(max(end for _, end, _ in flat) + _CONTEXT, len(text), low + _LONG)
@@ -418,17 +436,17 @@ def _options(disputed: DisputedItem, title: str, words: str) -> Table:
     return Table(f"{title}: {words}", ["option", "probability", *disputed.names], rows)
 
 
-def _questions(report: AnswerReport) -> Table:
+def _questions(report: Report) -> Table:
     """Return the most disputed questions with the orders that were given."""
     answers: Rankings = report.answers
     words = answers.as_table()[0]["ranking"]
     rows = []
-    for item in report.most_disputed.tolist():
+    for item in report.doubt.most_disputed.tolist():
         rankings = words[answers.index[item] : answers.index[item + 1]].tolist()
         common = Counter(map(_in_order, rankings)).most_common()
         orders = [f"{order} ({count})" for order, count in common[:_ORDERS]]
         orders += [f"{amount(len(common) - _ORDERS, 'other order')}"] * (len(common) > _ORDERS)
-        name, distance = str(answers.items[item]), f"{report.distance[item]:.2f}"
+        name, distance = str(answers.items[item]), f"{report.doubt.distance[item]:.2f}"
         rows.append((name, "; ".join(orders), str(len(rankings)), distance))
     heads = ["question", "orders (how many gave them)", "answers", "mean distance"]
     return Table("The most disputed questions", heads, rows, 2)
@@ -443,11 +461,47 @@ def _in_order(words: str) -> str:
     return " > ".join(" = ".join(sorted(group.split(" = "))) for group in words.split(" > "))
 
 
-_DRAWN: dict[str, Any] = {
-    "spans": _spans,
-    "boxes": _marks_in_image,
-    "points": _marks_in_image,
-    "masks": _masks,
-    "texts": _texts,
-    "sets": _options,
-}
+def counts_tokens(report: Report) -> bool:
+    """Return whether spans count tokens: every one ends within the tokens of its text."""
+    answers: Spans = report.answers
+    names = answers.items.tolist()
+    size = np.array([len(report.texts.get(name, "").split()) for name in names])
+    has_text = np.array([name in report.texts for name in names], dtype=bool)
+    marked = has_text[answers.mark_item]
+    end = answers.place[marked, 1]
+    return bool(len(end)) and bool((end <= size[answers.mark_item][marked]).all())
+
+
+@disputed_panels.for_kind("spans")
+def _panels_of_spans(report: Report) -> list[list[Any]]:
+    return _panels(report, partial(_spans, tokens=counts_tokens(report)))
+
+
+@disputed_panels.for_kind("boxes")
+def _panels_of_boxes(report: Report) -> list[list[Any]]:
+    return _panels(report, _marks_in_image)
+
+
+@disputed_panels.for_kind("points")
+def _panels_of_points(report: Report) -> list[list[Any]]:
+    return _panels(report, _points_in_image)
+
+
+@disputed_panels.for_kind("masks")
+def _panels_of_masks(report: Report) -> list[list[Any]]:
+    return _panels(report, _masks)
+
+
+@disputed_panels.for_kind("texts")
+def _panels_of_texts(report: Report) -> list[list[Any]]:
+    return _panels(report, _texts)
+
+
+@disputed_panels.for_kind("sets")
+def _panels_of_sets(report: Report) -> list[list[Any]]:
+    return _panels(report, _options)
+
+
+@disputed_panels.for_kind("rankings")
+def _panels_of_rankings(report: Report) -> list[list[Any]]:
+    return [[_questions(report)]]

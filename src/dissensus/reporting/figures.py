@@ -1,8 +1,8 @@
-"""Figures of labels and annotators: class shares, confidence, calibration, correlation."""
+"""Charts of a report: class shares, values, confidence, calibration, correlation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..pages.charts import BLUE, GREY, PERCENT, Figure
 from ..pages.wording import percent
 from ..quality.scores import Scored, find_score, score
 from ..quality.sections import annotator_pair, score_pair
+from .parts import part
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
@@ -27,11 +28,18 @@ if TYPE_CHECKING:
     from .report import Report
 
 _MAX_CLASSES = 40
+_BINS = 20  # of values
 
 
-def figures(report: Report) -> dict[str, Figure]:
-    """Return every figure for which there are numbers, by name."""
-    annotations, label = report.annotations, report.result.answers.label
+@part
+def figures(report: Report) -> dict[str, Figure | None]:
+    """Return every chart for which there are numbers, by name."""
+    raise NotImplementedError
+
+
+@figures.for_kind("classes")
+def _of_labels(report: Report) -> dict[str, Figure | None]:
+    annotations, label = report.answers, report.answers.label
     shares = {
         "labels given": np.bincount(label, minlength=annotations.n_classes) / max(len(label), 1),
         "labels inferred": class_shares(report.result),
@@ -39,8 +47,8 @@ def figures(report: Report) -> dict[str, Figure]:
     inferred = shares["labels inferred"]
     common = annotations.classes[int(inferred.argmax())]
     words = f"The most common class is {common}: {percent(float(inferred.max()))} of the items."
-    predictions = report.predictions
-    drawn = {
+    predictions, truth = report.predictions, report.truth
+    return {
         "classes": classes_figure(
             ("Class shares, given and inferred", words),
             annotations.classes.tolist(),
@@ -49,25 +57,45 @@ def figures(report: Report) -> dict[str, Figure]:
             colours=[GREY, BLUE],
         ),
         "confidence": confidence_figure(report.result),
-        "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
+        "calibration": calibration_figure(report.result, truth) if truth else None,
         "annotators": annotators_figure(report.annotator_scores, "; click a dot for the evidence"),
         "annotator scores": annotator_pair(report.annotator_scores),
         "item scores": _hardness_figure(report),
-        "confusion": confusion_figure(report),
+        "confusion": confusion_figure(report.result),
         "agreement": pairs_figure(report.pairs),
         "predictions": None if predictions is None else predictions_figure(predictions),
         **({} if report.judging is None else section_figures(report.judging)),
     }
-    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+@figures.for_kind("numbers")
+def _of_values(report: Report) -> dict[str, Figure | None]:
+    return {
+        "values": _values_figure(report.result.value, report.doubt.form),
+        "annotators": annotators_figure(report.annotator_scores),
+    }
+
+
+def _values_figure(value: Floats, form: Callable[[float], str]) -> Figure | None:
+    """Return the distribution of the estimates."""
+    value = value[np.isfinite(value)]
+    if not len(value):
+        return None
+    counts, edges = np.histogram(value, bins=_BINS)
+    spec = charts.histogram(edges, counts, "value of an item", axis={"tickCount": 8})
+    words = f"From {form(value.min())} to {form(value.max())}, {form(value.mean())} on average."
+    rows = spec["data"]["values"]
+    numbers = [(f"{form(row['from'])} to {form(row['to'])}", str(row["items"])) for row in rows]
+    return Figure("Values of the items", words, spec, (("value", "items"), *numbers))
 
 
 def _hardness_figure(report: Report) -> Figure | None:
     """Return items by WAUM and the entropy of their labels, where WAUM is given."""
     if not report.hardness:
         return None
-    items = report.annotations.items
+    items = report.answers.items
     value = np.array([report.hardness.get(item, np.nan) for item in items.tolist()])
-    entropy = score(report.annotations, "entropy")
+    entropy = score(report.answers, "entropy")
     return score_pair(Scored(find_score("waum"), items, value), entropy)
 
 
