@@ -24,7 +24,7 @@ from ..answers.annotations import Annotations
 from ..base.arrays import Floats, Integers
 from ..formats import Reading
 from ..planning import Review, plan_review, random_order
-from ..planning.label_errors import Checked, LabelErrors
+from ..planning.label_errors import Checked
 from ..reporting.report import Report
 from ..reporting.report import report as report_on
 from .decisions import OPEN, Changes, Decisions
@@ -271,38 +271,26 @@ class Progress(NamedTuple):
 
     Attributes
     ----------
+    review
+        What is left to check: the share of wrong labels with its interval, and how many more to
+        check, as far as can be expected; 0 seconds where the time is not known yet.
     decided
         Number of items that are decided.
-    wrong
-        The expected share of wrong labels among all items that can be judged, with its 90 %
-        interval; NaN without any.
-    n_identifiable
-        How many items that are, `None` where it can be judged of all.
-    errors
-        How many labels are wrong among those nobody checked.
     n_drawn
         Number of checked items that were drawn at random.
-    n_needed, seconds
-        How many more to check, as far as can be expected, and how long that takes; 0 seconds where
-        the time is not known yet.
-    target, stop
-        The share of right labels to reach, and whether it is reached.
+    n_identifiable
+        Of how many items it can be judged whether labels are wrong, `None` where it can be of all.
     """
 
+    review: Review
     decided: int
-    wrong: tuple[float, float, float]
-    errors: LabelErrors
     n_drawn: int
-    n_needed: int
-    seconds: float
-    target: float
-    stop: bool
     n_identifiable: int | None = None
 
     @property
     def identifiable(self) -> bool:
         """Whether it can be judged how many labels are wrong."""
-        return not math.isnan(self.wrong[0])
+        return not math.isnan(self.review.wrong[0])
 
 
 def changes_in_words(old: Fit, new: Fit) -> str:

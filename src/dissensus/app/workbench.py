@@ -25,7 +25,7 @@ from ..errors import DataError, DissensusError, OptionError
 from ..formats import Reading
 from ..pages.terminal import words_of
 from ..pages.wording import amount
-from ..planning import DRAWN_EVERY, Review, errors_left
+from ..planning import DRAWN_EVERY, errors_left
 from ..planning.label_errors import Checked
 from ..registry import aggregators
 from .browse import as_named
@@ -487,22 +487,19 @@ class Workbench:
         is_undecided = present.fit.labelled & ~decided
         certainty = present.fit.report.doubt.certainty_without_gold[is_undecided]
         errors = errors_left(certainty, self._checked(self.decisions))
-        review = Review(plan.order, errors, plan.n_items, 0, 0.0, self.target)
-        since = present.provisional & decided
-        n_needed = int((~since[plan.order[: plan.n_needed]]).sum())
-        timed = self._seconds(present.fit) is not None
-        seconds = plan.seconds * n_needed / max(plan.n_needed, 1) if timed else 0.0
-        n_drawn = sum(entry.drawn for entry in self.decisions.checks)
+        review = replace(plan, errors=errors, n_needed=0, seconds=0.0)
+        if not review.stop:
+            since = present.provisional & decided
+            n_needed = int((~since[plan.order[: plan.n_needed]]).sum())
+            timed = self._seconds(present.fit) is not None
+            seconds = plan.seconds * n_needed / max(plan.n_needed, 1) if timed else 0.0
+            review = replace(review, n_needed=n_needed, seconds=seconds)
+        everywhere = plan.n_items == present.fit.labelled.sum()
         return Progress(
+            review=review,
             decided=int(decided.sum()),
-            wrong=review.wrong,
-            errors=errors,
-            n_drawn=n_drawn,
-            n_needed=0 if review.stop else n_needed,
-            seconds=seconds,
-            target=self.target,
-            stop=review.stop,
-            n_identifiable=None if plan.n_items == present.fit.labelled.sum() else plan.n_items,
+            n_drawn=sum(entry.drawn for entry in self.decisions.checks),
+            n_identifiable=None if everywhere else plan.n_items,
         )
 
     def _checked(self, decisions: Decisions) -> Checked | None:

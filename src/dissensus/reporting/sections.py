@@ -33,6 +33,11 @@ _KNOWN = {  # title and caption
     "numbers": ("Known values", "Scores against known values"),
 }
 _COUNTED = {"classes": "label"}  # what an item has several of
+_FACTS = {  # what answers are called, the sections of items and answers, what to look at again
+    "classes": ("labels", "items", "labels", "to label again"),
+    "numbers": ("answers", "items", "values", "items to answer again"),
+}
+_ANSWER_FACTS = ("answers", "disputed", "data", "disputed items")
 _TERMS = {  # explained on the page
     "classes": ("confidence", "within", "follows", "verdicts", "alpha"),
     "numbers": ("error", "scatter", "level", "follows", "verdicts", "alpha"),
@@ -81,48 +86,41 @@ def page_of(report: Report) -> Page:
 # Around the sections: key figures, terms, and what the script of the page has.
 
 
-@part
 def facts(report: Report) -> Mapping[str, tuple[str, str]]:
     """Return key figures, and the sections that they open."""
+    answers = report.answers
+    counted, of_items, of_answers, again = _FACTS.get(report.kind, _ANSWER_FACTS)
+    measured = "consensus" if report.agreement is None else "agreement"
+    return {
+        "annotators": (amount(answers.n_annotators), "annotators"),
+        "items": (amount(answers.n_items), of_items),
+        counted: (amount(len(answers)), of_answers),
+        **extent(report),
+        "alpha": (_alpha(report), measured),
+        again: (amount(len(report.doubt.again)), of_items),
+    }
+
+
+@part
+def extent(report: Report) -> Mapping[str, tuple[str, str]]:
+    """Return how much there is to infer, or was inferred."""
     raise NotImplementedError
 
 
-@facts.for_kind("classes")
-def _label_facts(report: Report) -> Mapping[str, tuple[str, str]]:
-    answers = report.answers
-    return {
-        "annotators": (amount(answers.n_annotators), "annotators"),
-        "items": (amount(answers.n_items), "items"),
-        "labels": (amount(len(answers)), "labels"),
-        "classes": (str(answers.n_classes), "labels"),
-        "alpha": (_alpha(report), "agreement"),
-        "to label again": (amount(len(report.doubt.again)), "items"),
-    }
+@extent.for_kind("classes")
+def _n_classes(report: Report) -> Mapping[str, tuple[str, str]]:
+    return {"classes": (str(report.answers.n_classes), "labels")}
 
 
-@facts.for_kind("numbers")
-def _value_facts(report: Report) -> Mapping[str, tuple[str, str]]:
-    answers = report.answers
-    return {
-        "annotators": (amount(answers.n_annotators), "annotators"),
-        "items": (amount(answers.n_items), "items"),
-        "answers": (amount(len(answers)), "values"),
-        "alpha": (_alpha(report), "agreement"),
-        "items to answer again": (amount(len(report.doubt.again)), "items"),
-    }
+@extent.for_kind("numbers")
+def _nothing(_report: Report) -> Mapping[str, tuple[str, str]]:
+    return {}
 
 
-@facts.for_kind(*OTHERS)
-def _consensus_facts(report: Report) -> Mapping[str, tuple[str, str]]:
-    answers, rows = report.answers, next(iter(report.result.items.values()))
-    return {
-        "annotators": (amount(answers.n_annotators), "annotators"),
-        "items": (amount(answers.n_items), "disputed"),
-        "answers": (amount(len(answers)), "data"),
-        f"{plural(report.noun)} in the consensus": (amount(len(rows)), "consensus"),
-        "alpha": (_alpha(report), "consensus" if report.agreement is None else "agreement"),
-        "disputed items": (amount(len(report.doubt.again)), "disputed"),
-    }
+@extent.for_kind(*OTHERS)
+def _n_rows(report: Report) -> Mapping[str, tuple[str, str]]:
+    rows = next(iter(report.result.items.values()))
+    return {f"{plural(report.noun)} in the consensus": (amount(len(rows)), "consensus")}
 
 
 def _alpha(report: Report) -> str:
