@@ -406,7 +406,7 @@ def test_better_methods_score_better_on_simulated_boxes():
     found = ds.compare(drawn.answers, ["objects", "majority"], truth=drawn.truth)
     score = {one.method: one.evaluation.scores["f1_50"].value for one in found.methods}
     assert score["objects"] > score["majority"] > 0.5
-    assert found.n_left_out > 20
+    assert found.n_scored > 20
 
 
 @pytest.mark.parametrize("strategy", ["objects", "comparisons", "masks", "sets"])
