@@ -266,7 +266,7 @@ class Annotations(Labels):
     def _answers(self, rows: slice) -> Array:
         return self.classes[self.label[rows]]
 
-    def _answer_column(self) -> pl.Series:
+    def answer_column(self) -> pl.Series:
         return gather(self.classes, self.label)
 
     @property

@@ -84,7 +84,7 @@ class Relation(Tabular, FrozenArrays):
         """Return some of the answers, by name or as numbers."""
         raise NotImplementedError
 
-    def _answer_column(self) -> pl.Series:
+    def answer_column(self) -> pl.Series:
         """Return all answers as a column."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class Relation(Tabular, FrozenArrays):
             {
                 "item": gather(self.items, self.item),
                 "annotator": gather(self.annotators, self.annotator),
-                "label": self._answer_column(),
+                "label": self.answer_column(),
                 **{name: as_column(values) for name, values in self.columns.items()},
             }
         )

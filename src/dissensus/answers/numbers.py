@@ -105,7 +105,7 @@ class Numbers(Labels):
     def _answers(self, rows: slice) -> Array:
         return self.value[rows]
 
-    def _answer_column(self) -> pl.Series:
+    def answer_column(self) -> pl.Series:
         return as_column(self.value)
 
     def __repr__(self) -> str:

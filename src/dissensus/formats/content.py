@@ -90,12 +90,16 @@ class Content:
         """The method of a result; empty for annotations."""
         return str(self.what.method) if self.is_result else ""
 
+    @property
+    def labels_of_classes(self) -> Annotations | None:
+        """The annotations where these are classes; nothing for numbers."""
+        annotations: Any = self.annotations
+        return annotations if annotations.kind == Annotations.kind else None
+
     @cached_property
     def answers(self) -> list[Any]:
         """Every answer by name, or as a number: (annotation)."""
-        if isinstance(self.annotations, Annotations):
-            return gather(self.annotations.classes, self.annotations.label).to_list()
-        return self.annotations.value.tolist()
+        return list(self.annotations.answer_column().to_list())
 
     @cached_property
     def annotators(self) -> list[str]:

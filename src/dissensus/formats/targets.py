@@ -22,9 +22,9 @@ from .sources import FORMATS, format_for
 
 def _nested(content: Content) -> dict[str, Any]:
     """Return {item: {annotator: label}}."""
-    if not isinstance(content.what, Annotations):
+    if content.labels_of_classes is None or content.is_result:
         raise OptionError("nested JSON holds classes, not numbers; write a table")
-    return content.what.to_dict()
+    return content.labels_of_classes.to_dict()
 
 
 LONG = Format(
@@ -167,11 +167,12 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     unlabelled = int((annotations.labels_per_item == 0).sum())
     if unlabelled and "unlabelled" not in target.holds:
         yield f"{unlabelled} items without labels are left out: a table has no row for them"
-    if isinstance(annotations, Annotations):
-        yield from _lost_characters(annotations, destination)
-        yield from _lost_scale(content, annotations, target)
-    if isinstance(annotations, Annotations) and "unused" not in target.holds:
-        unused = annotations.n_classes - len(np.unique(annotations.label))
+    classes = content.labels_of_classes
+    if classes is not None:
+        yield from _lost_characters(classes, destination)
+        yield from _lost_scale(content, classes, target)
+    if classes is not None and "unused" not in target.holds:
+        unused = classes.n_classes - len(np.unique(classes.label))
         plain = destination.target in ("long", "nested")
         writer = destination.kind if plain else destination.target
         if unused:

@@ -17,7 +17,6 @@ from itertools import chain, count
 import numpy as np
 import polars as pl
 
-from ..answers.annotations import Annotations
 from ..answers.left_out import LeftOut
 from ..base.names import text
 from ..errors import Note, OptionError
@@ -258,8 +257,8 @@ def write(content: Content) -> pl.DataFrame:
 
 def _shows_itself(content: Content) -> bool:
     """Return whether the reader recognises the first rows as a wide table."""
-    annotations = content.annotations
-    if isinstance(annotations, Annotations):
+    annotations = content.labels_of_classes
+    if annotations is not None:
         is_first = np.arange(annotations.n_items) < _FIRST[-1]
         content = replace(content, what=annotations.subset(items=is_first))
     frame = write(content).head(_FIRST[-1]).cast(pl.String).fill_null("")
@@ -280,12 +279,16 @@ def clashes(content: Content) -> list[str]:
     if not _shows_itself(content):
         remedy = "its columns do not show that it is a wide table: {} reads it"
         sentences.append(Note("", remedy=remedy, format="wide"))
-    if isinstance(annotations, Annotations):
-        names = annotations.classes.tolist()
+    if content.labels_of_classes is not None:
+        names = content.labels_of_classes.classes.tolist()
         if all(re.fullmatch(WHOLE, name) for name in names):
             broken = [name for name in names if name.endswith(".0")]
             sentences += [f"the label {name!r} is read as {name[:-2]!r}" for name in broken]
-        odd = [name for name in annotations.classes.tolist() if name.lower() in ("-1", *NO_LABEL)]
+        odd = [
+            name
+            for name in content.labels_of_classes.classes.tolist()
+            if name.lower() in ("-1", *NO_LABEL)
+        ]
         sentences += [f"the label {name!r} may be read as an empty cell" for name in odd]
     ambiguous = [name for name in annotations.annotators.tolist() if is_known(name)]
     sentences += [

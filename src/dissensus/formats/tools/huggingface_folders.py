@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...answers.annotations import Annotations
 from ...base.files import atomic_folder, printable
 from ...errors import Note
 from ..collecting import options_of_label
@@ -112,9 +111,10 @@ def _sections(
     yield "## Splits\n\n" + _table(("split", "items"), splits)
     columns = [(name, _COLUMNS.get(name, "carried along, one for each label")) for name in features]
     yield "## Columns\n\n" + _table(("column", "meaning"), columns)
-    if isinstance(annotations, Annotations):
-        counts = np.bincount(annotations.label, minlength=annotations.n_classes).tolist()
-        rows = list(zip(annotations.classes.tolist(), map(str, counts), strict=True))
+    classes = content.labels_of_classes
+    if classes is not None:
+        counts = np.bincount(classes.label, minlength=classes.n_classes).tolist()
+        rows = list(zip(classes.classes.tolist(), map(str, counts), strict=True))
         omitted = f"\n\n{len(rows) - _MOST} more classes." if len(rows) > _MOST else ""
         yield "## Classes\n\n" + _table(("class", "labels"), rows[:_MOST]) + omitted
     about = "Their names are pseudonyms. " if card.pseudonyms else ""
@@ -271,10 +271,9 @@ def _safe(split: str) -> str:
 
 def _feature(content: Content, name: str, kind: Any) -> Feature:
     """Return how `datasets` declares a column."""
-    classes = isinstance(content.annotations, Annotations) and content.kind != "sets"
-    if classes and name in ("labels", "label", "gold"):
-        annotations: Any = content.annotations
-        names = annotations.classes.tolist()
+    classes = None if content.kind == "sets" else content.labels_of_classes
+    if classes is not None and name in ("labels", "label", "gold"):
+        names = classes.classes.tolist()
         if name != "gold" or {*content.gold.values()} <= {*names}:
             feature = {"names": names, "_type": "ClassLabel"}
             return {"feature": feature, "_type": "List"} if name == "labels" else feature

@@ -477,8 +477,8 @@ def write_simulation(
 
 def save(content: Content, folder: str | Path) -> None:
     """Write the folder; a result also leaves its label file there."""
-    annotations = content.annotations
-    if not isinstance(annotations, Annotations):
+    annotations = content.labels_of_classes
+    if annotations is None:
         raise OptionError("peerannot's layout holds no numbers; write a table")
     gold = None if _lost_gold(content) else gold_codes(annotations, content.gold)
     write_folder(folder, annotations, arrays={} if gold is None else {"ground_truth": gold})
@@ -495,8 +495,8 @@ def clashes(content: Content) -> list[str]:
 
 
 def _lost_gold(content: Content) -> list[str]:
-    annotations = content.annotations
-    if not content.gold or not isinstance(annotations, Annotations):
+    annotations = content.labels_of_classes
+    if not content.gold or annotations is None:
         return []
     if not (_is_numbered(annotations.items) and _is_numbered(annotations.classes)):
         return ["gold is left out: the folder's truth is for items and classes with numbers"]
