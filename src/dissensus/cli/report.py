@@ -107,8 +107,8 @@ def report(
             settings["texts"] = _texts_of(inputs, show)
             run = partial(report_on, answers, strategy)
         else:
-            examined, known = _labels(path, reading, gold=gold, truth=truth)
-            settings |= known | {"texts": inputs}
+            examined, known_labels = _labels(path, reading, gold=gold, truth=truth)
+            settings |= known_labels | {"texts": inputs}
             settings["folder"] = Path(path).parent if Path(path).is_file() else None
             run = partial(report_on, examined, strategy)
     with progress_bar("reporting") as progress:
@@ -144,18 +144,18 @@ def _labels(
     path: str, reading: dict[str, Any], *, gold: str | None, truth: str | None
 ) -> tuple[Reading, dict[str, Any]]:
     """Return labels or numbers, and the known ones of both options."""
-    known_labels = read_known(truth)
+    true_labels = read_known(truth)
     examined = examine_annotations(path, **class_options(path, reading))
     labels = examined.annotations
-    known = {"truth": known_labels, "gold": read_known(gold, labels)}
-    if truth and known_labels:
-        note_unknown(known_labels, labels.items.tolist(), truth)
+    both = {"truth": true_labels, "gold": read_known(gold, labels)}
+    if truth and true_labels:
+        note_unknown(true_labels, labels.items.tolist(), truth)
     if labels.numeric:
         from ..formats import as_numbers
 
         numbers: Any = as_numbers(labels, path)
         examined = replace(examined, annotations=numbers)
-    return examined, known
+    return examined, both
 
 
 def _refuse(options: dict[str, str | None]) -> None:
