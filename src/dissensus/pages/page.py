@@ -60,7 +60,7 @@ class PageReport:
             page=page,
             title=self.name,
             opening=self.opening,
-            sections=[(one.name, one.title) for one in (self.opening, *page.sections)],
+            sections=[(section.name, section.title) for section in (self.opening, *page.sections)],
             confident=f"{CONFIDENT:.0%}",
             downloads={name: page.downloads[name] for name in tables},
         )

@@ -72,13 +72,13 @@ def _by_rank(report: Report) -> SortableTable:
 
 def _table(report: Report, order: Integers, words: str) -> SortableTable:
     """Return rows of the consensus in an order."""
-    shown = order[:MAX_ITEMS]
+    rows = order[:MAX_ITEMS]
     columns = {
-        _HEADS.get(name, name.removeprefix("p:")): _column(name, values[shown])
+        _HEADS.get(name, name.removeprefix("p:")): _column(name, values[rows])
         for name, values in report.result.items.items()
         if name not in ("counts", "group") or (name == "group" and len(np.unique(values)) > 1)
     }
-    caption = f"{amount(len(shown), report.noun, len(order))}, {words}"
+    caption = f"{amount(len(rows), report.noun, len(order))}, {words}"
     return SortableTable("consensus-table", caption, columns)
 
 

@@ -425,7 +425,7 @@ def report_on_classes(
         samples.append(f"With so many labels, {method} was used instead of a pool of methods.")
     known_labels = _of_classes(labels, truth or {}) | gold
     results = _results(
-        labels, method, gold=gold or None, truth=truth, known=known_labels, seed=seed
+        labels, method, gold=gold or None, truth=truth, judged_by=known_labels, seed=seed
     )
     result, scores = results["result"], results["annotator_scores"]
     progress(2, _STEPS)
@@ -486,7 +486,7 @@ def report_on_numbers(
     findings = check(numbers)
     progress(1, _STEPS)
     known_values = {**(truth or {}), **(gold or {})}
-    results = _results(numbers, method, gold=gold, truth=truth, known=known_values, seed=seed)
+    results = _results(numbers, method, gold=gold, truth=truth, judged_by=known_values, seed=seed)
     progress(2, _STEPS)
     agreement = agree(numbers, seed=seed)
     progress(_STEPS, _STEPS)
@@ -516,7 +516,7 @@ def report_on_answers(
     progress = progress or _no_progress
     findings = check(answers)
     progress(1, _STEPS)
-    results = _results(answers, method, gold=gold, truth=truth, known=None, seed=seed)
+    results = _results(answers, method, gold=gold, truth=truth, judged_by=None, seed=seed)
     progress(2, _STEPS)
     has_pairs = bool((answers.labels_per_item > 1).any())
     agreement = agree(answers, seed=seed) if has_pairs else None
@@ -535,11 +535,11 @@ def report_on_answers(
 
 
 def _results(
-    answers: Any, method: str, *, gold: Any, truth: Any, known: Any, seed: int
+    answers: Any, method: str, *, gold: Any, truth: Any, judged_by: Any, seed: int
 ) -> dict[str, Any]:
     """Return the results of the verbs that report on every kind alike."""
     result = aggregate(answers, method, gold=gold, seed=seed)
-    scores = identify(answers, result, gold=known, seed=seed)
+    scores = identify(answers, result, gold=judged_by, seed=seed)
     left_out, without = _unreliable(scores), None
     if left_out.any() and not left_out.all():
         without = aggregate(_only(answers, ~left_out), method, gold=gold, seed=seed)

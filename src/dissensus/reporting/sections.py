@@ -89,7 +89,7 @@ def page_of(report: Report) -> Page:
 def facts(report: Report) -> Mapping[str, tuple[str, str]]:
     """Return key figures, and the sections that they open."""
     answers = report.answers
-    counted, of_items, of_answers, again = _FACTS.get(report.kind, _ANSWER_FACTS)
+    counted, of_items, of_answers, to_see_again = _FACTS.get(report.kind, _ANSWER_FACTS)
     measured = "consensus" if report.agreement is None else "agreement"
     return {
         "annotators": (amount(answers.n_annotators), "annotators"),
@@ -97,7 +97,7 @@ def facts(report: Report) -> Mapping[str, tuple[str, str]]:
         counted: (amount(len(answers)), of_answers),
         **extent(report),
         "alpha": (_alpha(report), measured),
-        again: (amount(len(report.doubt.again)), of_items),
+        to_see_again: (amount(len(report.doubt.again)), of_items),
     }
 
 
@@ -163,13 +163,13 @@ def data_section(report: Report) -> Section:
     """Return what was read, and the findings of the check."""
     reading, size = report.reading, report.answers.labels_per_item
     question = getattr(reading, "question", None)
-    others = [name for name in getattr(reading, "questions", ()) if name != question]
+    other_questions = [name for name in getattr(reading, "questions", ()) if name != question]
     few, most, noun = int(size.min()), int(size.max()), _COUNTED.get(report.kind, "answer")
     range_words = f"{few} to {most} {noun}s, {size.mean():.1f} on average"
     parts = (
         f"The file was read as {reading.format}." if reading.format not in IN_MEMORY else "",
         f"The question is {question}." if question else "",
-        f"There are also: {', '.join(others)}." if others else "",
+        f"There are also: {', '.join(other_questions)}." if other_questions else "",
         "" if report.kind in LABELS else f"The answers are {report.kind}.",
         f"An item has {amount(few, noun) if few == most else range_words}.",
     )
@@ -242,9 +242,9 @@ def known_section(report: Report) -> Section | None:
         return None
     title, caption = _KNOWN.get(report.kind, ("Known answers", "Scores of the consensus"))
     words, scores = titles("scores"), evaluation.scores
-    named = {words[name]: scores.get(name) for name in _SCORES.get(report.kind, scores)}
+    by_title = {words[name]: scores.get(name) for name in _SCORES.get(report.kind, scores)}
     forms = {words[name]: form for name, form in report.doubt.forms.items()}
-    panel: list[Table | str] = [estimates_table(caption, named, forms)]
+    panel: list[Table | str] = [estimates_table(caption, by_title, forms)]
     panel += ["calibration"] * ("calibration" in report.charts)
     return Section("truth", title, panels=[panel])
 

@@ -362,8 +362,8 @@ def _who_answered(report: Report) -> Sequence[str]:
     sentences = []
     for verdict, names in report.judged.items():
         singular, plural = ANSWER_VERDICTS[verdict]
-        several = f"{len(names)} annotators {plural}"
-        subject = f"1 annotator {singular}" if len(names) == 1 else several
+        of_all = f"{len(names)} annotators {plural}"
+        subject = f"1 annotator {singular}" if len(names) == 1 else of_all
         sentences.append(f"{subject}: {listed(names)}.")
     too_few = f" ({amount(few, 'annotator')} gave too few answers to say)" if few else ""
     return sentences or [f"No annotator clearly stands out{too_few}."]
