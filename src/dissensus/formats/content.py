@@ -55,7 +55,7 @@ class Content:
     @property
     def is_result(self) -> bool:
         """Whether this is the result of a method."""
-        return isinstance(self.what, Result)
+        return is_fitted(self.what)
 
     @property
     def method(self) -> str:
@@ -108,6 +108,11 @@ class Content:
         pairs = zip(self.annotators, self.by_model, strict=True)
         models = {annotator for annotator, is_model in pairs if is_model}
         return [name for name in self.annotations.annotators.tolist() if name not in models]
+
+
+def is_fitted(what: Any) -> bool:
+    """Return whether this is the result of a method, which says what is true of the items."""
+    return isinstance(what, Result) and hasattr(type(what), "truth")
 
 
 def content_of(

@@ -18,12 +18,13 @@ import polars as pl
 
 from ..answers import Answers
 from ..answers.annotations import Annotations
+from ..answers.base import Relation
 from ..base.arrays import Array
 from ..base.files import atomic_file, atomic_folder, write_stdout
 from ..base.panics import without_panics
 from ..base.tables import Tabular, frame_of_table
 from ..errors import DataError, OptionError
-from .content import Content, Writable, content_of
+from .content import Content, Writable, content_of, is_fitted
 from .reading import Reading
 from .sources import FORMATS, format_for
 from .targets import ANSWER_TARGETS, TARGETS, destination_of
@@ -65,7 +66,7 @@ def write(
     if isinstance(what, Answers):
         _write_answers(what, path, format)
         return
-    if isinstance(what, Tabular) and not isinstance(what, Writable):
+    if isinstance(what, Tabular) and not isinstance(what, Relation) and not is_fitted(what):
         write_columns(what._table(), path, format)
         return
     content = content_of(what, gold, texts, reading)
