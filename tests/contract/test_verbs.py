@@ -6,6 +6,8 @@ from html import unescape
 import pytest
 
 import dissensus as ds
+from dissensus.pages.terminal import print_sections
+from dissensus.result import Result
 
 from .verbs import KINDS, LACKS, VERBS
 
@@ -34,3 +36,6 @@ def check_result(result):
         assert len({len(frame[name]) for name in frame.columns}) <= 1
         assert result.to_pandas().shape == frame.shape
         assert "<table" in unescape(result._repr_html_())
+    if isinstance(result, Result):
+        assert result.tables
+        print_sections(result.sections())

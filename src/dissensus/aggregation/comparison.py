@@ -176,6 +176,16 @@ class Comparison(Result):
         """Whether methods are compared by the distance to answers left out."""
         return self.share is not None
 
+    @property
+    def n_left_out(self) -> int:
+        """Number of answers left out; 0 where labels are held out."""
+        return self.n_scored if self.by_distance else 0
+
+    @property
+    def caution(self) -> str:
+        """The first warning; empty where there is none."""
+        return self.warnings[0] if self.warnings else ""
+
     def _chart(self) -> tuple[Figure | None, str]:
         return self.figures.get("methods"), "there is nothing to draw: no item has two labels"
 
@@ -237,8 +247,8 @@ class Comparison(Result):
             "verdict": self.verdict,
         }
         if self.by_distance:
-            caution = self.warnings[0] if self.warnings else ""
-            content |= {"n_left_out": self.n_scored, "share": self.share, "caution": caution}
+            content |= {"n_left_out": self.n_left_out, "share": self.share}
+            content |= {"caution": self.caution}
         else:
             content |= {"contested": self.contested, "n_contested": self.n_contested}
             content |= {"signs": self.warnings}

@@ -107,6 +107,7 @@ def as_texts(question: Question) -> Question:
 def answers_of(question: Question) -> Answers:
     """Return the answers to a question.
 
+    >>> import polars as pl
     >>> rows = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"]})
     >>> answers_of(Question(rows, "spans", values=[[{"start": 0, "end": 2}], []]))
     <spans: 2 items, 1 annotators, 1 marks; 50 % of answers are empty>

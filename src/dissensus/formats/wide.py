@@ -284,11 +284,7 @@ def clashes(content: Content) -> list[str]:
         if all(re.fullmatch(WHOLE, name) for name in names):
             broken = [name for name in names if name.endswith(".0")]
             sentences += [f"the label {name!r} is read as {name[:-2]!r}" for name in broken]
-        odd = [
-            name
-            for name in content.labels_of_classes.classes.tolist()
-            if name.lower() in ("-1", *NO_LABEL)
-        ]
+        odd = [name for name in names if name.lower() in ("-1", *NO_LABEL)]
         sentences += [f"the label {name!r} may be read as an empty cell" for name in odd]
     ambiguous = [name for name in annotations.annotators.tolist() if is_known(name)]
     sentences += [
