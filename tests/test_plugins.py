@@ -1,5 +1,6 @@
 """What another package adds, installed into a folder: found by name, run, and held to promises."""
 
+import json
 import os
 import subprocess
 import sys
@@ -93,6 +94,23 @@ def test_a_format_never_hides_a_name_and_is_looked_up_only_where_it_is_needed(in
     lines = ["False", "('boxes', 'masks')", "['tally']"]
     assert done.stdout.splitlines() == lines, done.stderr
     assert "plug-in lost (dissensus_extra.nowhere:FORMAT) does not load" in done.stderr
+
+
+def test_a_measure_of_another_package_is_measured_with_an_interval(installed, tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    command = ("-m", "dissensus", "agree", "a.csv", "--measure", "mode-kappa", "--json")
+    done = python(installed, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (estimate,) = json.loads(done.stdout)["estimates"]
+    # a: 1 of 3 pairs agree, b: all; two of six labels are not the most common one
+    assert estimate["value"] == pytest.approx(1 - (1 - 2 / 3) / (2 / 6))
+    assert estimate["measure"] == "mode-kappa"
+    shown = python(installed, "-m", "dissensus", "agree", "a.csv", "-m", "Mode_Kappa", cwd=tmp_path)
+    assert "mode-kappa" in shown.stdout
+    code = "from dissensus.metrics import find_measure as f; print(f('alpha').kind)"
+    assert python(installed, "-c", code, cwd=tmp_path).stdout == "alpha\n"
+    done = python(installed, "-m", "dissensus", "agree", "a.csv", "-m", "modekapa", cwd=tmp_path)
+    assert "no measure 'modekapa'; did you mean mode-kappa?" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--method lenient-vote", "--format tally"])

@@ -245,7 +245,8 @@ class Agreement(Result):
         """Return what a measure is called."""
         if measure == "ac1" and (self.scale != "nominal" or self.weights not in (None, "identity")):
             return titles("agreement", short=True)["ac2"]
-        return titles("agreement" if self.scale else "distances", short=True)[measure]
+        family = "agreement" if self.scale else "distances"
+        return titles(family, short=True).get(measure, measure)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

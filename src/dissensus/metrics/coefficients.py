@@ -32,16 +32,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..registry import find_by_name
+from ..errors import MethodError
+from ..registry import find_by_name, load_plug_ins
 from .statistics import Difference, ItemStatistics, SufficientStatistics
 
 Expected = Callable[[Floats, Difference], tuple[Floats, Floats]]
+_PLUG_INS = "dissensus.measures"  # the group of entry points
+
 Formula = Callable[[SufficientStatistics, Difference], Floats]  # one number for every weighting
 
 _NOTHING = 1e-13
@@ -234,6 +238,17 @@ measures: Mapping[str, Measure] = MappingProxyType({measure.name: measure for me
 
 
 def find_measure(name: str) -> Measure:
-    """Return a measure by name or alias, ignoring case, `-`, `_` and spaces."""
+    """Return a measure by name or alias, ignoring case, `-`, `_` and spaces.
+
+    Another package adds one as an entry point of the group `dissensus.measures`: its name, and
+    `module:MEASURE`. It never hides a name, and is looked up where a name is not known.
+    """
     by_name = {alias: measure for measure in _TABLE for alias in (measure.name, *measure.aliases)}
-    return find_by_name("measure", name, by_name, measures)
+    with suppress(MethodError):
+        return find_by_name("measure", name, by_name, measures)
+    others = {
+        offered.name: offered
+        for _, offered in load_plug_ins(_PLUG_INS, by_name)
+        if isinstance(offered, Measure)
+    }
+    return find_by_name("measure", name, by_name | others, (*measures, *others))

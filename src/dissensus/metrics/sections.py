@@ -114,7 +114,7 @@ def pairs_sections(pairs: Pairs) -> tuple[Section, ...]:
 
 
 def _measure(pairs: Pairs) -> str:
-    return titles("agreement")[pairs.measure]
+    return titles("agreement").get(pairs.measure, pairs.measure)
 
 
 def agreement_figure(agreement: Agreement) -> Figure | None:
