@@ -11,25 +11,12 @@ from ..base.progress import iterations, progress_bar
 from ..base.storage import as_plain, as_rows
 from ..errors import OptionError
 from ..pages.terminal import note, show_json
-from .files import examine_path, read_known, read_known_answers
+from .files import read_known_answers
 
 if TYPE_CHECKING:
     from ..aggregation.aggregation import AnswerAggregation
     from ..answers import Answers
     from ..method import Method
-
-
-def read_any(path: str, reading: Mapping[str, Any], *, as_classes: bool = False) -> Any:
-    """Return the answers of a file, of any kind, or read as classes."""
-    kind = {"kind": "single"} if as_classes else {}
-    return examine_path(path, **dict(reading) | kind).answers
-
-
-def read_any_known(path: str | None, answers: Any, inputs: str | None = None) -> Any:
-    """Return what is known of answers, of their kind, if a file is given."""
-    if answers.kind in KINDS:
-        return read_known_answers(path, answers, inputs)
-    return read_known(path, answers)
 
 
 def refuse(for_labels: Mapping[str, Any], answers: Any) -> None:

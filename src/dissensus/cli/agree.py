@@ -63,7 +63,8 @@ def agree(
     from ..metrics.sections import pairs_chart
     from ..pages.charts import check_chart, save_chart
     from ..quality import camps
-    from ._answers import read_any, refuse
+    from ._answers import refuse
+    from .files import read_any
 
     if chart:
         check_chart(chart)
@@ -72,7 +73,7 @@ def agree(
         raise OptionError("--pairs and --per are two tables; ask for one at a time")
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
-    answers: Any = read_any(path, reading, as_classes=multiple)
+    answers: Any = read_any(path, **reading | ({"kind": "single"} if multiple else {}))
     refuse({"--pairs": pairs, "--chart": chart}, answers)
     with progress_bar("resampling") as progress:
         agreement = agree(

@@ -43,11 +43,11 @@ def compare(
     """
     from ..aggregation.comparison import compare, default_methods
     from ..pages.charts import check_chart
-    from ._answers import read_any, read_any_known
+    from .files import read_any, read_any_known
 
     if chart:
         check_chart(chart)
-    answers = read_any(path, reading)
+    answers = read_any(path, **reading)
     with progress_bar("comparing") as progress:
         compared = compare(
             answers,

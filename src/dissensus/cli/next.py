@@ -62,11 +62,12 @@ def next(  # noqa: A001
     from ..pages.charts import check_chart, save_chart
     from ..planning import plan
     from ..planning.sections import curve_chart
-    from ._answers import read_any, refuse
+    from ._answers import refuse
+    from .files import read_any
 
     if chart:
         check_chart(chart)
-    answers = read_any(path, reading)
+    answers = read_any(path, **reading)
     refuse({"--chart": chart, "--probabilities": probabilities}, answers)
     people = split_names(among)
     if people is None and getattr(answers, "mixed_kinds", False) and answers.kind in _BY_ANNOTATOR:
