@@ -119,19 +119,25 @@ def plain_text(text: str, work: Path | None = None) -> Any:
 
 
 def _without_costs(lines: list[str]) -> list[str]:
-    """Return lines with a word for the seconds and memory in tables."""
-    plain, hidden = [], set()
-    for line in lines:
-        cells = re.split("([┃│])", line)
-        if line.startswith("┏"):
-            hidden = set()
-        if "┃" in line:
-            hidden = {n for n, cell in enumerate(cells) if cell.strip() in _COSTS} or hidden
-        if "│" in line:
-            line = "".join("COST" if n in hidden else cell for n, cell in enumerate(cells))
-        in_table = bool(hidden) and line[:1] in "┏┃┡│├└"
-        plain.append(_BORDERS.sub(r"\1", re.sub("  +", " ", line)) if in_table else line)
+    """Return lines with a word for the seconds and memory in tables, whatever their width."""
+    plain, starts = list(lines), [n for n, line in enumerate(lines) if line.startswith("┏")]
+    for start in starts:
+        end = next((n for n in range(start, len(lines)) if lines[n].startswith("└")), len(lines))
+        heads = [re.split("([┃│])", line) for line in lines[start:end] if "┃" in line]
+        hidden = {n for cells in heads for n, cell in enumerate(cells) if cell.strip() in _COSTS}
+        if hidden:
+            plain[start : end + 1] = [
+                _without_cost(line, hidden) for line in lines[start : end + 1]
+            ]
+            plain[max(start - 1, 0)] = plain[max(start - 1, 0)].strip()  # the title, in the middle
     return plain
+
+
+def _without_cost(line: str, hidden: set[int]) -> str:
+    if "│" in line:
+        cells = re.split("([┃│])", line)
+        line = "".join("COST" if n in hidden else cell for n, cell in enumerate(cells))
+    return _BORDERS.sub(r"\1", re.sub("  +", " ", line))
 
 
 def _plain_line(line: str) -> str:
