@@ -113,6 +113,12 @@ def test_a_measure_of_another_package_is_measured_with_an_interval(installed, tm
     assert "no measure 'modekapa'; did you mean mode-kappa?" in done.stderr
 
 
+def test_methods_of_other_packages_are_listed(installed, tmp_path):
+    done = python(installed, "-m", "dissensus", "methods", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "lenient-vote" in done.stdout
+
+
 @pytest.mark.parametrize("option", ["--method lenient-vote", "--format tally"])
 def test_promises_run_on_what_another_package_adds(option, installed, tmp_path):
     plugin = () if _is_plugin() else ("-p", "dissensus.conformance")

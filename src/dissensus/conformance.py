@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .aggregation.aggregation import ClassAggregation
     from .answers.annotations import Annotations
     from .base.engine import Local
+    from .registry import Registry
 
 Row = tuple[str, str, str]  # item, annotator, label
 
@@ -74,11 +75,23 @@ class Promises:
         is_chosen = option("--method") or option("--format")
         if "name" in metafunc.fixturenames:
             names = option("--method") or ([] if is_chosen else list(aggregators))
+            for name in names:
+                _check(aggregators, name)
             metafunc.parametrize("name", names)
         elif "format_name" in metafunc.fixturenames:
             every = TOOLS if "example_files" in metafunc.fixturenames else TARGETS
             names = option("--format") or ([] if is_chosen else list(every))
             metafunc.parametrize("format_name", names)
+
+
+def _check(registry: Registry[Any], name: str) -> None:
+    """Refuse a name that no method has, in a line."""
+    from .errors import MethodError
+
+    try:
+        registry.resolve(name)
+    except MethodError as problem:
+        raise pytest.UsageError(str(problem)) from None
 
 
 # Small data

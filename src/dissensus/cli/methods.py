@@ -150,8 +150,12 @@ def catalogue() -> list[Entry]:
 
 
 def outlines() -> list[Entry]:
-    """Return all methods without their settings, from their source: nothing is imported."""
-    return [_outline(registry, name) for registry in REGISTRIES for name in registry]
+    """Return all methods without their settings, from their source: only plug-ins are imported."""
+    return [
+        _outline(registry, name) if name in registry.table else _entry(registry, name)
+        for registry in REGISTRIES
+        for name in registry
+    ]
 
 
 def entries_of(registry: Registry[Any]) -> list[Entry]:

@@ -247,8 +247,8 @@ def find_measure(name: str) -> Measure:
     with suppress(MethodError):
         return find_by_name("measure", name, by_name, measures)
     others = {
-        offered.name: offered
-        for _, offered in load_plug_ins(_PLUG_INS, by_name)
+        entry: offered._replace(name=entry)
+        for entry, offered in load_plug_ins(_PLUG_INS, by_name)
         if isinstance(offered, Measure)
     }
     return find_by_name("measure", name, by_name | others, (*measures, *others))

@@ -17,5 +17,5 @@ def expected_of_mode(shares: Any, difference: Any) -> tuple[Any, Any]:
 
 
 MEASURE = Measure(
-    "mode-kappa", "Chance agreement with the most common class.", expected=expected_of_mode
+    "called-otherwise", "Chance agreement with the most common class.", expected=expected_of_mode
 )
