@@ -228,7 +228,7 @@ def _examined(source: Any, options: ReadOptions) -> Reading:
     if on_disk and is_folder(source) and (Path(source, "answers.json").exists() or inverted):
         _check_for_labels(options, source)
         return _of_folder(source, options, inverted=inverted)
-    if options.format is not None and options.format not in (*TOOLS, *FORMATS):
+    if not (options.format is None or options.format in FORMATS or options.format in TOOLS):
         names = ", ".join((*FORMATS, *TOOLS))
         where = str(source) if on_disk else IN_MEMORY
         raise DataError(f"no format {options.format!r}; known are {names}", where=where)
