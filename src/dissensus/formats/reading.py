@@ -245,9 +245,8 @@ def _opened(source: Any, format: str | None) -> Source:  # noqa: A002
         return source
     if not isinstance(source, (str, Path)):
         return source_of_table(as_frame(source))
-    if is_folder(source):
-        kind = FOLDER if is_dataset(Path(source)) else "folder"
-        return Source(str(source), Path(source), kind)
+    if is_folder(folder := Path(source)):
+        return Source(str(source), folder, FOLDER if is_dataset(folder) else "folder")
     return open_source(source, None if format in TOOLS else format)
 
 
