@@ -73,7 +73,7 @@ def test_every_method_but_fit_raises_not_fitted_error_before_it(estimator, tmp_p
     settings |= {"build_adapter"}  # of parts that are not fitted yet
     arguments = {"X": x, "y": y, "annotations": [[0], [1], [2]], "folder": tmp_path / "model"}
     arguments |= {"labels": y, "name": "ann", "column": "age", "quota": {"young": 1}}
-    arguments |= {"annotators": None}
+    arguments |= {"annotators": None, "question": None, "items": ["a", "b", "c"]}
     walked = 0
     for name in dir(type(estimator)):
         if name.startswith(("_", "set_")) or name in settings:

@@ -9,6 +9,7 @@ import pytest
 
 from dissensus import Annotations, DataError, OptionError, aggregate, judge, read, read_truth
 from dissensus.datasets.simulation import simulate_judges
+from dissensus.formats import as_answers
 from dissensus.formats.side_tables import read_kinds
 from dissensus.judging import (
     check_requirement,
@@ -47,7 +48,8 @@ EPSILON = {
 
 def shared_set(name: str) -> Annotations:
     path = shared_path(name)
-    return read(path / "answers.csv.gz").with_kinds(read_kinds(path / "workers.csv.gz"))
+    answers = as_answers(path / "answers.csv.gz", kind="classes")
+    return answers.with_kinds(read_kinds(path / "workers.csv.gz"))
 
 
 def truth_of(drawn) -> dict[str, str]:

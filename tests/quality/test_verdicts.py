@@ -264,12 +264,13 @@ def test_nobody_of_labelme_is_flagged():
     ],
 )
 def test_nobody_who_clearly_follows_the_mean_of_the_others_is_flagged(name, scale):
-    annotations = shared(name)
-    found = quick(annotations, scale=scale)
-    score = rating_scores(annotations)
+    annotations = as_answers(shared(name), kind="numbers" if scale == "interval" else "classes")
+    found = identify(annotations, scale=scale)
+    item = annotations.item
     if scale == "interval":
-        score = np.array([float(label) for label in annotations.classes.tolist()])
-    value, item = score[annotations.label], annotations.item
+        value = annotations.value
+    else:
+        value = rating_scores(annotations)[annotations.label]
     total, count = np.bincount(item, value), np.bincount(item)
     for code in np.flatnonzero(flagged(found)):
         own = (annotations.annotator == code) & (count[item] > 1)
