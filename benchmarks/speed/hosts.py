@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,16 @@ def can_make_hosts() -> bool:
     return made.returncode == 0
 
 
+def remove_left_over_hosts() -> None:
+    """Remove hosts of processes that were killed: their link has the same address."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
+    for name in re.findall(r"^ds(\d+)", listed.stdout, re.MULTILINE):
+        if not Path("/proc", name).exists():
+            link = f"v{int(name) % 10**6}-0"
+            subprocess.run(["ip", "link", "del", link], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "del", f"ds{name}"], capture_output=True, check=False)
+
+
 class Hosts:
     """Two hosts with a link between them.
 
@@ -53,6 +64,7 @@ class Hosts:
         self.links = [f"v{os.getpid() % 10**6}-{position}" for position in range(2)]
 
     def __enter__(self) -> Hosts:
+        remove_left_over_hosts()
         _do("ip", "netns", "add", self.name)
         here, there = self.links
         _do("ip", "link", "add", here, "type", "veth", "peer", "name", there)
