@@ -397,17 +397,17 @@ def report(
 @report.for_kind("classes")
 def report_on_classes(
     data: ToReport,
-    method: str = "auto",
+    method: str,
     *,
-    gold: Any = None,
-    truth: Any = None,
-    annotators: str | Path | None = None,
-    target: float = TARGET,
-    tendency: str | Path | None = None,
-    waum: str | Path | Mapping[str, float] | None = None,
-    checked: Checked | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    gold: Any,
+    truth: Any,
+    annotators: str | Path | None,
+    target: float,
+    tendency: str | Path | None,
+    waum: str | Path | Mapping[str, float] | None,
+    checked: Checked | None,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Report on classes: with camps, groups and pairs of annotators, and models."""
     labels: Annotations = data.answers
@@ -472,12 +472,12 @@ def report_on_classes(
 @report.for_kind("numbers")
 def report_on_numbers(
     data: ToReport,
-    method: str = "auto",
+    method: str,
     *,
-    gold: Any = None,
-    truth: Any = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    gold: Any,
+    truth: Any,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Report on numbers."""
     numbers: Numbers = data.answers
@@ -504,12 +504,12 @@ def report_on_numbers(
 @report.for_kind(*OTHERS)
 def report_on_answers(
     data: ToReport,
-    method: str = "auto",
+    method: str,
     *,
-    gold: Any = None,
-    truth: Any = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    gold: Any,
+    truth: Any,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Report on answers of other kinds."""
     answers = data.answers
